@@ -1,0 +1,55 @@
+"""Kafka's error codes, as far as a group coordinator or one of its clients can meet them.
+
+Numbers and names are those of Kafka's protocol guide (section "Error codes"). Whether an error is retriable is
+Kafka's classification too: the client may send the same request again, perhaps after a pause, and expect it to
+succeed without anything else being changed.
+"""
+
+from enum import IntEnum
+
+
+class Error(IntEnum):
+    """An error code as it stands in a response's ``errorCode``."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    REQUEST_TIMED_OUT = 7
+    OFFSET_METADATA_TOO_LARGE = 12
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    INVALID_SESSION_TIMEOUT = 26
+    REBALANCE_IN_PROGRESS = 27
+    TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
+    UNSUPPORTED_VERSION = 35
+    INVALID_REQUEST = 42
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
+    MEMBER_ID_REQUIRED = 79
+    GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
+    GROUP_SUBSCRIBED_TO_TOPIC = 86
+    UNSTABLE_OFFSET_COMMIT = 88
+
+    @property
+    def retriable(self) -> bool:
+        """Whether the same request may be sent again as it is."""
+        return self in _RETRIABLE
+
+
+_RETRIABLE = frozenset(
+    {
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.REQUEST_TIMED_OUT,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_COORDINATOR,
+        Error.UNSTABLE_OFFSET_COMMIT,
+    }
+)

@@ -1,0 +1,67 @@
+"""DescribeGroups (API key 15): a group with its members, as it is now.
+
+v4+: members carry their instance id. v6+ (KIP-1043): an absent group is GROUP_ID_NOT_FOUND, with a message;
+before, it is shown as Dead without an error. Entries for other groups than the event's key: NOT_COORDINATOR.
+"""
+
+from coordinator_logic.errors import Error
+from coordinator_logic.events import Request
+from coordinator_logic.group import Group, Member
+from coordinator_logic.handlers.api import Api
+from coordinator_logic.messages import (
+    DescribedGroup,
+    DescribedMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from coordinator_logic.states import State
+from coordinator_logic.turn import Turn
+
+FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
+
+
+def handle(turn: Turn, request: Request, body: DescribeGroupsRequest) -> None:
+    """Describe each group, in the request's order."""
+    version = request.address.version
+    turn.reply(
+        request.address,
+        DescribeGroupsResponse([_describe(turn, group_id, version) for group_id in body.groups]),
+    )
+
+
+def _describe(turn: Turn, group_id: str, version: int) -> DescribedGroup:
+    if group_id != turn.group_id:
+        return DescribedGroup(group_id, Error.NOT_COORDINATOR)
+    group = turn.existing
+    if group is None:
+        if version < FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
+            return DescribedGroup(group_id, group_state=State.DEAD.value)
+        message = f"Group {group_id} not found."
+        return DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
+    return DescribedGroup(
+        group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=group.protocol_name or "" if group.state is State.STABLE else "",
+        members=[_describe_member(group, member) for member in group.members.values()],
+    )
+
+
+def _describe_member(group: Group, member: Member) -> DescribedMember:
+    stable = group.state is State.STABLE
+    return DescribedMember(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        member.metadata_for(group.protocol_name) if stable else b"",
+        member.assignment,
+    )
+
+
+def refuse(body: DescribeGroupsRequest, version: int, error: Error) -> DescribeGroupsResponse:
+    """One error for the whole request: on every group."""
+    return DescribeGroupsResponse([DescribedGroup(group_id, error) for group_id in body.groups])
+
+
+API = Api("DescribeGroups", 15, 0, 6, DescribeGroupsRequest, DescribeGroupsResponse, handle, refuse)

@@ -1,0 +1,20 @@
+"""Which partition of ``group-requests`` a group belongs to: Kafka's own rule for ``__consumer_offsets``."""
+
+
+def java_string_hash(text: str) -> int:
+    """Java's ``String.hashCode``: a signed 32-bit hash over UTF-16 code units."""
+    utf_16 = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(utf_16[::2], utf_16[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def partition_for(group_id: str, partition_count: int) -> int:
+    """The group's partition among ``partition_count``.
+
+    Kafka takes the absolute value of the hash, with 0 for the one value that has none in 32 bits
+    (``Utils.abs``), not the hash with its sign bit cleared; the two differ for every negative hash.
+    """
+    hashed = java_string_hash(group_id)
+    return 0 if hashed == -(1 << 31) else abs(hashed) % partition_count

@@ -1,0 +1,229 @@
+"""What holds of every assignment, for groups of all shapes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_logic.consumer_protocol import Subscription, TopicPartition
+from coordinator_logic.consumer_protocol.assignors import (
+    BUILT_IN_ASSIGNORS,
+    CooperativeStickyAssignor,
+    GroupSubscription,
+    assignor_by_name,
+)
+
+from .groups import (
+    Assigned,
+    DrivenGroup,
+    as_sets,
+    assert_balanced,
+    assert_complete_and_valid,
+    assert_no_swaps,
+    wanted_partitions,
+)
+
+TOPICS = [f"t{i}" for i in range(5)]
+MEMBERS = [f"c{i}" for i in range(7)]
+
+clusters = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 7), max_size=len(TOPICS))
+member_ids = st.lists(st.sampled_from(MEMBERS), min_size=1, unique=True)
+topic_lists = st.lists(st.sampled_from(TOPICS), unique=True)
+sticky_names = st.sampled_from(["sticky", "cooperative-sticky"])
+
+
+@st.composite
+def groups(draw: st.DrawFn, assignor_name: str) -> DrivenGroup:
+    """A new group; in half of the cases all members subscribe to the same topics."""
+    group = DrivenGroup(assignor_name, draw(clusters))
+    common = draw(st.none() | topic_lists)
+    for member_id in draw(member_ids):
+        group.join(member_id, draw(topic_lists) if common is None else common)
+    return group
+
+
+@st.composite
+def changes(draw: st.DrawFn, group: DrivenGroup) -> None:
+    """Something happens to the group: somebody leaves, joins or resubscribes, or a topic changes."""
+    what = draw(st.sampled_from(["leave", "join", "resubscribe", "topic"]))
+    if what == "leave" and len(group.topics) > 1:
+        group.leave(draw(st.sampled_from(sorted(group.topics))))
+    elif what == "join":
+        group.join("newcomer", draw(st.sampled_from(sorted(group.topics.values())) | topic_lists))
+    elif what == "resubscribe":
+        group.topics[draw(st.sampled_from(sorted(group.topics)))] = draw(topic_lists)
+    else:
+        group.partitions_per_topic[draw(st.sampled_from(TOPICS))] = draw(st.integers(0, 9))
+
+
+@st.composite
+def claims(draw: st.DrawFn) -> tuple[dict[str, int], list[GroupSubscription]]:
+    """Cooperative members that claim anything at all: too much, the same, what does not exist."""
+    any_partition = st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, 8))
+    common = draw(st.none() | topic_lists)
+    members = [
+        GroupSubscription(
+            member_id,
+            None,
+            Subscription(
+                draw(topic_lists) if common is None else common,
+                None,
+                draw(st.lists(any_partition, max_size=15)),
+                draw(st.integers(-1, 3)),
+            ),
+        )
+        for member_id in draw(member_ids)
+    ]
+    return draw(clusters), members
+
+
+@given(st.data(), st.sampled_from(sorted(BUILT_IN_ASSIGNORS)))
+def test_every_wanted_partition_has_one_owner_who_wants_it(data: st.DataObject, name: str) -> None:
+    group = data.draw(groups(name))
+    assert_complete_and_valid(group.rebalance(), group.partitions_per_topic, group.subscriptions())
+
+
+@given(st.data(), st.sampled_from(sorted(BUILT_IN_ASSIGNORS)))
+def test_the_order_in_which_members_are_listed_does_not_matter(data: st.DataObject, name: str) -> None:
+    group = data.draw(groups(name))
+    group.rebalance()
+    data.draw(changes(group))
+    members = group.subscriptions()
+    shuffled = data.draw(st.permutations(members))
+    assignor = assignor_by_name(name)
+    expected = assignor.assign(group.partitions_per_topic, members)
+    assert assignor.assign(group.partitions_per_topic, shuffled) == expected
+
+
+@given(st.data())
+def test_range_gives_each_subscriber_of_a_topic_a_run_of_its_share(data: st.DataObject) -> None:
+    group = data.draw(groups("range"))
+    assignment = group.rebalance()
+    for topic, count in group.partitions_per_topic.items():
+        consumers = [m for m, topics in group.topics.items() if topic in topics]
+        for consumer in consumers:
+            numbers = [tp.partition for tp in assignment[consumer] if tp.topic == topic]
+            assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else True
+            assert count // len(consumers) <= len(numbers) <= -(-count // len(consumers))
+
+
+@given(st.data())
+def test_round_robin_is_balanced_when_subscriptions_are_equal(data: st.DataObject) -> None:
+    group = DrivenGroup("roundrobin", data.draw(clusters))
+    topics = data.draw(topic_lists)
+    for member_id in data.draw(member_ids):
+        group.join(member_id, topics)
+    assert_balanced(group.rebalance(), group.subscriptions())
+
+
+@given(st.data(), sticky_names)
+def test_sticky_assignments_stay_complete_balanced_and_without_swaps_through_changes(
+    data: st.DataObject, name: str
+) -> None:
+    group = data.draw(groups(name))
+    group.rebalance()
+    for _ in range(data.draw(st.integers(1, 4))):
+        data.draw(changes(group))
+        before = dict(group.held)
+        after = group.rebalance_until_settled(most_rounds=4)
+        assert_complete_and_valid(after, group.partitions_per_topic, group.subscriptions())
+        assert_balanced(after, group.subscriptions())
+        assert_no_swaps(existing(before, group), after)
+
+
+@given(st.data(), sticky_names)
+def test_a_lopsided_group_is_balanced_without_swaps(data: st.DataObject, name: str) -> None:
+    group = data.draw(groups(name))
+    owner = st.sampled_from([*group.topics, *[next(iter(group.topics))] * 6])
+    before: Assigned = {member_id: [] for member_id in group.topics}
+    for topic, count in group.partitions_per_topic.items():
+        for partition in range(count):
+            before[data.draw(owner)].append(TopicPartition(topic, partition))
+    for member_id, held in before.items():
+        group.receive(member_id, held, generation=0)
+    after = group.rebalance_until_settled(most_rounds=4)
+    assert_balanced(after, group.subscriptions())
+    assert_no_swaps(before, after)
+
+
+@given(st.data(), sticky_names)
+def test_a_sticky_assignment_is_not_changed_when_nothing_has_changed(data: st.DataObject, name: str) -> None:
+    group = data.draw(groups(name))
+    before = as_sets(group.rebalance())
+    assert as_sets(group.rebalance()) == before
+
+
+@given(st.data(), sticky_names)
+def test_who_remains_keeps_everything_when_one_of_equal_members_leaves(data: st.DataObject, name: str) -> None:
+    group = group_of_equals(data, name)
+    leaver = data.draw(st.sampled_from(sorted(group.topics)))
+    group.join("who stays in any case", group.topics[leaver])
+    before = group.rebalance_until_settled(most_rounds=4)
+    group.leave(leaver)
+    after = group.rebalance()
+    assert all(set(before[m]) <= set(after[m]) for m in after)
+
+
+@given(st.data(), sticky_names)
+def test_who_was_there_gets_nothing_new_when_an_equal_member_joins(data: st.DataObject, name: str) -> None:
+    group = group_of_equals(data, name)
+    before = group.rebalance()
+    group.join("newcomer", next(iter(group.topics.values())))
+    after = group.rebalance_until_settled(most_rounds=4)
+    assert all(set(after[m]) <= set(before[m]) for m in before)
+    # Nobody lost more than balance asked for.
+    assert len(after["newcomer"]) == min(len(held) for held in after.values())
+
+
+@given(st.data())
+def test_a_cooperative_round_gives_nobody_what_another_still_has(data: st.DataObject) -> None:
+    group = data.draw(groups("cooperative-sticky"))
+    group.rebalance()
+    for _ in range(3):
+        data.draw(changes(group))
+        before = dict(group.held)
+        after = group.rebalance()
+        held_before = {tp: m for m, held in before.items() for tp in held}
+        assert all(held_before.get(tp, m) == m for m, held in after.items() for tp in held)
+
+
+@given(claims())
+def test_a_cooperative_round_copes_with_any_claims(case: tuple[dict[str, int], list[GroupSubscription]]) -> None:
+    partitions_per_topic, members = case
+    assignment = CooperativeStickyAssignor().assign(partitions_per_topic, members)
+    handed_out = [tp for held in assignment.values() for tp in held]
+    claimed_by: dict[TopicPartition, set[str]] = {}
+    for m in members:
+        for tp in m.subscription.owned_partitions:
+            claimed_by.setdefault(tp, set()).add(m.member_id)
+    assert len(handed_out) == len(set(handed_out))
+    for member_id, held in assignment.items():
+        assert all(member_id in claimed_by.get(tp, {member_id}) for tp in held)
+    withheld = set(wanted_partitions(partitions_per_topic, members)) - set(handed_out)
+    assert withheld <= set(claimed_by)
+
+
+@given(claims(), sticky_names)
+def test_any_claims_settle_within_four_rounds(case: tuple[dict[str, int], list[GroupSubscription]], name: str) -> None:
+    partitions_per_topic, members = case
+    group = DrivenGroup(name, partitions_per_topic, generation=3)
+    for m in members:
+        group.join(m.member_id, m.subscription.topics)
+        group.receive(m.member_id, m.subscription.owned_partitions, m.subscription.generation_id)
+    settled = group.rebalance_until_settled(most_rounds=4)
+    assert_complete_and_valid(settled, partitions_per_topic, group.subscriptions())
+    assert_balanced(settled, group.subscriptions())
+
+
+def group_of_equals(data: st.DataObject, name: str) -> DrivenGroup:
+    group = DrivenGroup(name, data.draw(clusters))
+    topics = data.draw(topic_lists)
+    for member_id in data.draw(member_ids):
+        group.join(member_id, topics)
+    return group
+
+
+def existing(held: Assigned, group: DrivenGroup) -> Assigned:
+    """What is left of an assignment after topics have shrunk."""
+    return {
+        m: [tp for tp in partitions if tp.partition < group.partitions_per_topic.get(tp.topic, 0)]
+        for m, partitions in held.items()
+    }

@@ -449,6 +449,10 @@ class RequestEnvelope(Message, frozen=True):
     client_host: str | None = None
 
 
+NO_BODY = msgspec.Raw(b"null")
+"""The body of a response to a request that could not be understood."""
+
+
 class ResponseEnvelope(Message, frozen=True):
     """The value of a record of ``group-responses``; its key is the correlation id.
 
@@ -462,5 +466,5 @@ class ResponseEnvelope(Message, frozen=True):
     correlation_id: str
     group_id: str
     error_code: Int16
-    body: msgspec.Raw | None
+    body: msgspec.Raw
     error_message: str | None = None

@@ -311,7 +311,7 @@ def topics_to_commit(positions: Sequence[str], metadata: str) -> list[TopicToCom
     for position in positions:
         where, _, offset = position.rpartition("=")
         topic, _, partition = where.rpartition(":")
-        if not (topic and partition.isdigit() and offset.isdigit()):
+        if not (topic and partition.isdecimal() and offset.isdecimal()):
             fail(f"{position!r} is not TOPIC:PARTITION=OFFSET", USAGE)
         entry = PartitionToCommit(int(partition), int(offset), committed_metadata=metadata)
         topics.setdefault(topic, []).append(entry)
@@ -321,8 +321,16 @@ def topics_to_commit(positions: Sequence[str], metadata: str) -> list[TopicToCom
 # ---- the coordinator itself ------------------------------------------------------------------------------------
 
 
+JOB_FLAGS = (
+    *("checkpoint", "topic_prefix", "request_partitions", "response_partitions", "replication_factor"),
+    *("trigger_interval_ms", "state_partitions", "master", "driver_memory", "metrics_port"),
+)
+"""Options of ``run`` that are the job's own, by the names that :func:`streaming.options.load_options` knows."""
+
+
 @app.command()
 def run(
+    context: typer.Context,
     bootstrap_servers: Annotated[str | None, typer.Option("--bootstrap-servers", "-b", help="Kafka brokers.")] = None,
     checkpoint: Annotated[str | None, typer.Option(help="Where the groups live: a folder, or a URI for Spark.")] = None,
     embedded: Annotated[bool, typer.Option("--embedded", help="Start a Kafka broker for it on this machine.")] = False,
@@ -358,19 +366,7 @@ def run(
 
     `group-coordinator run -b kafka-1:9092 --checkpoint /var/lib/coordinator --metrics-port 9404`
     """
-    flags: dict[str, object] = {
-        "checkpoint": checkpoint,
-        "topic_prefix": topic_prefix,
-        "request_partitions": request_partitions,
-        "response_partitions": response_partitions,
-        "replication_factor": replication_factor,
-        "trigger_interval_ms": trigger_interval_ms,
-        "state_partitions": state_partitions,
-        "master": master,
-        "driver_memory": driver_memory,
-        "metrics_port": metrics_port,
-        **key_values(settings, "--set"),
-    }
+    flags = {name: context.params[name] for name in JOB_FLAGS} | key_values(settings, "--set")
     from streaming.run import BadOptions, run_coordinator
 
     def report(line: str) -> None:

@@ -211,12 +211,14 @@ def _three_consumers_join(stage: Stage) -> None:
 
 def _one_is_killed(stage: Stage) -> None:
     stage.act("consumer-2 is killed with -9; after its session timeout the others take over")
+    ledger, before = stage.ledger, stage.ledger.delivered
+    stage.await_reports("everybody is at work", lambda: ledger.delivered > before + RECORDS_PER_SECOND)
     stage.consumers["consumer-2"].kill()
-    stage.ledger.forget("consumer-2")
+    ledger.forget("consumer-2")
     stage.say("[red]consumer-2 is dead[/red]")
     stage.await_reports(
         "the others share its partitions",
-        lambda: stage.ledger.shared_by("consumer-1", STATIC_MEMBER, partitions=PARTITIONS),
+        lambda: ledger.shared_by("consumer-1", STATIC_MEMBER, partitions=PARTITIONS),
     )
 
 

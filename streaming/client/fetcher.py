@@ -1,0 +1,137 @@
+"""Fetches records: librdkafka's consumer with partitions assigned by hand, told where to begin."""
+
+from collections.abc import Iterable
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from coordinator_logic.consumer_protocol import TopicPartition
+from streaming.client import librdkafka
+from streaming.client.consumer_types import ConsumerConfig, ConsumerRecord
+from streaming.client.errors import NoOffsetForPartition
+
+_RESET_POLICIES = {"latest": "latest", "earliest": "earliest", "none": "error"}
+
+_PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
+"""Errors that librdkafka tells of and gets over by itself."""
+
+
+class Fetcher:
+    """Reads the partitions that it was told to :meth:`start`. Belongs to the consumer's thread."""
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self._timeout = config.default_api_timeout_ms / 1000
+        self._max_records = config.max_poll_records
+        self._fetching: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
+        self._failure: Exception | None = None
+        self._consumer = librdkafka.new_consumer(
+            config.bootstrap_servers,
+            config.client_id,
+            # A fetch that waits at the broker holds back the first fetch of a partition that is added.
+            {"fetch.wait.max.ms": 100, **config.config},
+            {"auto.offset.reset": _RESET_POLICIES[config.auto_offset_reset]},
+        )
+
+    def close(self) -> None:
+        """Stop fetching and disconnect."""
+        self._consumer.close()
+
+    def start(self, partition: TopicPartition, offset: int, *, paused: bool) -> None:
+        """Fetch a partition from ``offset`` on, which may be one that is fetched from elsewhere now."""
+        self.stop([partition])
+        self._consumer.incremental_assign([confluent_kafka.TopicPartition(*partition, offset)])
+        self._fetching.add(partition)
+        if paused:
+            self.pause(partition)
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch these no longer; what has been fetched of them and not handed out is dropped."""
+        fetched = self._fetching.intersection(partitions)
+        for partition in fetched & self._paused:
+            # librdkafka remembers a pause beyond the assignment that it was made in.
+            self.resume(partition)
+        self._fetching -= fetched
+        if fetched:
+            self._consumer.incremental_unassign([confluent_kafka.TopicPartition(*p) for p in fetched])
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Hand out no records of a partition until it is resumed."""
+        if partition in self._fetching:
+            self._paused.add(partition)
+            self._consumer.pause([confluent_kafka.TopicPartition(*partition)])
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Hand out records of a partition again, from where it was paused."""
+        if partition in self._fetching:
+            self._paused.discard(partition)
+            self._consumer.resume([confluent_kafka.TopicPartition(*partition)])
+
+    def poll(self, timeout: float) -> list[ConsumerRecord]:
+        """Records in the order of their offsets within each partition; waits for the first up to ``timeout`` s.
+
+        Raises:
+            NoOffsetForPartition: the log no longer has the offset, and ``auto_offset_reset`` is none.
+            confluent_kafka.KafkaException: a partition cannot be fetched, e.g. for lack of rights.
+        """
+        self._raise_kept_failure()
+        first = self._consumer.poll(timeout)
+        fetched = [] if first is None else [first, *self._consumer.consume(self._max_records - 1, 0)]
+        records = [record for message in fetched if (record := self._record(message)) is not None]
+        if not records:
+            self._raise_kept_failure()
+        return records
+
+    def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        """How many partitions each topic has; a topic that does not exist is left out."""
+        counts = {topic: librdkafka.partition_count(self._consumer, topic, self._timeout) for topic in set(topics)}
+        return {topic: count for topic, count in counts.items() if count is not None}
+
+    def beginning_offset(self, partition: TopicPartition) -> int:
+        """The lowest offset that the log has."""
+        return librdkafka.beginning_offset(self._consumer, *partition, self._timeout)
+
+    def end_offset(self, partition: TopicPartition) -> int:
+        """The offset that the next record will have."""
+        return librdkafka.end_offset(self._consumer, *partition, self._timeout)
+
+    def _raise_kept_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _record(self, message: Message) -> ConsumerRecord | None:
+        """The record in a message; None for an error, which is kept so that records before it are not lost."""
+        error = message.error()
+        if error is not None:
+            self._keep(error, f"{message.topic()}-{message.partition()}")
+            return None
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
+        if TopicPartition(topic, partition) not in self._fetching:
+            return None
+        leader_epoch = message.leader_epoch()
+        return ConsumerRecord(
+            topic,
+            partition,
+            offset,
+            message.timestamp()[1],
+            message.key(),
+            message.value(),
+            _headers(message),
+            -1 if leader_epoch is None else leader_epoch,
+        )
+
+    def _keep(self, error: KafkaError, partition: str) -> None:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._failure = NoOffsetForPartition(f"{partition}: {error.str()}")
+        elif error.code() not in _PASSING and not error.retriable():
+            self._failure = KafkaException(error)
+
+
+def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    headers = message.headers() or []
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)

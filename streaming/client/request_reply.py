@@ -1,0 +1,224 @@
+"""Requests out through one topic, answers in through another, matched by correlation id.
+
+Any thread may send. One thread of this module reads the answers, and completes the futures: what is called when a
+future completes runs on that thread, and must be quick.
+"""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from coordinator_logic import messages
+from coordinator_logic.messages import RequestEnvelope, ResponseEnvelope
+from coordinator_logic.partitioning import partition_for
+from streaming.client.errors import CoordinatorNotAvailable, RequestTimedOut
+from streaming.client.librdkafka import (
+    LibrdkafkaConfig,
+    end_offset,
+    new_consumer,
+    producer_config,
+    required_partition_count,
+)
+from streaming.topics import TopicNames
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.1
+"""How long the reader waits for an answer before it looks for overdue requests, failed sends and close.
+
+An answer that arrives wakes it at once.
+"""
+
+
+_decode_response = msgspec.json.Decoder(ResponseEnvelope).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class _Pending:
+    """A request that waits for its answer."""
+
+    __slots__ = ("appended", "deadline", "future", "request", "timeout")
+
+    def __init__(self, request: str, timeout: float) -> None:
+        self.request = request
+        self.timeout = timeout
+        self.deadline = time.monotonic() + timeout
+        self.appended = False
+        self.future: Future[ResponseEnvelope] = Future()
+        # The request is on its way to the log; nobody can take it back.
+        self.future.set_running_or_notify_cancel()
+
+
+class RequestReply:
+    """The two topics as one channel: :meth:`send` a request, get a future of its answer.
+
+    ``unclaimed_answers`` counts answers that nobody waited for (repeated ones too: the job's sink is
+    at-least-once, and may send an answer again), ``unreadable_answers`` records that are no answers.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topics: TopicNames,
+        client_id: str,
+        client_host: str,
+        config: LibrdkafkaConfig,
+        connect_timeout: float,
+    ) -> None:
+        self.unclaimed_answers = 0
+        self.unreadable_answers = 0
+        self._bootstrap_servers = bootstrap_servers
+        self._topics = topics
+        self._client_id = client_id
+        self._client_host = client_host
+        self._lock = threading.Lock()
+        self._pending: dict[str, _Pending] = {}
+        self._closed = False
+        # First, because it takes half a second until an idempotent producer may send.
+        self._producer = Producer(producer_config(bootstrap_servers, client_id, config))
+        self._consumer = new_consumer(bootstrap_servers, client_id, config, {"auto.offset.reset": "earliest"})
+        try:
+            self._request_partitions = required_partition_count(self._consumer, topics.requests, connect_timeout)
+            self._reply_partition = self._assign_reply_partition(connect_timeout)
+        except RequestTimedOut as failure:
+            self._consumer.close()
+            raise CoordinatorNotAvailable(f"Kafka at {bootstrap_servers}: {failure.message}") from failure
+        except BaseException:
+            self._consumer.close()
+            raise
+        self._reader = threading.Thread(target=self._read_answers, name=f"{client_id}-answers", daemon=True)
+        self._reader.start()
+
+    def _assign_reply_partition(self, timeout: float) -> int:
+        """Choose a partition of the responses, and read it from where it ends now, before any request."""
+        topic = self._topics.responses
+        partition = uuid.uuid4().int % required_partition_count(self._consumer, topic, timeout)
+        end = end_offset(self._consumer, topic, partition, timeout)
+        self._consumer.assign([TopicPartition(topic, partition, end)])
+        return partition
+
+    def send(
+        self,
+        group_id: str,
+        api: str,
+        version: int,
+        body: messages.Message | Mapping[str, Any],
+        timeout: float,
+    ) -> Future[ResponseEnvelope]:
+        """Append a request event for a group; the future has the answer, whatever error code it carries.
+
+        The future fails with :class:`RequestTimedOut` after ``timeout`` seconds, and with
+        :class:`CoordinatorNotAvailable` when the broker refuses the request or the client is closed.
+        """
+        correlation_id = str(uuid.uuid4())
+        envelope = RequestEnvelope(
+            api=api,
+            version=version,
+            correlation_id=correlation_id,
+            reply_partition=self._reply_partition,
+            body=msgspec.Raw(_encode(body)),
+            client_id=self._client_id,
+            client_host=self._client_host,
+        )
+        pending = _Pending(f"{api} for group {group_id!r}", timeout)
+        with self._lock:
+            if self._closed:
+                raise CoordinatorNotAvailable(f"{pending.request} was not sent: the client is closed")
+            self._pending[correlation_id] = pending
+        try:
+            self._producer.produce(
+                self._topics.requests,
+                key=group_id.encode(),
+                value=_encode(envelope),
+                partition=partition_for(group_id, self._request_partitions),
+                on_delivery=lambda error, _record: self._on_delivery(correlation_id, error),
+            )
+        except (BufferError, KafkaException) as failure:
+            self._fail(correlation_id, f"could not be sent: {failure}")
+        return pending.future
+
+    def close(self) -> None:
+        """End the reader thread; requests that still wait fail."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._reader.join()
+        self._consumer.close()
+        self._producer.flush(_POLL_SECONDS)
+        with self._lock:
+            waiting = list(self._pending)
+        for correlation_id in waiting:
+            self._fail(correlation_id, "has no answer: the client was closed")
+
+    def _read_answers(self) -> None:
+        while not self._closed:
+            try:
+                record = self._consumer.poll(_POLL_SECONDS)
+                if record is not None:
+                    self._on_record(record)
+                self._producer.poll(0)
+            except Exception:
+                # If this thread ended, everybody would wait for ever.
+                log.exception("reading %s", self._topics.responses)
+            self._expire_overdue()
+
+    def _on_record(self, record: Message) -> None:
+        error = record.error()
+        if error is not None:
+            # librdkafka goes on trying by itself; whoever waits has a timeout.
+            log.warning("reading %s: %s", self._topics.responses, error.str())
+            return
+        try:
+            answer = _decode_response(record.value() or b"")
+        except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+            self.unreadable_answers += 1
+            place = f"{record.topic()}-{record.partition()} at offset {record.offset()}"
+            log.warning("ignored a record that is no answer, %s: %s", place, failure)
+            return
+        pending = self._take(answer.correlation_id)
+        if pending is None:
+            self.unclaimed_answers += 1
+            return
+        pending.future.set_result(answer)
+
+    def _on_delivery(self, correlation_id: str, error: KafkaError | None) -> None:
+        if error is not None:
+            self._fail(correlation_id, f"was not taken by the broker: {error.str()}")
+            return
+        with self._lock:
+            pending = self._pending.get(correlation_id)
+            if pending is not None:
+                pending.appended = True
+
+    def _expire_overdue(self) -> None:
+        now = time.monotonic()
+        with self._lock:
+            overdue = [key for key, pending in self._pending.items() if pending.deadline <= now]
+        for correlation_id in overdue:
+            pending = self._take(correlation_id)
+            if pending is not None:
+                pending.future.set_exception(RequestTimedOut(self._why_overdue(pending)))
+
+    def _why_overdue(self, pending: _Pending) -> str:
+        within = f"within {pending.timeout:g} s"
+        if pending.appended:
+            topic = self._topics.requests
+            return f"{pending.request} is in topic {topic!r}, but was not answered {within}"
+        return f"{pending.request} was not taken by the broker at {self._bootstrap_servers} {within}"
+
+    def _take(self, correlation_id: str) -> _Pending | None:
+        with self._lock:
+            return self._pending.pop(correlation_id, None)
+
+    def _fail(self, correlation_id: str, why: str) -> None:
+        pending = self._take(correlation_id)
+        if pending is not None:
+            pending.future.set_exception(CoordinatorNotAvailable(f"{pending.request} {why}"))

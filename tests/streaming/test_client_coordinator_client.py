@@ -1,0 +1,186 @@
+"""Kafka's group APIs as calls, against the coordinator."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from coordinator_logic.errors import Error
+from coordinator_logic.handlers import APIS
+from coordinator_logic.messages import (
+    GroupToFetch,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeavingMember,
+    MemberAssignment,
+    OffsetCommitRequest,
+    PartitionToCommit,
+    Protocol,
+    SyncGroupRequest,
+    TopicToCommit,
+    TopicToFetch,
+)
+from coordinator_logic.partitioning import partition_for
+from streaming.client import CoordinatorClient, CoordinatorError, MemberIdRequired, UnknownMemberId, apis
+from tests.streaming.client_support import RunningCoordinator, unique, wait_until
+
+
+@pytest.fixture(scope="module")
+def client(coordinator: RunningCoordinator) -> Iterator[CoordinatorClient]:
+    with CoordinatorClient(
+        coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix, client_id="calls"
+    ) as client:
+        yield client
+
+
+def commit(client: CoordinatorClient, group_id: str, offset: int) -> None:
+    """Commit an offset for orders-0 as somebody who is no member."""
+    topics = [TopicToCommit("orders", [PartitionToCommit(0, offset, committed_metadata="by a test")])]
+    answer = client.offset_commit(OffsetCommitRequest(group_id, topics))
+    assert answer.topics[0].partitions[0].error_code == 0
+
+
+def committed(client: CoordinatorClient, *group_ids: str) -> list[tuple[str, int]]:
+    asked = [GroupToFetch(group_id, [TopicToFetch("orders", [0])]) for group_id in group_ids]
+    fetched = client.offset_fetch(asked, require_stable=True).groups
+    return [(group.group_id, group.topics[0].partitions[0].committed_offset) for group in fetched]
+
+
+def join(client: CoordinatorClient, group_id: str) -> JoinGroupResponse:
+    """Join as the first member."""
+    request = JoinGroupRequest(group_id, 10_000, "connect", [Protocol("p", b"metadata")], 10_000)
+    with pytest.raises(MemberIdRequired) as required:
+        client.join_group(request)
+    assert isinstance(required.value.body, JoinGroupResponse)
+    member_id = required.value.body.member_id
+    return client.join_group(
+        JoinGroupRequest(group_id, 10_000, "connect", [Protocol("p", b"metadata")], 10_000, member_id)
+    )
+
+
+def test_the_versions_that_are_spoken_are_served() -> None:
+    spoken = [api for api in vars(apis).values() if isinstance(api, apis.Api)]
+    assert {api.name for api in spoken} == set(APIS)
+    for api in spoken:
+        served = APIS[api.name]
+        assert served.min_version <= api.version <= served.max_version
+        assert (served.request_type, served.response_type) == (api.request, api.response)
+
+
+def test_a_groups_coordinator_is_its_partition(coordinator: RunningCoordinator, client: CoordinatorClient) -> None:
+    group_id = unique("found")
+    found = client.find_coordinator(group_id)
+    assert (found.key, found.host) == (group_id, coordinator.topics.requests)
+    partitions = [p for p in range(1, 100) if partition_for(group_id, p) == found.node_id]
+    assert partitions
+
+
+def test_offsets_of_several_groups_come_in_the_order_asked(client: CoordinatorClient) -> None:
+    groups = [unique("offsets") for _ in range(3)]
+    for offset, group_id in enumerate(groups):
+        commit(client, group_id, offset)
+    nobody = unique("nobody")
+    assert committed(client, groups[2], nobody, groups[0], groups[1]) == [
+        (groups[2], 2), (nobody, -1), (groups[0], 0), (groups[1], 1),
+    ]  # fmt: skip
+
+
+def test_all_offsets_of_a_group_are_fetched_without_naming_topics(client: CoordinatorClient) -> None:
+    group_id = unique("all")
+    commit(client, group_id, 11)
+    [fetched] = client.offset_fetch([GroupToFetch(group_id)]).groups
+    assert [(topic.name, topic.partitions[0].metadata) for topic in fetched.topics] == [("orders", "by a test")]
+
+
+def test_one_life_of_a_member_by_hand(client: CoordinatorClient) -> None:
+    group_id = unique("life")
+    joined = join(client, group_id)
+    assert joined.leader == joined.member_id
+    assert [member.metadata for member in joined.members] == [b"metadata"]
+    synced = client.sync_group(
+        SyncGroupRequest(
+            group_id, joined.generation_id, joined.member_id, None, "connect", "p",
+            [MemberAssignment(joined.member_id, b"everything")],
+        )
+    )  # fmt: skip
+    assert synced.assignment == b"everything"
+    client.heartbeat(HeartbeatRequest(group_id, joined.generation_id, joined.member_id))
+    [described] = client.describe_groups([group_id]).groups
+    assert (described.group_state, described.members[0].client_id) == ("Stable", "calls")
+    left = client.leave_group(LeaveGroupRequest(group_id, members=[LeavingMember(joined.member_id)]))
+    assert left.members[0].error_code == 0
+    with pytest.raises(UnknownMemberId):
+        client.heartbeat(HeartbeatRequest(group_id, joined.generation_id, joined.member_id))
+
+
+def test_describing_goes_on_past_a_group_that_is_not_there(client: CoordinatorClient) -> None:
+    there, nobody = unique("there"), unique("nobody")
+    commit(client, there, 1)
+    described = client.describe_groups([nobody, there]).groups
+    assert [(group.group_id, group.error_code) for group in described] == [
+        (nobody, Error.GROUP_ID_NOT_FOUND),
+        (there, Error.NONE),
+    ]
+
+
+def test_deleting_takes_each_name_once(client: CoordinatorClient) -> None:
+    there, nobody = unique("there"), unique("nobody")
+    commit(client, there, 1)
+    deleted = client.delete_groups([there, nobody, there]).results
+    assert [(group.group_id, group.error_code) for group in deleted] == [
+        (there, Error.NONE),
+        (nobody, Error.GROUP_ID_NOT_FOUND),
+    ]
+    assert committed(client, there) == [(there, -1)]
+
+
+def test_groups_are_listed_with_filters_until_they_are_deleted(client: CoordinatorClient) -> None:
+    simple, member = unique("simple"), unique("member")
+    commit(client, simple, 1)
+    join(client, member)
+
+    def listed(states: list[str], types: list[str] | None = None) -> set[str]:
+        groups = client.list_groups(states, types or []).groups
+        return {group.group_id for group in groups} & {simple, member}
+
+    wait_until(lambda: listed([]) == {simple, member}, "both are in the directory")
+    assert listed(["EMPTY"]) == {simple}
+    assert listed(["completingrebalance", "stable"]) == {member}
+    assert listed([], ["Classic"]) == {simple, member}
+    assert listed([], ["consumer"]) == set()
+    client.delete_groups([simple])
+    wait_until(lambda: listed([]) == {member}, "the deleted group is gone from the directory")
+
+
+def test_a_request_of_an_unknown_api_is_answered(client: CoordinatorClient) -> None:
+    answer = client.send(unique("odd"), "Brew", 0, {}).result(60)
+    assert answer.error_code == Error.INVALID_REQUEST
+    assert answer.error_message
+    assert "unknown api" in answer.error_message
+
+
+def test_two_clients_at_once_get_their_own_answers(coordinator: RunningCoordinator) -> None:
+    def use(client: CoordinatorClient) -> None:
+        groups = [unique("both") for _ in range(40)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda number: commit(client, groups[number], number), range(40)))
+        assert committed(client, *groups) == [(group_id, offset) for offset, group_id in enumerate(groups)]
+
+    clients = [
+        CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) for _ in range(2)
+    ]
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(use, clients))
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_errors_of_the_whole_request_are_raised(client: CoordinatorClient) -> None:
+    topics = [TopicToCommit("orders", [PartitionToCommit(0, 1)])]
+    with pytest.raises(CoordinatorError) as raised:
+        client.offset_commit(OffsetCommitRequest(unique("absent"), topics, 3, "somebody"))
+    assert raised.value.error is Error.GROUP_ID_NOT_FOUND

@@ -33,6 +33,10 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
     Offsets are not checked against anything: going back is how a group is reset.
     """
     version = request.address.version
+    if not any(topic.partitions for topic in body.topics):
+        # As in Kafka, where nothing is left for the coordinator: no look at the group, no sign of life.
+        turn.reply(request.address, OffsetCommitResponse())
+        return
     error = _check(turn.existing, body, version)
     if error is not Error.NONE:
         turn.reply(request.address, refuse(body, version, error), error)

@@ -1,0 +1,152 @@
+"""Hypothesis strategies: any value of a message or group type, and stories of clients that share a group."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+from msgspec import inspect
+
+from coordinator_logic.errors import Error
+from coordinator_logic.events import Request
+from coordinator_logic.messages import JoinGroupResponse, LeavingMember, SyncGroupResponse
+from tests.logic.driver import Driven, Joined, listing
+
+TEXT = st.text(max_size=8)
+BYTES = st.binary(max_size=16)
+
+
+def values_of(of_type: Any) -> st.SearchStrategy[Any]:
+    """Any value that msgspec would accept as one of a type."""
+    return _values(inspect.type_info(of_type))
+
+
+def _values(info: inspect.Type) -> st.SearchStrategy[Any]:
+    match info:
+        case inspect.IntType():
+            return st.integers(-(2**63) if info.ge is None else info.ge, 2**63 - 1 if info.le is None else info.le)
+        case inspect.StrType():
+            return st.text(min_size=info.min_length or 0, max_size=8)
+        case inspect.BytesType():
+            return BYTES
+        case inspect.BoolType():
+            return st.booleans()
+        case inspect.NoneType():
+            return st.none()
+        case inspect.EnumType():
+            return st.sampled_from(list(info.cls))
+        case inspect.ListType():
+            return st.lists(_values(info.item_type), max_size=3)
+        case inspect.DictType():
+            return st.dictionaries(_values(info.key_type), _values(info.value_type), max_size=3)
+        case inspect.UnionType():
+            return st.one_of([_values(member) for member in info.types])
+        case inspect.StructType():
+            return st.builds(info.cls, **{f.name: _values(f.type) for f in info.fields})
+        case _:
+            raise TypeError(f"no strategy for {info}")
+
+
+# ---- stories ---------------------------------------------------------------------------------------------------
+
+DELAYS_MS = (*(0,) * 6, *(1, 100, 499, 500, 501, 1_000) * 2, 2_999, 3_000, 3_001, 3_000, 4_999, 5_000, 10_000, 30_000)
+SESSIONS_MS = (1_000, 5_000, 20_000)
+REBALANCES_MS = (0, 2_000, 10_000, 10_000)
+PREFERENCES = (
+    listing("range"),
+    listing("range", "sticky"),
+    listing("sticky", "range"),
+    listing("sticky", "range", metadata=b"other topics"),
+    listing("roundrobin"),
+)
+ODD_ACTIONS = ("join", "sync", "heartbeat", "leave", "commit", "look", "delete")
+ACTIONS = (*("go on",) * 18, *ODD_ACTIONS)
+INSTANCES = (None, None, "instance", "instance", "other instance")
+"""Of each actor; the two in the middle are two processes with one instance id."""
+
+
+class Move(NamedTuple):
+    """What one actor does after some time; ``twist`` chooses among the ways to do it, 0 being the plain one.
+
+    To "go on" is to do what a client of Kafka would do next, after all that it has been answered.
+    """
+
+    actor: int
+    action: str
+    delay_ms: int
+    twist: int
+
+
+MOVES = st.builds(
+    Move,
+    st.integers(0, len(INSTANCES) - 1),
+    st.sampled_from(ACTIONS),
+    st.sampled_from(DELAYS_MS),
+    st.sampled_from([0] * 12 + list(range(1, 12))),
+)
+STORIES = st.lists(MOVES, min_size=20, max_size=60)
+
+
+class Story:
+    """Clients that do what the moves say, each with what it has learnt from its own answers."""
+
+    def __init__(self, driven: Driven) -> None:
+        self.driven = driven
+        self._known = [Joined("", -1, instance) for instance in INSTANCES]
+        self._next = ["join"] * len(INSTANCES)
+        self._actor_of: dict[str, int] = {}
+
+    def play(self, move: Move) -> None:
+        """Let one actor do something, in a batch of its own."""
+        self.driven.now += move.delay_ms
+        action = self._next[move.actor] if move.action == "go on" else move.action
+        self._act(action, self._known[move.actor], move.twist)
+        self._actor_of[self.driven.log[-1].address.correlation_id] = move.actor
+        for answer in self.driven.answered:
+            self._learn(answer.request, answer.body)
+
+    def _act(self, action: str, who: Joined, twist: int) -> None:
+        driven = self.driven
+        stale = replace(who, generation_id=who.generation_id - 1) if twist == 11 else who
+        if action == "join":
+            driven.join(
+                "" if twist in (5, 6) else who.member_id,
+                instance=who.group_instance_id,
+                version=3 if twist in (1, 6) else 9,
+                session_ms=SESSIONS_MS[twist % 3],
+                rebalance_ms=REBALANCES_MS[-1 - twist % 4],
+                protocols=PREFERENCES[twist % 5],
+                protocol_type="connect" if twist == 9 else "consumer",
+            )
+        elif action == "sync":
+            members = driven.group.members if driven.exists else {}
+            name = driven.group.protocol_name if driven.exists else None
+            assignments = {member_id: b"for " + member_id.encode() for member_id in members} if who.leads else None
+            driven.sync(stale, assignments, version=4, protocol_name=name if twist else None)
+        elif action == "heartbeat":
+            driven.heartbeat(stale)
+        elif action == "leave" and twist % 2:
+            driven.leave(LeavingMember("", who.group_instance_id))
+        elif action == "leave":
+            driven.leave(who, self._known[twist % len(INSTANCES)])
+        elif action == "commit":
+            driven.commit(Joined("") if twist in (3, 4) else stale, {("topic", twist % 3): twist})
+        elif action == "look":
+            driven.fetch() if twist % 2 else driven.describe()
+        else:
+            driven.delete()
+
+    def _learn(self, request: Request, body: object) -> None:
+        actor = self._actor_of[request.address.correlation_id]
+        error = getattr(body, "error_code", Error.NONE)
+        if error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID):
+            self._known[actor] = Joined("", -1, INSTANCES[actor])
+            self._next[actor] = "join"
+        elif error in (Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION):
+            self._next[actor] = "join"
+        elif isinstance(body, JoinGroupResponse) and error == Error.MEMBER_ID_REQUIRED:
+            self._known[actor] = Joined(body.member_id, -1, INSTANCES[actor])
+        elif isinstance(body, JoinGroupResponse) and error == Error.NONE:
+            self._known[actor] = Joined(body.member_id, body.generation_id, INSTANCES[actor], body.leader)
+            self._next[actor] = "sync"
+        elif isinstance(body, SyncGroupResponse) and error == Error.NONE:
+            self._next[actor] = "heartbeat"

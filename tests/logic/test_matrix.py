@@ -1,0 +1,156 @@
+"""What each request is answered in each state of the group, for a member that is what it says it is.
+
+One cell a test. ``park`` means no answer yet, a number is the error code, ``+`` that the request began a rebalance.
+A Dead group is only ever the stand-in for one whose snapshot cannot be read. Unlike a deleted group in Kafka's
+table it refuses OffsetFetch and DeleteGroups too: nobody may take unreadable offsets for none.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from coordinator_logic import snapshot
+from coordinator_logic.messages import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    GroupToFetch,
+    LeaveGroupResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from coordinator_logic.records import StateChanged
+from coordinator_logic.states import State
+from tests.logic.driver import GROUP_ID, Answer, Driven, Joined, listing
+
+COLUMNS = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "absent")
+CHANGED = listing("range", "sticky")
+
+
+@dataclass
+class Scene:
+    """A group with a static leader and a dynamic follower in one of the states, and a handed-out id."""
+
+    driven: Driven
+    leader: Joined
+    follower: Joined
+    pending: str
+
+
+def scene(column: str) -> Scene:
+    """The scene of a column. Where the group has no members, leader and follower once were."""
+    driven = Driven()
+    if column == "Dead":
+        driven.snapshot = snapshot.encode(snapshot.quarantined(GROUP_ID))
+    if column in ("Dead", "absent"):
+        return Scene(driven, Joined("a", 1, "instance-0"), Joined("b", 1), "c")
+    leader, follower = driven.join_with_members(2, static=1)
+    if column != "CompletingRebalance":
+        driven.sync_all([leader, follower])
+    pending = driven.join(client="pending").body.member_id
+    if column == "Empty":
+        driven.leave(leader, follower)
+    elif column == "PreparingRebalance":
+        driven.join_new("newcomer")
+    assert driven.state().value == column
+    return Scene(driven, leader, follower, pending)
+
+
+Act = Callable[[Scene], Answer[Any]]
+
+
+def delete(s: Scene) -> Answer[DeleteGroupsResponse]:
+    return s.driven.send("DeleteGroups", DeleteGroupsRequest([GROUP_ID]))
+
+
+def fetch(s: Scene) -> Answer[OffsetFetchResponse]:
+    return s.driven.send("OffsetFetch", OffsetFetchRequest(groups=[GroupToFetch(GROUP_ID)]))
+
+
+MATRIX: dict[str, tuple[Act, tuple[str | None, ...]]] = {
+    "join, no id, dynamic": (lambda s: s.driven.join(), ("79", "79", "79", "79", "15", "79")),
+    "join, no id, dynamic, version 3": (
+        lambda s: s.driven.join(version=3),
+        ("park+", "park", "park+", "park+", "15", "park+"),
+    ),
+    "join, no id, static, new": (
+        lambda s: s.driven.join(instance="new"),
+        ("park+", "park", "park+", "park+", "15", "park+"),
+    ),
+    "join, no id, static, known": (
+        lambda s: s.driven.join(instance="instance-0"),
+        (None, "park", "park+", "0", "15", None),
+    ),
+    "join, handed-out id": (
+        lambda s: s.driven.join(s.pending),
+        ("park+", "park", "park+", "park+", "15", "25"),
+    ),
+    "join, leader, same": (lambda s: s.driven.rejoin(s.leader), ("25", "park", "0", "park+", "15", "25")),
+    "join, follower, same": (lambda s: s.driven.rejoin(s.follower), ("25", "park", "0", "0", "15", "25")),
+    "join, leader, changed": (
+        lambda s: s.driven.rejoin(s.leader, protocols=CHANGED),
+        ("25", "park", "park+", "park+", "15", "25"),
+    ),
+    "join, follower, changed": (
+        lambda s: s.driven.rejoin(s.follower, protocols=CHANGED),
+        ("25", "park", "park+", "park+", "15", "25"),
+    ),
+    "sync, follower": (lambda s: s.driven.sync(s.follower), ("25", "27", "park", "0", "15", "25")),
+    "sync, leader": (lambda s: s.driven.sync(s.leader), ("25", "27", "0", "0", "15", "25")),
+    "heartbeat": (lambda s: s.driven.heartbeat(s.follower), ("25", "27", "0", "0", "15", "25")),
+    "leave": (lambda s: s.driven.leave(s.follower), ("25", "0", "0+", "0+", "15", "25")),
+    "leave, handed-out id": (
+        lambda s: s.driven.leave(Joined(s.pending)),
+        ("0", "0", "0+", "0+", "15", "25"),
+    ),
+    "commit, member": (lambda s: s.driven.commit(s.follower), ("25", "0", "27", "0", "15", "69")),
+    "commit, member, version 8": (
+        lambda s: s.driven.commit(s.follower, version=8),
+        ("25", "0", "27", "0", "15", "22"),
+    ),
+    "commit, anonymous": (lambda s: s.driven.commit(), ("0", "25", "25", "25", "15", "0")),
+    "fetch": (fetch, ("0", "0", "0", "0", "15", "0")),
+    "delete": (delete, ("0", "68", "68", "68", "15", "69")),
+    "heartbeat, wrong generation": (
+        lambda s: s.driven.heartbeat(replace(s.follower, generation_id=7)),
+        ("25", "22", "22", "22", "15", "25"),
+    ),
+    "sync, wrong generation": (
+        lambda s: s.driven.sync(replace(s.follower, generation_id=7)),
+        ("25", "22", "22", "22", "15", "25"),
+    ),
+}
+CELLS = [
+    pytest.param(act, column, cell, id=f"{row}-{column}")
+    for row, (act, cells) in MATRIX.items()
+    for column, cell in zip(COLUMNS, cells, strict=True)
+    if cell is not None
+]
+
+
+def outcome(answer: Answer[Any]) -> str:
+    """The error of the one thing that was asked about, or ``park``."""
+    if answer.parked:
+        return "park"
+    body: object = answer.body
+    match body:
+        case LeaveGroupResponse(members=[entry]) | DeleteGroupsResponse(results=[entry]):
+            return str(entry.error_code)
+        case OffsetFetchResponse(groups=[group]):
+            return str(group.error_code)
+        case _:
+            return str(answer.error.value)
+
+
+@pytest.mark.parametrize(("act", "column", "cell"), CELLS)
+def test_answer_by_state(act: Act, column: str, cell: str) -> None:
+    the_scene = scene(column)
+    driven = the_scene.driven
+    before = len(driven.journal)
+    answer = act(the_scene)
+    began = any(
+        isinstance(record, StateChanged) and record.to_state == State.PREPARING_REBALANCE.value
+        for record in driven.records[before:]
+    )
+    assert outcome(answer) + "+" * began == cell

@@ -1,0 +1,220 @@
+"""Groups as bytes: every format ever written can be read, and what cannot be read is said clearly."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator_logic import snapshot
+from coordinator_logic.errors import Error
+from coordinator_logic.events import ReplyAddress
+from coordinator_logic.group import CommittedOffset, Group, Member, MemberProtocol, Timer, TimerKind
+from coordinator_logic.handlers import APIS
+from coordinator_logic.messages import (
+    CommittedPartition,
+    CommittedTopic,
+    Coordinator,
+    DeletedGroup,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FetchedGroup,
+    FetchedPartition,
+    FetchedTopic,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    GroupToFetch,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    LeavingMember,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    PartitionToCommit,
+    RequestBody,
+    ResponseBody,
+    SyncGroupRequest,
+    SyncGroupResponse,
+    TopicToCommit,
+    TopicToFetch,
+)
+from coordinator_logic.states import State
+from tests.logic.driver import GROUP_ID, Driven, listing
+
+KEPT = Path(__file__).parent / "snapshots"
+
+
+def expected_of_format_1() -> Group:
+    """The group that is kept in format 1: every field is set to something of its own."""
+    dynamic = Member(
+        "client-1", None, "client", "/10.0.0.1", 60_000, 10_000, [MemberProtocol("range", b"\x00\x01")],
+        assignment=b"\x02", is_new=False, parked_join=ReplyAddress("JoinGroup", 9, "join-1", 3, 5_000),
+    )
+    static = Member(
+        "instance-1", "instance", "", "/10.0.0.2", 300_000, 45_000,
+        [MemberProtocol("range", b""), MemberProtocol("sticky", b"\xff")],
+        is_new=True, parked_sync=ReplyAddress("SyncGroup", 5, "sync-1", 0, 6_000),
+    )
+    return Group(
+        group_id="größe",
+        incarnation="2-17",
+        state=State.PREPARING_REBALANCE,
+        previous_state=State.STABLE,
+        state_timestamp=1_700_000_000_001,
+        generation=7,
+        protocol_type="consumer",
+        protocol_name="range",
+        leader="client-1",
+        members={"client-1": dynamic, "instance-1": static},
+        offsets={
+            "topic": {
+                0: CommittedOffset(2**62, 3, "metadata", 1_700_000_000_002, 1_700_000_009_999),
+                5: CommittedOffset(0, None, "", 1_700_000_000_003, None),
+            }
+        },
+        sequence=42,
+        clock=1_700_000_000_004,
+        pending_joins=["client-2"],
+        pending_syncs=["instance-1"],
+        new_member_added=True,
+        timers={
+            "heartbeat-client-1": Timer(TimerKind.HEARTBEAT, 1_700_000_000_000, 10_000, "client-1"),
+            "join": Timer(TimerKind.INITIAL_JOIN, 1_700_000_000_000, 3_000, remaining_ms=57_000),
+            "sync": Timer(TimerKind.SYNC, 1_700_000_000_000, 300_000, generation=7),
+        },
+    )
+
+
+def test_a_snapshot_of_format_1_can_be_read() -> None:
+    kept = bytes.fromhex((KEPT / "format-1.hex").read_text())
+    assert kept[0] == 1
+    assert snapshot.decode(kept) == expected_of_format_1()
+
+
+def test_every_format_that_can_be_read_has_a_kept_snapshot() -> None:
+    kept = {path.name for path in KEPT.iterdir()}
+    assert kept == {f"format-{version}.hex" for version in range(1, snapshot.FORMAT_VERSION + 1)}
+
+
+def test_a_group_comes_back_as_it_was() -> None:
+    group = expected_of_format_1()
+    encoded = snapshot.encode(group)
+    assert encoded[0] == snapshot.FORMAT_VERSION
+    assert snapshot.decode(encoded) == group
+    assert list(snapshot.decode(encoded).timers) == list(group.timers), "the order is part of it"
+    assert snapshot.encode(snapshot.decode(encoded)) == encoded
+
+
+def test_the_bytes_of_a_group_that_comes_back_are_not_shared() -> None:
+    first, second = (snapshot.decode(snapshot.encode(Group("g", "0-0"))) for _ in range(2))
+    first.pending_joins.append("m")
+    assert second.pending_joins == []
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (b"", "the snapshot is empty"),
+        (b"\x00\x90", "format version 0; readable here: 1"),
+        (b"\x63\x90", "format version 99; readable here: 1"),
+        (b"\x01", "the snapshot is damaged: "),
+        (b"\x01\x90", "the snapshot is damaged: "),
+        (b"\x01\xc1\xff", "the snapshot is damaged: "),
+        (b"\x01not a snapshot", "the snapshot is damaged: "),
+        (snapshot.encode(expected_of_format_1())[:-1], "the snapshot is damaged: "),
+        (snapshot.encode(expected_of_format_1()) + b"\x00", "the snapshot is damaged: "),
+        (snapshot.encode(expected_of_format_1()).replace("größe".encode(), b"gr\xc3\xff\xc3\xffe"), "is damaged: "),
+        (snapshot.encode(expected_of_format_1()).replace(b"PreparingRebalance", b"PreparingRebalancf"), "is damaged: "),
+    ],
+)
+def test_what_cannot_be_read_is_said_clearly(damaged: bytes, message: str) -> None:
+    with pytest.raises(snapshot.UnreadableSnapshot, match=message):
+        snapshot.decode(damaged)
+
+
+# ---- the stand-in for a group that cannot be read --------------------------------------------------------------
+
+ERROR = Error.COORDINATOR_NOT_AVAILABLE
+TOPICS = [TopicToCommit("t", [PartitionToCommit(0, 1), PartitionToCommit(2, 1)])]
+ASKED = [TopicToFetch("t", [0, 2])]
+REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
+    (
+        "FindCoordinator",
+        3,
+        FindCoordinatorRequest("g"),
+        FindCoordinatorResponse(ERROR, "COORDINATOR_NOT_AVAILABLE"),
+    ),
+    (
+        "FindCoordinator",
+        4,
+        FindCoordinatorRequest(coordinator_keys=["g"]),
+        FindCoordinatorResponse(coordinators=[Coordinator("g", -1, "", -1, ERROR, "COORDINATOR_NOT_AVAILABLE")]),
+    ),
+    (
+        "JoinGroup",
+        9,
+        JoinGroupRequest(GROUP_ID, 10_000, "consumer", listing("range"), 10_000, "m"),
+        JoinGroupResponse(ERROR, member_id="m"),
+    ),
+    ("SyncGroup", 5, SyncGroupRequest(GROUP_ID, 1, "m"), SyncGroupResponse(ERROR)),
+    ("Heartbeat", 4, HeartbeatRequest(GROUP_ID, 1, "m"), HeartbeatResponse(ERROR)),
+    ("LeaveGroup", 0, LeaveGroupRequest(GROUP_ID, "m"), LeaveGroupResponse(ERROR)),
+    ("LeaveGroup", 5, LeaveGroupRequest(GROUP_ID, members=[LeavingMember("m")]), LeaveGroupResponse(ERROR)),
+    (
+        "OffsetCommit",
+        9,
+        OffsetCommitRequest(GROUP_ID, TOPICS),
+        OffsetCommitResponse([CommittedTopic("t", [CommittedPartition(0, ERROR), CommittedPartition(2, ERROR)])]),
+    ),
+    (
+        "OffsetFetch",
+        1,
+        OffsetFetchRequest(GROUP_ID, ASKED),
+        OffsetFetchResponse(
+            topics=[FetchedTopic("t", [FetchedPartition(i, error_code=ERROR) for i in (0, 2)])]
+        ),
+    ),
+    ("OffsetFetch", 2, OffsetFetchRequest(GROUP_ID, ASKED), OffsetFetchResponse(ERROR)),
+    (
+        "OffsetFetch",
+        8,
+        OffsetFetchRequest(groups=[GroupToFetch(GROUP_ID, ASKED)]),
+        OffsetFetchResponse(groups=[FetchedGroup(GROUP_ID, [], ERROR)]),
+    ),
+    (
+        "DescribeGroups",
+        5,
+        DescribeGroupsRequest([GROUP_ID, "other"]),
+        DescribeGroupsResponse([DescribedGroup(GROUP_ID, ERROR), DescribedGroup("other", ERROR)]),
+    ),
+    (
+        "DeleteGroups",
+        2,
+        DeleteGroupsRequest([GROUP_ID, GROUP_ID]),
+        DeleteGroupsResponse([DeletedGroup(GROUP_ID, ERROR)]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("api", "version", "asked", "refusal"), REFUSALS)
+def test_a_quarantined_group_refuses_everything_in_each_apis_own_shape(
+    driven: Driven, api: str, version: int, asked: RequestBody, refusal: ResponseBody
+) -> None:
+    quarantined = snapshot.encode(snapshot.quarantined(GROUP_ID))
+    driven.snapshot = quarantined
+    answer = driven.send(api, asked, version=version)
+    assert (answer.error, answer.body) == (ERROR, refusal)
+    driven.sleep(1_000_000)
+    assert driven.snapshot == quarantined
+    assert driven.journal == []
+    assert driven.wake_at is None
+
+
+def test_the_refusals_cover_every_api() -> None:
+    assert {api for api, *_ in REFUSALS} == set(APIS)

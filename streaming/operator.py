@@ -1,0 +1,268 @@
+"""The function given to ``applyInPandasWithState``: rows -> requests -> step -> rows, for one group.
+
+:func:`process` is all of it but Spark: bytes in, bytes out, so that the same input gives the same output, byte for
+byte, however often a batch runs. Nothing that a request holds, and no defect of the logic, may raise out of it:
+an exception would end the query, and with it every other group.
+"""
+
+import traceback
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
+
+from coordinator_logic import snapshot
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.errors import Error
+from coordinator_logic.events import Request, Response
+from coordinator_logic.group import Group
+from coordinator_logic.records import GroupDirectoryEntry, directory_entry
+from coordinator_logic.step import step
+from streaming import wire
+from streaming.topics import TopicNames
+from streaming.wire import KafkaRecord, Rejected, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.state import GroupState
+
+INPUT_COLUMNS = ("timestamp", "partition", "offset", "key", "value")
+"""What the query hands over of each record, beside the group it belongs to; see :class:`KafkaRecord`."""
+
+OUTPUT_SCHEMA = "topic string, partition int, key binary, value binary, measure string"
+STATE_SCHEMA = "state string, protocolType string, generation int, members int, snapshot binary"
+"""Spark refuses a checkpoint whose schema was another one: this never changes. The snapshot's own format may."""
+
+MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
+"""A group that would grow beyond it is refused the request: it has to fit into a worker, and into Arrow."""
+
+TRACEBACK_FRAMES = 8
+
+RETRY_AFTER_DEFECT_MS = 60_000
+"""When to try a timer again that met a defect. Until then every request of the group tries it, too."""
+
+
+class StateRow(NamedTuple):
+    """A group in the state store: columns to query by, and the snapshot."""
+
+    state: str
+    protocol_type: str
+    generation: int
+    members: int
+    snapshot: bytes
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the operator needs to know. ``starts`` are the job's starts, ms since the epoch, ascending."""
+
+    topics: TopicNames
+    response_partitions: int
+    config: CoordinatorConfig = field(default_factory=CoordinatorConfig)
+    starts: tuple[int, ...] = ()
+
+    def started_at(self, batch_time: int) -> int:
+        """The last start that is not later than the batch; 0 if there is none."""
+        index = bisect_right(self.starts, batch_time)
+        return self.starts[index - 1] if index else 0
+
+
+class Outcome(NamedTuple):
+    """What became of a group in a batch: ``state`` is None when nothing of it is to be kept."""
+
+    rows: list[Row]
+    state: StateRow | None
+    wake_at: int | None
+
+
+def group_operator(
+    settings: Settings,
+) -> "Callable[[tuple[str], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]":
+    """The function for ``applyInPandasWithState``, with ``ProcessingTimeTimeout``."""
+
+    def operate(key: tuple[str], frames: Iterator[pd.DataFrame], state: "GroupState") -> Iterator[pd.DataFrame]:
+        stored = StateRow(*state.get) if state.exists else None
+        batch_time = state.getCurrentProcessingTimeMs()
+        outcome = process(settings, key[0], _records(frames), stored, batch_time)
+        if outcome.state is not None:
+            state.update(outcome.state)
+        elif stored is not None:
+            state.remove()
+        if outcome.wake_at is not None:
+            state.setTimeoutDuration(max(1, outcome.wake_at - batch_time))
+        # dtype object: a partition is null or an integer, and Spark concatenates the frames of many groups.
+        yield pd.DataFrame(outcome.rows, columns=list(Row._fields), dtype=object)
+
+    return operate
+
+
+def _records(frames: Iterator[pd.DataFrame]) -> list[KafkaRecord]:
+    records: list[KafkaRecord] = []
+    for frame in frames:
+        columns = (frame[name].tolist() for name in INPUT_COLUMNS)
+        records.extend(map(KafkaRecord._make, zip(*columns, strict=True)))
+    # Fields in this order are a record's place in the log, and no two records share one.
+    records.sort(key=lambda record: record[:3])
+    return records
+
+
+def process(
+    settings: Settings, group_id: str, records: Sequence[KafkaRecord], stored: StateRow | None, batch_time: int
+) -> Outcome:
+    """Take one group through a batch: ``records`` in order, then the time up to ``batch_time`` (ms)."""
+    rows: list[Row] = []
+    requests: list[tuple[Request, KafkaRecord]] = []
+    for record in records:
+        taken = wire.read(record, settings.response_partitions)
+        if isinstance(taken, Rejected):
+            rows += _refusal(settings.topics, group_id, taken, batch_time)
+        else:
+            requests.append((taken, record))
+    if stored is None and not requests:
+        return Outcome(rows, None, None)
+    try:
+        group = None if stored is None else snapshot.decode(stored.snapshot)
+    except snapshot.UnreadableSnapshot as error:
+        rows += _quarantine(settings, group_id, requests, batch_time, str(error))
+        return Outcome(rows, stored, None)
+    before = None if group is None else directory_entry(group)
+    course = _Course(settings, group_id, batch_time)
+    try:
+        end = course.advance(group, [request for request, _ in requests], batch_time)
+    except Exception:  # a defect, or more than fits: whatever it is, it must stay within this group
+        end = course.advance_one_by_one(_Stage([], stored, before, None), requests)
+    rows += end.rows
+    if end.line != before:
+        rows.append(wire.directory_row(settings.topics, group_id, end.line))
+    return Outcome(rows, end.state, end.wake_at)
+
+
+def _refusal(topics: TopicNames, group_id: str, rejected: Rejected, batch_time: int) -> Iterator[Row]:
+    if rejected.address is not None:
+        yield wire.error_row(topics, rejected.address, group_id, rejected.error, rejected.reason, batch_time)
+    yield wire.reject_row(topics, rejected)
+
+
+def _quarantine(
+    settings: Settings,
+    group_id: str,
+    requests: Sequence[tuple[Request, KafkaRecord]],
+    batch_time: int,
+    reason: str,
+) -> Iterator[Row]:
+    """Tell everybody to come back later, and report it: once a batch is enough to be seen."""
+    dead = snapshot.quarantined(group_id)
+    result = step(
+        group_id,
+        dead,
+        [request for request, _ in requests],
+        batch_time,
+        started_at=settings.started_at(batch_time),
+        config=settings.config,
+    )
+    for response in result.responses:
+        yield wire.response_row(settings.topics, response, batch_time)
+    if requests:
+        why = f"group {group_id!r} is quarantined, its requests are answered COORDINATOR_NOT_AVAILABLE: {reason}"
+        error = Error.COORDINATOR_NOT_AVAILABLE
+        yield wire.reject_row(settings.topics, Rejected(requests[0][1], "quarantined", why, error, None))
+
+
+class _Stage(NamedTuple):
+    """Where a group stands after some of its requests, and what it has to say by then."""
+
+    rows: list[Row]
+    state: StateRow | None
+    line: GroupDirectoryEntry | None
+    wake_at: int | None
+
+
+class _Course:
+    """A group's way through one batch."""
+
+    def __init__(self, settings: Settings, group_id: str, batch_time: int) -> None:
+        self._settings = settings
+        self._group_id = group_id
+        self._batch_time = batch_time
+        self._started_at = settings.started_at(batch_time)
+
+    def advance(self, group: Group | None, requests: Sequence[Request], until: int) -> _Stage:
+        """Step and write everything out. Raises what the logic raises, and where something does not fit."""
+        result = step(
+            self._group_id,
+            group,
+            requests,
+            until,
+            started_at=self._started_at,
+            config=self._settings.config,
+        )
+        rows = [row for response in result.responses for row in self._response(response)]
+        rows += [wire.journal_row(self._settings.topics, entry) for entry in result.journal]
+        line = None if result.group is None else directory_entry(result.group)
+        return _Stage(rows, _stored(result.group), line, result.wake_at)
+
+    def advance_one_by_one(self, stage: _Stage, requests: Sequence[tuple[Request, KafkaRecord]]) -> _Stage:
+        """The same in the smallest steps, so that only what fails is refused and the group stays as it was."""
+        rows: list[Row] = []
+        for request, record in requests:
+            try:
+                stage = self.advance(_loaded(stage.state), [request], request.place.timestamp)
+                rows += stage.rows
+            except Exception as error:
+                rows += self._failure(request, record, error)
+        try:
+            stage = self.advance(_loaded(stage.state), [], self._batch_time)
+        except Exception as error:
+            rows.append(self._reject(_no_record(self._group_id), error))
+            return stage._replace(rows=rows, wake_at=self._batch_time + RETRY_AFTER_DEFECT_MS)
+        return stage._replace(rows=rows + stage.rows)
+
+    def _response(self, response: Response) -> Iterator[Row]:
+        topics, address = self._settings.topics, response.address
+        try:
+            if address.reply_partition < self._settings.response_partitions:
+                yield wire.response_row(topics, response, self._batch_time)
+                return
+            why, told = "its reply partition is gone", None
+        except wire.RowTooLarge as error:
+            why, told = str(error), address
+        reason = f"the answer to {address.api} {address.correlation_id!r} cannot be sent: {why}"
+        unsent = Rejected(_no_record(self._group_id), "unsendable", reason, Error.UNKNOWN_SERVER_ERROR, told)
+        yield from _refusal(topics, self._group_id, unsent, self._batch_time)
+
+    def _failure(self, request: Request, record: KafkaRecord, error: Exception) -> Iterator[Row]:
+        reason = f"{request.address.api} could not be handled: {type(error).__name__}; see the rejects topic"
+        yield wire.error_row(
+            self._settings.topics,
+            request.address,
+            self._group_id,
+            Error.UNKNOWN_SERVER_ERROR,
+            reason,
+            self._batch_time,
+        )
+        yield self._reject(record, error)
+
+    def _reject(self, record: KafkaRecord, error: Exception) -> Row:
+        cause = "too-large" if isinstance(error, wire.RowTooLarge) else "defect"
+        reason = "".join(traceback.format_exception(error, limit=-TRACEBACK_FRAMES))
+        rejected = Rejected(record, cause, reason, Error.UNKNOWN_SERVER_ERROR, None)
+        return wire.reject_row(self._settings.topics, rejected)
+
+
+def _loaded(stored: StateRow | None) -> Group | None:
+    return None if stored is None else snapshot.decode(stored.snapshot)
+
+
+def _stored(group: Group | None) -> StateRow | None:
+    if group is None:
+        return None
+    encoded = snapshot.encode(group)
+    if len(encoded) > MAX_SNAPSHOT_BYTES:
+        raise wire.RowTooLarge(f"the group would have {len(encoded)} bytes, more than {MAX_SNAPSHOT_BYTES}")
+    return StateRow(group.state.value, group.protocol_type or "", group.generation, len(group.members), encoded)
+
+
+def _no_record(group_id: str) -> KafkaRecord:
+    """Stands in a reject for the record that is not to blame."""
+    return KafkaRecord(-1, -1, -1, group_id.encode(), None)

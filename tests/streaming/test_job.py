@@ -1,0 +1,202 @@
+"""The job as a process before a real broker: it answers, starts, stops, refuses and goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streaming.broker import EmbeddedBroker
+from tests.streaming.client_support import wait_until
+from tests.streaming.coordinator_process import CoordinatorProcess, descendants
+from tests.streaming.kafka_io import append, commit, correlation_id, dumped, envelope, reading
+
+NewCoordinator = Callable[..., CoordinatorProcess]
+
+
+def ids(directory: Path) -> set[int]:
+    """The batches that a log of the checkpoint names."""
+    return {int(file.name) for file in directory.iterdir() if file.name.isdigit()}
+
+
+def test_a_request_is_answered_in_the_partition_that_it_names(coordinator: CoordinatorProcess) -> None:
+    servers, topics, group_id = coordinator.bootstrap_servers, coordinator.topics, correlation_id()
+    requests = [commit(group_id, 5, replyPartition=partition) for partition in (0, 1)]
+    # Another producer's partition of the group would do, too: the two go to different ones.
+    for partition, request in enumerate(requests):
+        append(servers, topics.requests, (group_id.encode(), dumped(request)), partition=partition)
+    with reading(servers, topics.responses) as responses:
+        for partition, request in enumerate(requests):
+            key = request["correlationId"].encode()
+            answer = responses.first(lambda record, key=key: record.key == key, "the answer")  # type: ignore[misc]
+            assert answer.partition == partition
+            assert answer.value["errorCode"] == 0
+
+
+def test_journal_and_directory_are_written(coordinator: CoordinatorProcess) -> None:
+    servers, topics, group_id = coordinator.bootstrap_servers, coordinator.topics, correlation_id()
+    key = group_id.encode()
+    append(servers, topics.requests, (key, dumped(commit(group_id, 5))))
+    with reading(servers, topics.journal) as journal, reading(servers, topics.directory) as directory:
+        journal.first(
+            lambda record: record.key == key and record.value["record"]["type"] == "OffsetsCommitted", "the commit"
+        )
+        assert directory.first(lambda record: record.key == key, "the line").value["groupState"] == "Empty"
+        append(servers, topics.requests, (key, dumped(envelope("DeleteGroups", 2, {"groupsNames": [group_id]}))))
+        directory.first(lambda record: record.key == key and record.raw is None, "the tombstone")
+
+
+def test_deadlines_fire_although_no_request_comes(coordinator: CoordinatorProcess) -> None:
+    servers, topics, group_id = coordinator.bootstrap_servers, coordinator.topics, correlation_id()
+    join = envelope(
+        "JoinGroup",
+        3,
+        {
+            "groupId": group_id,
+            "sessionTimeoutMs": 6_000,
+            "rebalanceTimeoutMs": 6_000,
+            "memberId": "",
+            "protocolType": "consumer",
+            "protocols": [{"name": "range", "metadata": ""}],
+        },
+    )
+    append(servers, topics.requests, (group_id.encode(), dumped(join)))
+    with reading(servers, topics.directory) as directory:
+        directory.until(
+            lambda records: [r.value["members"] for r in records if r.key == group_id.encode()][-2:] == [1, 0],
+            "a member that comes and, silent, goes",
+        )
+
+
+def appending(coordinator: CoordinatorProcess, stop: threading.Event) -> list[str]:
+    """Append commits until told to stop; their correlation ids."""
+    sent: list[str] = []
+    while not stop.is_set():
+        group_id = f"g{len(sent) % 5}"
+        request = commit(group_id, len(sent))
+        append(coordinator.bootstrap_servers, coordinator.topics.requests, (group_id.encode(), dumped(request)))
+        sent.append(request["correlationId"])
+    return sent
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_under_load_lets_the_batch_in_flight_finish(
+    new_coordinator: NewCoordinator, number: signal.Signals
+) -> None:
+    coordinator = new_coordinator()
+    coordinator.start()
+    stop = threading.Event()
+    load = threading.Thread(target=appending, args=(coordinator, stop))
+    load.start()
+    try:
+        commits = coordinator.checkpoint / "commits"
+        done = max(ids(commits))
+        wait_until(lambda: max(ids(commits)) > done + 2, "batches under load")
+        processes = descendants(coordinator.pid)
+        coordinator.signal(number)
+        assert coordinator.wait() == 0
+    finally:
+        stop.set()
+        load.join()
+    assert max(ids(coordinator.checkpoint / "offsets")) == max(ids(commits))
+    assert len(processes) >= 2
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes), "the end of JVM and workers")
+    assert [line for line in coordinator.said if not line.startswith("{")] == []
+
+
+def test_a_stop_before_it_is_ready_ends_it_at_once_and_leaves_no_process(new_coordinator: NewCoordinator) -> None:
+    coordinator = new_coordinator()
+    coordinator.launch()
+    wait_until(lambda: descendants(coordinator.pid), "the launch of the JVM")
+    processes = descendants(coordinator.pid)
+    coordinator.stop()
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes), "the end of the JVM")
+    # And so the checkpoint is free.
+    coordinator.start()
+
+
+def test_after_a_kill_it_goes_on_where_it_was(new_coordinator: NewCoordinator) -> None:
+    coordinator = new_coordinator()
+    coordinator.start()
+    servers, topics = coordinator.bootstrap_servers, coordinator.topics
+    with reading(servers, topics.responses) as responses:
+        before, while_down = commit("g", 41), commit("h", 42)
+        append(servers, topics.requests, (b"g", dumped(before)))
+        responses.first(lambda record: record.key == before["correlationId"].encode(), "the answer")
+        coordinator.kill()
+        append(servers, topics.requests, (b"h", dumped(while_down)))
+        coordinator.start()
+        responses.first(lambda record: record.key == while_down["correlationId"].encode(), "the late answer")
+        fetch = envelope("OffsetFetch", 7, {"groupId": "g"})
+        append(servers, topics.requests, (b"g", dumped(fetch)))
+        fetched = responses.first(lambda record: record.key == fetch["correlationId"].encode(), "the offsets")
+    assert fetched.value["body"]["topics"][0]["partitions"][0]["committedOffset"] == 41
+    assert len(ids(coordinator.checkpoint / "starts")) == 2
+
+
+def test_a_broker_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    process = CoordinatorProcess("127.0.0.1:1", tmp_path)
+    try:
+        process.launch()
+        assert process.wait() != 0
+    finally:
+        process.kill()
+    assert "Kafka at 127.0.0.1:1" in process.said[-1]
+
+
+def test_what_cannot_go_on_ends_the_job_with_a_message(new_coordinator: NewCoordinator) -> None:
+    coordinator = new_coordinator()
+    coordinator.start()
+    (jvm,) = (pid for pid in descendants(coordinator.pid) if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()[:99])
+    os.kill(jvm, signal.SIGKILL)
+    assert coordinator.wait() != 0
+    assert coordinator.said[-1] == "Spark's JVM ended by itself, with exit code -9"
+
+    coordinator.options["state-partitions"] = 3
+    coordinator.launch()
+    assert coordinator.wait() != 0
+    assert "was made with state-partitions 1, the options say 3" in coordinator.said[-1]
+    coordinator.options["state-partitions"] = 1
+
+    newest = max(ids(coordinator.checkpoint / "commits"))
+    (coordinator.checkpoint / "commits" / str(newest)).write_text("damaged")
+    coordinator.launch()
+    assert coordinator.wait() != 0
+    assert coordinator.said[-1].startswith("the query failed: ")
+
+
+def test_the_worker_starts_no_thread_before_it_forks() -> None:
+    program = "import threading, streaming.worker; print(threading.active_count(), len(threading._dangling))"
+    counted = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert counted.stdout.split() == ["1", "1"]
+
+
+def test_it_survives_a_restart_of_the_broker(tmp_path: Path) -> None:
+    with EmbeddedBroker(data_dir=tmp_path / "kafka") as broker:
+        coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path)
+        try:
+            coordinator.start()
+            broker.restart()
+            request = commit("g", 7)
+            append(broker.bootstrap_servers, coordinator.topics.requests, (b"g", dumped(request)))
+            with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
+                key = request["correlationId"].encode()
+                responses.first(lambda record: record.key == key, "an answer after the restart")
+            assert coordinator.is_running
+            assert coordinator.stop() == 0
+        finally:
+            coordinator.kill()
+
+
+def test_time_is_measured_in_the_same_clock_everywhere(coordinator: CoordinatorProcess) -> None:
+    """A start is no later than the batches after it, or members would have no fresh session after a restart."""
+    (start,) = ids(coordinator.checkpoint / "starts")
+    assert start <= time.time_ns() // 1_000_000
+    newest = max(ids(coordinator.checkpoint / "offsets"))
+    metadata = (coordinator.checkpoint / "offsets" / str(newest)).read_text().splitlines()[1]
+    assert f'"batchTimestampMs":{start}'[:20] == metadata[metadata.index('"batchTimestampMs"') :][:20]

@@ -1,0 +1,216 @@
+"""What the operator does with one group, called as Spark would call it but without Spark."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.types import StructType
+
+from coordinator_logic import snapshot
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.events import Request
+from coordinator_logic.group import Group
+from coordinator_logic.step import StepResult, step
+from streaming import operator
+from streaming.operator import Outcome, Settings, StateRow, group_operator, process
+from streaming.topics import TopicNames
+from streaming.wire import KafkaRecord, Row
+from tests.streaming.kafka_io import commit, envelope
+
+NOW = 1_000_000
+TOPICS = TopicNames()
+SETTINGS = Settings(TOPICS, 4, CoordinatorConfig(group_initial_rebalance_delay_ms=0), starts=(NOW - 50,))
+
+
+def records(*requests: dict[str, Any] | bytes, group_id: str = "g", at: int = NOW) -> list[KafkaRecord]:
+    values = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in requests]
+    return [KafkaRecord(at + i, 0, i, group_id.encode(), value) for i, value in enumerate(values)]
+
+
+def join(group_id: str = "g", member_id: str = "") -> dict[str, Any]:
+    body = {
+        "groupId": group_id,
+        "sessionTimeoutMs": 10_000,
+        "rebalanceTimeoutMs": 10_000,
+        "memberId": member_id,
+        "protocolType": "consumer",
+        "protocols": [{"name": "range", "metadata": ""}],
+    }
+    return envelope("JoinGroup", 3, body)
+
+
+def values(rows: Sequence[Row], topic: str) -> list[Any]:
+    return [row.value and json.loads(row.value) for row in rows if row.topic == topic]
+
+
+def error_codes(outcome: Outcome) -> list[int]:
+    return [response["errorCode"] for response in values(outcome.rows, TOPICS.responses)]
+
+
+def test_the_same_batch_gives_the_same_bytes() -> None:
+    batch = records(join(), join(), commit("g", 5), b"nonsense", envelope("Fetch", 1, {}))
+    first = process(SETTINGS, "g", batch, None, NOW + 100)
+    assert first.state is not None
+    assert process(SETTINGS, "g", batch, None, NOW + 100) == first
+    more = records(join(), at=NOW + 200)
+    assert process(SETTINGS, "g", more, first.state, NOW + 300) == process(SETTINGS, "g", more, first.state, NOW + 300)
+
+
+def test_rejects_come_first_then_answers_journal_and_directory() -> None:
+    outcome = process(SETTINGS, "g", records(join(), b"nonsense"), None, NOW + 100)
+    order = list(dict.fromkeys(row.topic for row in outcome.rows))
+    assert order == [TOPICS.rejects, TOPICS.responses, TOPICS.journal, TOPICS.directory]
+
+
+def test_the_directory_is_told_of_changes_only_and_of_the_end() -> None:
+    first = process(SETTINGS, "g", records(commit("g", 1)), None, NOW + 100)
+    assert [line["groupState"] for line in values(first.rows, TOPICS.directory)] == ["Empty"]
+    second = process(SETTINGS, "g", records(commit("g", 2), at=NOW + 200), first.state, NOW + 300)
+    assert values(second.rows, TOPICS.directory) == []
+    delete = envelope("DeleteGroups", 2, {"groupsNames": ["g"]})
+    third = process(SETTINGS, "g", records(delete, at=NOW + 400), second.state, NOW + 500)
+    assert values(third.rows, TOPICS.directory) == [None]
+    assert third.state is None
+
+
+def test_rejects_alone_make_no_group() -> None:
+    assert process(SETTINGS, "g", records(b"nonsense"), None, NOW).state is None
+
+
+def test_a_rejected_record_does_not_delay_a_groups_deadlines() -> None:
+    stable = process(SETTINGS, "g", records(join()), None, NOW + 1).state
+    assert stable is not None
+    late = process(SETTINGS, "g", records(b"nonsense", at=NOW + 900_000), stable, NOW + 900_000)
+    assert late.state is not None
+    assert late.state.members == 0
+
+
+class TestQuarantine:
+    UNREADABLE = StateRow("Stable", "consumer", 3, 2, b"\xff from another release")
+
+    def test_answers_that_it_is_not_available_and_keeps_the_bytes(self) -> None:
+        outcome = process(SETTINGS, "g", records(commit("g", 1), join()), self.UNREADABLE, NOW)
+        answers = values(outcome.rows, TOPICS.responses)
+        assert answers[0]["body"]["topics"][0]["partitions"][0]["errorCode"] == 15
+        assert answers[1]["body"]["errorCode"] == 15
+        assert outcome.state == self.UNREADABLE
+        assert outcome.wake_at is None
+
+    def test_is_reported_once_a_batch_that_had_requests(self) -> None:
+        outcome = process(SETTINGS, "g", records(commit("g", 1), join()), self.UNREADABLE, NOW)
+        (reject,) = values(outcome.rows, TOPICS.rejects)
+        assert "format version 255" in reject["reason"]
+        assert values(process(SETTINGS, "g", [], self.UNREADABLE, NOW).rows, TOPICS.rejects) == []
+
+
+@pytest.fixture
+def defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A logic that fails on commits of offset 666, half way through changing the group."""
+
+    def defective(
+        group_id: str, group: Group | None, requests: Sequence[Request], batch_time: int, **rest: Any
+    ) -> StepResult:
+        result = step(group_id, group, requests, batch_time, **rest)
+        if any(b"666" in json.dumps(entry.record, default=str).encode() for entry in result.journal):
+            raise RuntimeError("a defect")
+        return result
+
+    monkeypatch.setattr(operator, "step", defective)
+
+
+@pytest.mark.usefixtures("defect")
+class TestDefect:
+    def test_hits_the_one_request_that_meets_it(self) -> None:
+        outcome = process(SETTINGS, "g", records(commit("g", 1), commit("g", 666), commit("g", 2)), None, NOW + 100)
+        assert error_codes(outcome) == [0, -1, 0]
+        assert outcome.state is not None
+        group = snapshot.decode(outcome.state.snapshot)
+        assert [committed.offset for _, _, committed in group.committed_offsets()] == [2]
+
+    def test_is_reported_with_its_traceback(self) -> None:
+        outcome = process(SETTINGS, "g", records(commit("g", 666)), None, NOW + 100)
+        (reject,) = values(outcome.rows, TOPICS.rejects)
+        assert "RuntimeError: a defect" in reject["reason"]
+        assert (reject["errorCode"], reject["offset"]) == (-1, 0)
+        assert outcome.state is None
+
+    def test_gives_the_same_bytes_again(self) -> None:
+        batch = records(commit("g", 1), commit("g", 666))
+        assert process(SETTINGS, "g", batch, None, NOW) == process(SETTINGS, "g", batch, None, NOW)
+
+
+def test_a_defect_met_by_a_timer_is_reported_and_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = process(SETTINGS, "g", records(join()), None, NOW + 1).state
+
+    def broken(*_arguments: object, **_keywords: object) -> StepResult:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(operator, "step", broken)
+    outcome = process(SETTINGS, "g", [], stored, NOW + 500_000)
+    assert outcome.state == stored
+    assert outcome.wake_at == NOW + 500_000 + operator.RETRY_AFTER_DEFECT_MS
+    assert len(values(outcome.rows, TOPICS.rejects)) == 1
+
+
+def test_a_group_that_outgrows_its_limit_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator, "MAX_SNAPSHOT_BYTES", 1_000)
+    small = process(SETTINGS, "g", records(commit("g", 1)), None, NOW + 1)
+    large = commit("g", 2)
+    large["body"]["topics"][0]["partitions"][0]["committedMetadata"] = "x" * 2_000
+    outcome = process(SETTINGS, "g", records(large, at=NOW + 10), small.state, NOW + 20)
+    assert error_codes(outcome) == [-1]
+    assert outcome.state is not None
+    assert small.state is not None
+    assert list(snapshot.decode(outcome.state.snapshot).committed_offsets()) == list(
+        snapshot.decode(small.state.snapshot).committed_offsets()
+    )
+
+
+def test_a_batch_is_judged_by_the_last_start_before_it() -> None:
+    settings = Settings(TOPICS, 4, starts=(100, 200, 300))
+    assert [settings.started_at(time) for time in (99, 100, 299, 300, 10_000)] == [0, 100, 200, 300, 300]
+
+
+def called_by_spark(frames: list[pd.DataFrame], stored: tuple[Any, ...] | None) -> tuple[pd.DataFrame, GroupState]:
+    state = GroupState(
+        optionalValue=stored,  # type: ignore[arg-type]
+        batchProcessingTimeMs=NOW + 100,
+        eventTimeWatermarkMs=-1,
+        timeoutConf=GroupStateTimeout.ProcessingTimeTimeout,
+        hasTimedOut=False,
+        watermarkPresent=False,
+        defined=stored is not None,
+        updated=False,
+        removed=False,
+        timeoutTimestamp=-1,
+        keyAsUnsafe=b"",
+        valueSchema=StructType([]),
+    )
+    (rows,) = group_operator(SETTINGS)(("g",), iter(frames), state)
+    return rows, state
+
+
+def frame(batch: list[KafkaRecord]) -> pd.DataFrame:
+    return pd.DataFrame(batch, columns=list(operator.INPUT_COLUMNS)).assign(groupId="g")
+
+
+def test_records_are_taken_in_log_order_however_spark_delivers_them() -> None:
+    batch = records(*(commit("g", offset) for offset in range(6)))
+    ordered, state = called_by_spark([frame(batch)], None)
+    shuffled, other = called_by_spark([frame(batch[3:]), frame(batch[2::-1])], None)
+    pd.testing.assert_frame_equal(ordered, shuffled)
+    assert state.get == other.get
+
+
+def test_state_and_timeout_are_set_for_spark() -> None:
+    _, state = called_by_spark([frame(records(join()))], None)
+    assert state.get[:4] == ("CompletingRebalance", "consumer", 1, 1)
+    assert state._timeout_timestamp > NOW + 100
+    _, removed = called_by_spark(
+        [frame(records(envelope("DeleteGroups", 2, {"groupsNames": ["g"]})))],
+        process(SETTINGS, "g", records(commit("g", 1), at=NOW - 10), None, NOW).state,
+    )
+    assert not removed.exists

@@ -31,13 +31,24 @@ INPUT_COLUMNS = ("timestamp", "partition", "offset", "key", "value")
 """What the query hands over of each record, beside the group it belongs to; see :class:`KafkaRecord`."""
 
 OUTPUT_SCHEMA = "topic string, partition int, key binary, value binary, measure string"
-STATE_SCHEMA = "state string, protocolType string, generation int, members int, snapshot binary"
+STATE_SCHEMA = (
+    "state string, protocolType string, generation int, members int, snapshot binary, "
+    "joinAnsweredAt long, sessionsFrom long"
+)
 """Spark refuses a checkpoint whose schema was another one: this never changes. The snapshot's own format may."""
 
 MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 """A group that would grow beyond it is refused the request: it has to fit into a worker, and into Arrow."""
 
 TRACEBACK_FRAMES = 8
+
+SLOW_BATCH_MS = 2_000
+"""From which duration on a batch is slow: a third of the shortest session that Kafka's defaults allow.
+
+A member cannot send heartbeats before it has the answer to its JoinGroup, which it gets at the end of the batch that
+decided it, while its session counts from before. So a group whose joins were answered is called again in the very
+next batch. If that one is late, it is as after a restart: sessions count from there.
+"""
 
 RETRY_AFTER_DEFECT_MS = 60_000
 """When to try a timer again that met a defect. Until then every request of the group tries it, too."""
@@ -51,6 +62,17 @@ class StateRow(NamedTuple):
     generation: int
     members: int
     snapshot: bytes
+
+    join_answered_at: int = 0
+    """The batch time of the last call, if a JoinGroup was answered in it; else 0."""
+
+    sessions_from: int = 0
+    """No session counts from before this time, because answers were late; see :data:`SLOW_BATCH_MS`."""
+
+    def sessions_count_from(self, batch_time: int) -> int:
+        """No session counts from before this time, as seen from the call after the one that stored this row."""
+        is_late = self.join_answered_at and batch_time - self.join_answered_at > SLOW_BATCH_MS
+        return batch_time if is_late else self.sessions_from
 
 
 @dataclass(frozen=True)
@@ -127,7 +149,8 @@ def process(
         rows += _quarantine(settings, group_id, requests, batch_time, str(error))
         return Outcome(rows, stored, None)
     before = None if group is None else directory_entry(group)
-    course = _Course(settings, group_id, batch_time)
+    sessions_from = 0 if stored is None else stored.sessions_count_from(batch_time)
+    course = _Course(settings, group_id, batch_time, sessions_from)
     try:
         end = course.advance(group, [request for request, _ in requests], batch_time)
     except Exception:  # a defect, or more than fits: whatever it is, it must stay within this group
@@ -135,7 +158,12 @@ def process(
     rows += end.rows
     if end.line != before:
         rows.append(wire.directory_row(settings.topics, group_id, end.line))
-    return Outcome(rows, end.state, end.wake_at)
+    if end.state is None:
+        return Outcome(rows, None, end.wake_at)
+    if not course.has_answered_join:
+        return Outcome(rows, end.state._replace(sessions_from=sessions_from), end.wake_at)
+    state = end.state._replace(sessions_from=sessions_from, join_answered_at=batch_time)
+    return Outcome(rows, state, batch_time if end.wake_at is None else min(batch_time, end.wake_at))
 
 
 def _refusal(topics: TopicNames, group_id: str, rejected: Rejected, batch_time: int) -> Iterator[Row]:
@@ -181,11 +209,12 @@ class _Stage(NamedTuple):
 class _Course:
     """A group's way through one batch."""
 
-    def __init__(self, settings: Settings, group_id: str, batch_time: int) -> None:
+    def __init__(self, settings: Settings, group_id: str, batch_time: int, sessions_from: int) -> None:
         self._settings = settings
         self._group_id = group_id
         self._batch_time = batch_time
-        self._started_at = settings.started_at(batch_time)
+        self._started_at = max(settings.started_at(batch_time), sessions_from)
+        self.has_answered_join = False
 
     def advance(self, group: Group | None, requests: Sequence[Request], until: int) -> _Stage:
         """Step and write everything out. Raises what the logic raises, and where something does not fit."""
@@ -197,6 +226,7 @@ class _Course:
             started_at=self._started_at,
             config=self._settings.config,
         )
+        self.has_answered_join |= any(map(_lets_a_member_in, result.responses))
         rows = [row for response in result.responses for row in self._response(response)]
         rows += [wire.journal_row(self._settings.topics, entry) for entry in result.journal]
         line = None if result.group is None else directory_entry(result.group)
@@ -248,6 +278,11 @@ class _Course:
         reason = "".join(traceback.format_exception(error, limit=-TRACEBACK_FRAMES))
         rejected = Rejected(record, cause, reason, Error.UNKNOWN_SERVER_ERROR, None)
         return wire.reject_row(self._settings.topics, rejected)
+
+
+def _lets_a_member_in(response: Response) -> bool:
+    joins = response.address.api == "JoinGroup"
+    return joins and response.error_code in (Error.NONE, Error.MEMBER_ID_REQUIRED)
 
 
 def _loaded(stored: StateRow | None) -> Group | None:

@@ -81,11 +81,52 @@ def test_rejects_alone_make_no_group() -> None:
 
 
 def test_a_rejected_record_does_not_delay_a_groups_deadlines() -> None:
-    stable = process(SETTINGS, "g", records(join()), None, NOW + 1).state
-    assert stable is not None
+    joined = process(SETTINGS, "g", records(join()), None, NOW + 1).state
+    stable = process(SETTINGS, "g", [], joined, NOW + 100).state
     late = process(SETTINGS, "g", records(b"nonsense", at=NOW + 900_000), stable, NOW + 900_000)
     assert late.state is not None
     assert late.state.members == 0
+
+
+class TestSlowBatch:
+    """The member is let in by a batch at ``NOW + 100``, with a session of 10 s from ``NOW`` on."""
+
+    def joined(self) -> Outcome:
+        outcome = process(SETTINGS, "g", records(join()), None, NOW + 100)
+        assert error_codes(outcome) == [0]
+        return outcome
+
+    def members(self, outcome: Outcome) -> int:
+        assert outcome.state is not None
+        return outcome.state.members
+
+    def test_a_group_is_called_again_in_the_batch_after_it_let_a_member_in(self) -> None:
+        joined = self.joined()
+        assert joined.wake_at == NOW + 100
+        confirmed = process(SETTINGS, "g", [], joined.state, NOW + 200)
+        assert confirmed.wake_at is not None
+        assert confirmed.wake_at > NOW + 10_000
+
+    def test_a_member_whose_answer_was_late_has_a_full_session_from_then_on(self) -> None:
+        late = process(SETTINGS, "g", [], self.joined().state, NOW + 60_000)
+        assert self.members(late) == 1
+        assert self.members(process(SETTINGS, "g", [], late.state, NOW + 70_499)) == 1
+        assert self.members(process(SETTINGS, "g", [], late.state, NOW + 70_500)) == 0
+
+    def test_a_member_whose_answer_was_in_time_is_expelled_after_its_session(self) -> None:
+        in_time = process(SETTINGS, "g", [], self.joined().state, NOW + 2_000)
+        assert self.members(process(SETTINGS, "g", [], in_time.state, NOW + 10_499)) == 1
+        assert self.members(process(SETTINGS, "g", [], in_time.state, NOW + 10_500)) == 0
+
+    def test_a_handed_out_member_id_can_still_be_used_after_a_late_answer(self) -> None:
+        handed_out = process(SETTINGS, "g", records(join() | {"version": 9}), None, NOW + 100)
+        (answer,) = values(handed_out.rows, TOPICS.responses)
+        used = records(join(member_id=answer["body"]["memberId"]) | {"version": 9}, at=NOW + 60_100)
+        outcome = process(SETTINGS, "g", used, handed_out.state, NOW + 60_200)
+        again = process(
+            SETTINGS, "g", used, process(SETTINGS, "g", [], handed_out.state, NOW + 60_000).state, NOW + 60_200
+        )
+        assert (error_codes(outcome), error_codes(again)) == ([0], [0])
 
 
 class TestQuarantine:
@@ -143,7 +184,8 @@ class TestDefect:
 
 
 def test_a_defect_met_by_a_timer_is_reported_and_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = process(SETTINGS, "g", records(join()), None, NOW + 1).state
+    joined = process(SETTINGS, "g", records(join()), None, NOW + 1).state
+    stored = process(SETTINGS, "g", [], joined, NOW + 2).state
 
     def broken(*_arguments: object, **_keywords: object) -> StepResult:
         raise RuntimeError("a defect")

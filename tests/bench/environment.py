@@ -1,0 +1,47 @@
+"""Where and with what it was measured."""
+
+import os
+import platform
+import re
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+from streaming.jars import java_executable, resolve_jars
+
+ROOT = Path(__file__).resolve().parents[2]
+DISTRIBUTIONS = ("pyspark", "confluent-kafka", "msgspec", "pyarrow", "pandas")
+
+
+def machine() -> dict[str, str]:
+    """Processor, cores, memory, system, and how busy it was before."""
+    model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "processor": model[1] if model else platform.machine(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "memory": f"{pages / 2**30:.0f} GiB",
+        "system": platform.platform(),
+        "load before": f"{os.getloadavg()[0]:.1f}",
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of all that takes part."""
+    java = subprocess.run([java_executable(), "-version"], capture_output=True, text=True, check=True).stderr
+    broker = next(jar for jar in resolve_jars().broker if jar.name.startswith("kafka_"))
+    return {
+        "python": platform.python_version(),
+        **{name: version(name) for name in DISTRIBUTIONS},
+        "java": java.split('"')[1],
+        "broker": broker.stem.rpartition("-")[2],
+    }
+
+
+def commit() -> str:
+    """The commit that was measured, with a `+` when the tree differs from it; `unknown` outside of a repository."""
+    try:
+        arguments = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=9", "--dirty=+"]
+        return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"

@@ -46,7 +46,7 @@ STREAMING = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     # Deadlines must fire although no request comes.
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
-    # One Spark job reads and writes it all: its plan is known, and to adapt it costs more than it gives.
+    # Spark switches it off for a stateful query anyway, with two warnings at every start.
     "spark.sql.adaptive.enabled": "false",
     # A batch is a few hundred kilobytes on its way between processes of one machine.
     "spark.shuffle.compress": "false",

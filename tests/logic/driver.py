@@ -202,9 +202,7 @@ class Driven:
 
     def _run(self, before: bytes | None, requests: Sequence[Request], batch_time: int) -> tuple[StepResult, bytes]:
         group = None if before is None else snapshot.decode(before)
-        result = step(
-            self.group_id, group, requests, batch_time, started_at=self.started_at, config=self.config
-        )
+        result = step(self.group_id, group, requests, batch_time, started_at=self.started_at, config=self.config)
         after = b"" if result.group is None else snapshot.encode(result.group)
         return result, msgspec.json.encode((result.responses, result.journal, result.wake_at, after))
 
@@ -400,9 +398,7 @@ class Driven:
         name = self.group.protocol_name
         protocol_type = self.group.protocol_type
         answers = [
-            self.sync(
-                member, assignments if member.leads else None, protocol_name=name, protocol_type=protocol_type
-            )
+            self.sync(member, assignments if member.leads else None, protocol_name=name, protocol_type=protocol_type)
             for member in followers_first
         ]
         for member, answer in zip(followers_first, answers, strict=True):

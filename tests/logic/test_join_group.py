@@ -215,9 +215,7 @@ def test_a_member_is_recorded_with_all_that_it_said(driven: Driven) -> None:
     created, added, leader, _ = driven.records
     assert created == GroupCreated()
     assert isinstance(added, MemberAdded)
-    assert added == MemberAdded(
-        added.member_id, None, "c", "/127.0.0.1", 20_000, 7_000, "consumer", protocols
-    )
+    assert added == MemberAdded(added.member_id, None, "c", "/127.0.0.1", 20_000, 7_000, "consumer", protocols)
     assert leader == LeaderElected(added.member_id)
 
 

@@ -22,9 +22,7 @@ def test_an_absent_group_has_committed_nothing_and_that_is_no_error(driven: Driv
 
 
 @pytest.mark.parametrize("require_stable", [False, True])
-def test_a_group_answers_with_what_is_stored_in_the_order_of_the_request(
-    driven: Driven, require_stable: bool
-) -> None:
+def test_a_group_answers_with_what_is_stored_in_the_order_of_the_request(driven: Driven, require_stable: bool) -> None:
     driven.commit(offsets={("a", 0): 1, ("a", 1): 2, ("b", 0): 3}, metadata="m", leader_epoch=7)
     wanted = {"b": [1, 0], "unknown": [0], "a": [1]}
     assert driven.fetch(wanted, require_stable=require_stable) == [

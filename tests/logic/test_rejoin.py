@@ -174,9 +174,7 @@ def test_an_unchanged_follower_is_told_its_generation_again(driven: Driven) -> N
     assert driven.state() is State.STABLE
 
 
-@pytest.mark.parametrize(
-    "protocols", [listing("range", metadata=b"other topics"), listing("range", "roundrobin")]
-)
+@pytest.mark.parametrize("protocols", [listing("range", metadata=b"other topics"), listing("range", "roundrobin")])
 def test_a_changed_follower_rebalances(driven: Driven, protocols: list[object]) -> None:
     leader, follower = driven.stable_group(2)
     answer = driven.rejoin(follower, protocols=protocols)

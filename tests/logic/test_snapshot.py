@@ -53,13 +53,27 @@ KEPT = Path(__file__).parent / "snapshots"
 def expected_of_format_1() -> Group:
     """The group that is kept in format 1: every field is set to something of its own."""
     dynamic = Member(
-        "client-1", None, "client", "/10.0.0.1", 60_000, 10_000, [MemberProtocol("range", b"\x00\x01")],
-        assignment=b"\x02", is_new=False, parked_join=ReplyAddress("JoinGroup", 9, "join-1", 3, 5_000),
+        "client-1",
+        None,
+        "client",
+        "/10.0.0.1",
+        60_000,
+        10_000,
+        [MemberProtocol("range", b"\x00\x01")],
+        assignment=b"\x02",
+        is_new=False,
+        parked_join=ReplyAddress("JoinGroup", 9, "join-1", 3, 5_000),
     )
     static = Member(
-        "instance-1", "instance", "", "/10.0.0.2", 300_000, 45_000,
+        "instance-1",
+        "instance",
+        "",
+        "/10.0.0.2",
+        300_000,
+        45_000,
         [MemberProtocol("range", b""), MemberProtocol("sticky", b"\xff")],
-        is_new=True, parked_sync=ReplyAddress("SyncGroup", 5, "sync-1", 0, 6_000),
+        is_new=True,
+        parked_sync=ReplyAddress("SyncGroup", 5, "sync-1", 0, 6_000),
     )
     return Group(
         group_id="größe",
@@ -176,9 +190,7 @@ REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
         "OffsetFetch",
         1,
         OffsetFetchRequest(GROUP_ID, ASKED),
-        OffsetFetchResponse(
-            topics=[FetchedTopic("t", [FetchedPartition(i, error_code=ERROR) for i in (0, 2)])]
-        ),
+        OffsetFetchResponse(topics=[FetchedTopic("t", [FetchedPartition(i, error_code=ERROR) for i in (0, 2)])]),
     ),
     ("OffsetFetch", 2, OffsetFetchRequest(GROUP_ID, ASKED), OffsetFetchResponse(ERROR)),
     (

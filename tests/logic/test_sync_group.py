@@ -208,4 +208,3 @@ def test_the_time_to_sync_of_an_older_generation_means_nothing(driven: Driven) -
     assert driven.state() is State.COMPLETING_REBALANCE, "counted from the second generation's start"
     driven.sleep(1)
     assert driven.state() is State.EMPTY
-

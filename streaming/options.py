@@ -46,6 +46,7 @@ REFUSED = {
     ),
     "spark.sql.shuffle.partitions": "use state-partitions: it is fixed when a checkpoint is made",
     "spark.sql.streaming.stateStore.providerClass": "a checkpoint can be read by the provider that wrote it only",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "deadlines must fire although no request comes",
     "spark.master": "use master",
     "spark.driver.memory": "use driver-memory",
 }

@@ -155,7 +155,7 @@ def test_what_cannot_go_on_ends_the_job_with_a_message(new_coordinator: NewCoord
     (jvm,) = (pid for pid in descendants(coordinator.pid) if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()[:99])
     os.kill(jvm, signal.SIGKILL)
     assert coordinator.wait() != 0
-    assert coordinator.said[-1] == "Spark's JVM ended by itself, with exit code -9"
+    assert coordinator.said[-1] == "group-coordinator: Spark's JVM ended by itself, with exit code -9"
 
     coordinator.options["state-partitions"] = 3
     coordinator.launch()
@@ -167,7 +167,7 @@ def test_what_cannot_go_on_ends_the_job_with_a_message(new_coordinator: NewCoord
     (coordinator.checkpoint / "commits" / str(newest)).write_text("damaged")
     coordinator.launch()
     assert coordinator.wait() != 0
-    assert coordinator.said[-1].startswith("the query failed: ")
+    assert coordinator.said[-1].startswith("group-coordinator: the query failed: ")
 
 
 def test_the_worker_starts_no_thread_before_it_forks() -> None:

@@ -33,7 +33,7 @@ GROUPS = [f"group-{number}" for number in range(5)]
 MEMBERS_A_GROUP = 4
 KILLS = 10
 SESSION_TIMEOUT_MS = 10_000
-"""About as long as a restart takes: without a fresh session after it, members would be expelled."""
+"""About as long as a restart takes. Members live on because what they appended meanwhile is read with its time."""
 
 LIMIT_SECONDS = 180.0
 

@@ -111,8 +111,8 @@ class CoordinatorProcess:
 
     def kill(self) -> None:
         """``kill -9`` for Python and for the JVM, so that neither can finish anything in an orderly way."""
-        if self._process is None:
-            return
+        if self._process is None or not self.is_running:
+            return  # its process id may be somebody else's by now
         # Stopped first, so that none of them can see another one go before its own end.
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in [self.pid, *descendants(self.pid)]:

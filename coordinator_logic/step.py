@@ -4,7 +4,9 @@ Time is data. A request's time is when the broker appended it; within a group, r
 "now" is the latest time the group has seen. A deadline at or before a request's time fires before the request.
 After the last request, deadlines up to the batch's time fire; those that may expel a member wait
 ``expiry.allowance.ms`` longer. Deadlines fire one after the other, each with its own time as "now", and none
-overtakes an earlier one. So it does not matter how the log is cut into batches.
+overtakes an earlier one. So it does not matter how the log is cut into batches, provided that a batch's time is not
+later than a request that it has not read; for deadlines that expel, not by more than the allowance. (A member that
+joined before the end of the initial delay and is read after it counts as one that came just after.)
 """
 
 from collections.abc import Sequence

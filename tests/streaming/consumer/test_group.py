@@ -1,0 +1,226 @@
+"""The group as a whole: every record once, rebalances, fencing."""
+
+from collections.abc import Callable
+
+import pytest
+
+from streaming.client import (
+    ConsumerRecord,
+    CoordinatorClient,
+    CoordinatorError,
+    FencedInstanceId,
+    TopicPartition,
+)
+from tests.streaming.client_support import (
+    Loop,
+    RunningCoordinator,
+    create_topic,
+    places,
+    produce,
+    unique,
+    wait_until,
+)
+from tests.streaming.consumer.support import (
+    COOPERATIVE,
+    PARTITIONS,
+    App,
+    NewConsumer,
+    Notes,
+    expel,
+    poll_until,
+    poll_until_assigned,
+    share,
+)
+
+
+@pytest.mark.parametrize("strategy", [("range", "cooperative-sticky"), ("roundrobin",), COOPERATIVE, ("sticky",)])
+def test_a_group_consumes_every_record_once_while_members_come_and_go(
+    new: NewConsumer, run: Callable[..., App], fill: Callable[..., None], strategy: tuple[str, ...]
+) -> None:
+    settings = {
+        "partition_assignment_strategy": strategy,
+        "enable_auto_commit": True,
+        "auto_commit_interval_ms": 60_000,
+    }
+    fill(50)
+    first = run(new(**settings))
+    wait_until(lambda: share(first), "the first has all partitions")
+    second = run(new(**settings))
+    wait_until(lambda: share(first, second), "two share the partitions")
+    fill(50)
+    third = run(new(**settings))
+    wait_until(lambda: share(first, second, third), "three share the partitions")
+    fill(50)
+    first.close()
+    wait_until(lambda: share(second, third), "the two others share the partitions")
+    fill(50)
+    second.close()
+    wait_until(lambda: share(third), "the last has all partitions")
+    apps = [first, second, third]
+    expected = {(partition, offset) for partition in range(PARTITIONS) for offset in range(200)}
+    wait_until(lambda: {p for app in apps for p in places(app.records)} == expected, "every record is consumed")
+    third.close()
+    assert len([p for app in apps for p in places(app.records)]) == len(expected), "no record came twice"
+    assert all(app.loop.failure is None for app in apps)
+
+
+def test_records_come_whole_and_in_order(coordinator: RunningCoordinator, new: NewConsumer, topic: str) -> None:
+    produce(coordinator.bootstrap_servers, topic, {2: [b"one", b"two"]})
+    consumer = new()
+    consumer.subscribe([topic])
+    one, two = poll_until(consumer, 2)
+    assert (one.topic, one.partition, one.offset, one.value) == (topic, 2, 0, b"one")
+    assert one.key == b"key of b'one'"
+    assert one.timestamp > 0
+    assert (two.offset, two.value) == (1, b"two")
+
+
+def test_no_more_than_max_poll_records_come_at_once(new: NewConsumer, topic: str, fill: Callable[..., None]) -> None:
+    fill(30)
+    consumer = new(max_poll_records=7)
+    consumer.subscribe([topic])
+    seen: list[ConsumerRecord] = []
+    while len(seen) < 30 * PARTITIONS:
+        records = consumer.poll(5)
+        assert 0 < len(records) <= 7 or not seen
+        seen += records
+    assert len(set(places(seen))) == 30 * PARTITIONS
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Rebalancing
+
+
+def test_an_eager_consumer_gives_everything_up_before_it_joins_again(new: NewConsumer, run: Callable[..., App]) -> None:
+    notes, others = Notes(), Notes()
+    first = run(new(), notes)
+    wait_until(lambda: share(first), "the first has all partitions")
+    second = run(new(), others)
+    wait_until(lambda: share(first, second), "both have their share")
+    first.loop.end()
+    assert notes.calls[:2] == [("assigned", [0, 1, 2, 3, 4, 5]), ("revoked", [0, 1, 2, 3, 4, 5])]
+    assert notes.calls[2][0] == "assigned"
+    assert {call for call, _ in notes.calls} == {"assigned", "revoked"}
+
+
+def test_a_cooperative_consumer_gives_up_only_what_others_get_in_two_steps(
+    new: NewConsumer, run: Callable[..., App], fill: Callable[..., None]
+) -> None:
+    first_notes, second_notes = Notes(), Notes()
+    first = run(new(partition_assignment_strategy=COOPERATIVE), first_notes)
+    wait_until(lambda: share(first), "the first has all partitions")
+    second = run(new(partition_assignment_strategy=COOPERATIVE), second_notes)
+    wait_until(lambda: share(first, second), "both have their share")
+    wait_until(lambda: len(first_notes.calls) >= 4, "the second rebalance ends at the first, too")
+    kept, moved = first.owned, second.owned
+    assert first_notes.calls == [
+        ("assigned", [0, 1, 2, 3, 4, 5]),
+        ("revoked", moved),
+        ("assigned", []),
+        ("assigned", []),
+    ]
+    assert second_notes.calls == [("assigned", []), ("assigned", moved)]
+    fill(10, kept)
+    wait_until(lambda: len(first.records) == 10 * len(kept), "the first goes on with what it kept")
+
+
+def test_a_listener_may_commit_what_is_being_revoked(
+    new: NewConsumer, run: Callable[..., App], fill: Callable[..., None], topic: str
+) -> None:
+    fill(5)
+    consumer = new()
+    app = run(consumer, Notes(on_revoked=lambda: consumer.commit()))
+    wait_until(lambda: len(app.records) == 5 * PARTITIONS, "all records are consumed")
+    app.close()
+    committed = new().committed([TopicPartition(topic, p) for p in range(PARTITIONS)])
+    assert {offset.offset for offset in committed.values() if offset is not None} == {5}
+
+
+def test_an_expelled_consumer_loses_its_partitions_and_joins_again(
+    coordinator: RunningCoordinator, new: NewConsumer, run: Callable[..., App], group_id: str
+) -> None:
+    notes = Notes()
+    app = run(new(), notes)
+    wait_until(lambda: share(app), "it has all partitions")
+    expel(coordinator, group_id, app.consumer.generation.member_id)
+    wait_until(lambda: len(notes.calls) >= 3, "it is told and assigned again")
+    everything = list(range(PARTITIONS))
+    assert notes.calls[:3] == [("assigned", everything), ("lost", everything), ("assigned", everything)]
+
+
+def test_a_consumer_that_does_not_poll_leaves_and_comes_back(
+    new: NewConsumer, run: Callable[..., App], topic: str
+) -> None:
+    notes = Notes()
+    stuck = new(max_poll_interval_ms=7_000)
+    stuck.subscribe([topic], notes)
+    poll_until_assigned(stuck)
+    other = run(new())
+    # Until the poll timeout expires the other one has to wait: the group is rebalancing and stuck does not join.
+    wait_until(lambda: share(other), "the other has all partitions")
+    assert len(notes.calls) == 1
+    back = Loop(lambda: stuck.poll(0.2))
+    try:
+        wait_until(lambda: len(stuck.assignment) == 3 == len(other.owned), "they share the partitions")
+    finally:
+        back.end()
+    assert [call for call, _ in notes.calls] == ["assigned", "lost", "assigned"]
+
+
+def test_changing_the_subscription_rebalances(coordinator: RunningCoordinator, new: NewConsumer, topic: str) -> None:
+    other_topic = unique("invoices")
+    create_topic(coordinator.bootstrap_servers, other_topic, 2)
+    consumer = new(partition_assignment_strategy=COOPERATIVE)
+    notes = Notes()
+    consumer.subscribe([topic], notes)
+    poll_until_assigned(consumer)
+    consumer.subscribe([other_topic], notes)
+    poll_until_assigned(consumer, 2)
+    assert consumer.assignment == [TopicPartition(other_topic, 0), TopicPartition(other_topic, 1)]
+    assert [call for call, _ in notes.calls] == ["assigned", "revoked", "assigned"]
+
+
+def test_unsubscribing_leaves_the_group(
+    coordinator: RunningCoordinator, new: NewConsumer, topic: str, group_id: str
+) -> None:
+    consumer = new()
+    notes = Notes()
+    consumer.subscribe([topic], notes)
+    poll_until_assigned(consumer)
+    consumer.unsubscribe()
+    assert consumer.assignment == []
+    assert notes.calls[-1] == ("revoked", list(range(PARTITIONS)))
+    with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) as admin:
+        assert admin.describe_groups([group_id]).groups[0].group_state == "Empty"
+    with pytest.raises(RuntimeError, match="not subscribed"):
+        consumer.poll(0)
+    consumer.subscribe([topic])
+    poll_until_assigned(consumer)
+
+
+def test_a_static_consumer_comes_back_to_its_partitions_without_a_rebalance(
+    new: NewConsumer, run: Callable[..., App]
+) -> None:
+    notes = Notes()
+    other = run(new(group_instance_id="i-1"), notes)
+    static = run(new(group_instance_id="i-2"))
+    wait_until(lambda: share(other, static), "they share the partitions")
+    calls, generation, owned = list(notes.calls), static.consumer.generation, static.owned
+    static.close()
+    back = run(new(group_instance_id="i-2"))
+    wait_until(lambda: back.owned == owned, "it has the same partitions again")
+    assert back.consumer.generation.generation_id == generation.generation_id
+    assert notes.calls == calls
+
+
+def test_a_fenced_consumer_stops(new: NewConsumer, run: Callable[..., App]) -> None:
+    notes = Notes()
+    first = run(new(group_instance_id="i-1"), notes)
+    wait_until(lambda: share(first), "the first has all partitions")
+    second = run(new(group_instance_id="i-1"))
+    wait_until(lambda: share(second), "the second has all partitions")
+    wait_until(lambda: first.loop.failure, "the first is told")
+    assert isinstance(first.loop.failure, FencedInstanceId)
+    assert notes.calls[-1] == ("lost", list(range(PARTITIONS)))
+    with pytest.raises(CoordinatorError):
+        first.consumer.commit({TopicPartition("t", 0): 1})

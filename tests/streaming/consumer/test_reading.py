@@ -1,0 +1,158 @@
+"""Seeking, pausing, and what a consumer refuses."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streaming.client import (
+    TopicPartition,
+)
+from tests.streaming.client_support import (
+    Loop,
+    places,
+    unique,
+    wait_until,
+)
+from tests.streaming.consumer.support import (
+    COOPERATIVE,
+    PARTITIONS,
+    App,
+    NewConsumer,
+    Notes,
+    poll_until,
+    poll_until_assigned,
+)
+
+
+def test_seeking_changes_what_comes_next(new: NewConsumer, topic: str, fill: Callable[..., None]) -> None:
+    fill(10, [0])
+    consumer = new()
+    consumer.subscribe([topic])
+    poll_until(consumer, 10)
+    partition = TopicPartition(topic, 0)
+    consumer.seek(partition, 7)
+    assert consumer.position(partition) == 7
+    assert places(poll_until(consumer, 3)) == [(0, 7), (0, 8), (0, 9)]
+    consumer.seek_to_beginning([partition])
+    assert places(poll_until(consumer, 10))[0] == (0, 0)
+    consumer.seek_to_end([partition])
+    fill(1, [0])
+    assert places(poll_until(consumer, 1)) == [(0, 10)]
+    with pytest.raises(ValueError, match="is not assigned"):
+        consumer.seek(TopicPartition("another", 0), 0)
+
+
+def test_seeking_away_from_records_that_were_fetched_ahead(
+    new: NewConsumer, topic: str, fill: Callable[..., None]
+) -> None:
+    fill(100, [0])
+    consumer = new(max_poll_records=5)
+    consumer.subscribe([topic])
+    poll_until(consumer, 5)
+    consumer.seek(TopicPartition(topic, 0), 50)
+    assert places(poll_until(consumer, 5))[0] == (0, 50)
+
+
+def test_a_paused_partition_gives_nothing_until_it_is_resumed(
+    new: NewConsumer, topic: str, fill: Callable[..., None]
+) -> None:
+    fill(10, [0])
+    consumer = new(max_poll_records=3)
+    consumer.subscribe([topic])
+    seen = poll_until(consumer, 3)
+    partition = TopicPartition(topic, 0)
+    consumer.pause([partition])
+    assert consumer.paused == [partition]
+    fill(4, [1])
+    assert {record.partition for record in poll_until(consumer, 4)} == {1}
+    consumer.seek(partition, seen[-1].offset + 1)
+    fill(4, [2])
+    assert {record.partition for record in poll_until(consumer, 4)} == {2}, "a seek does not resume"
+    consumer.resume([partition])
+    assert places(seen + poll_until(consumer, 10 - len(seen))) == [(0, offset) for offset in range(10)]
+
+
+def test_a_pause_ends_with_the_assignment(new: NewConsumer, topic: str, fill: Callable[..., None]) -> None:
+    consumer = new()
+    notes = Notes()
+    consumer.subscribe([topic], notes)
+    poll_until_assigned(consumer)
+    consumer.pause(consumer.assignment)
+    fill(1)
+    consumer.unsubscribe()
+    consumer.subscribe([topic], notes)
+    assert sorted(places(poll_until(consumer, PARTITIONS))) == [(p, 0) for p in range(PARTITIONS)]
+
+
+def test_a_paused_partition_stays_paused_over_a_cooperative_rebalance(
+    new: NewConsumer, run: Callable[..., App], topic: str, fill: Callable[..., None]
+) -> None:
+    consumer = new(partition_assignment_strategy=COOPERATIVE)
+    consumer.subscribe([topic])
+    poll_until_assigned(consumer)
+    paused = consumer.assignment
+    consumer.pause(paused)
+    other = run(new(partition_assignment_strategy=COOPERATIVE))
+    wait_until(lambda: not consumer.poll(0.1) and len(other.owned) == 3, "they share the partitions")
+    assert consumer.paused == consumer.assignment
+    assert len(consumer.paused) == 3
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Use
+
+
+def test_one_thread_at_a_time(new: NewConsumer, topic: str) -> None:
+    consumer = new()
+    consumer.subscribe([topic])
+    poll_until_assigned(consumer)
+    polling = Loop(lambda: consumer.poll(0.5))
+    try:
+
+        def refused() -> bool:
+            try:
+                consumer.commit()
+            except RuntimeError as failure:
+                return "not for several threads" in str(failure)
+            return False
+
+        wait_until(refused, "a call from another thread is refused")
+    finally:
+        polling.end()
+    assert polling.failure is None or "not for several threads" in str(polling.failure)
+
+
+def test_a_closed_consumer_says_so_and_leaves_no_thread(new: NewConsumer, topic: str, group_id: str) -> None:
+    client_id = unique("app")
+    consumer = new(client_id=client_id)
+    consumer.subscribe([topic])
+    poll_until_assigned(consumer)
+    consumer.close()
+    consumer.close()
+    with pytest.raises(RuntimeError, match="the consumer is closed"):
+        consumer.poll(0)
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if client_id in name or group_id in name]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"group_id": ""}, "group_id must not be empty"),
+        ({"auto_offset_reset": "newest"}, "auto_offset_reset is 'newest'"),
+        ({"max_poll_records": 0}, r"max_poll_records \(0\) must be positive"),
+        ({"partition_assignment_strategy": ["rnage"]}, "no assignor is called 'rnage'"),
+        ({"partition_assignment_strategy": []}, "must name an assignor"),
+        ({"heartbeat_interval_ms": 9_000}, "must be positive and less than session_timeout_ms"),
+    ],
+)
+def test_wrong_settings_are_named(new: NewConsumer, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        new(**settings)
+
+
+def test_an_unknown_setting_is_named(new: NewConsumer) -> None:
+    with pytest.raises(TypeError, match="fetch_min_bites"):
+        new(fetch_min_bites=1)

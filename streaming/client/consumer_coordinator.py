@@ -105,6 +105,9 @@ class ConsumerCoordinator(MemberCallbacks):
         revoked = owned - assigned
         if revoked:
             if self._protocol is RebalanceProtocol.COOPERATIVE:
+                # Records of what is kept are handed out during a cooperative rebalance, so what was committed before
+                # it is not all; the next owner would begin with what this member has consumed since.
+                self._commit_before_revocation(self._patience_ms(leaving=False))
                 self.member.request_rejoin(f"need to revoke {len(revoked)} partitions and rejoin")
             self._revoke(revoked)
         self._state.add(assigned)
@@ -114,9 +117,7 @@ class ConsumerCoordinator(MemberCallbacks):
 
     def on_revoked(self, *, leaving: bool) -> None:
         """Commit; give up everything, or (cooperative) only what is not subscribed to any more."""
-        # The group waits for this member as long as max_poll_interval_ms; half of it is left for joining.
-        patience_ms = self._config.request_timeout_ms if leaving else self._config.max_poll_interval_ms // 2
-        self._commit_before_revocation(min(self._config.default_api_timeout_ms, patience_ms))
+        self._commit_before_revocation(self._patience_ms(leaving=leaving))
         owned = self._state.assigned
         if leaving:
             if owned:
@@ -159,6 +160,11 @@ class ConsumerCoordinator(MemberCallbacks):
 
     def _schedule_auto_commit(self) -> None:
         self._next_auto_commit = time.monotonic() + self._config.auto_commit_interval_ms / 1000
+
+    def _patience_ms(self, *, leaving: bool) -> int:
+        # The group waits for this member as long as max_poll_interval_ms; half of it is left for joining.
+        patience_ms = self._config.request_timeout_ms if leaving else self._config.max_poll_interval_ms // 2
+        return min(self._config.default_api_timeout_ms, patience_ms)
 
     def _commit_before_revocation(self, limit_ms: int) -> None:
         positions = self._state.positions

@@ -155,19 +155,20 @@ def test_what_cannot_go_on_ends_the_job_with_a_message(new_coordinator: NewCoord
     (jvm,) = (pid for pid in descendants(coordinator.pid) if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()[:99])
     os.kill(jvm, signal.SIGKILL)
     assert coordinator.wait() != 0
-    assert coordinator.said[-1] == "group-coordinator: Spark's JVM ended by itself, with exit code -9"
+    # Not the last line: threads of pyspark's that lost the JVM may still print their tracebacks.
+    assert "group-coordinator: Spark's JVM ended by itself, with exit code -9" in coordinator.said
 
     coordinator.options["state-partitions"] = 3
     coordinator.launch()
     assert coordinator.wait() != 0
-    assert "was made with state-partitions 1, the options say 3" in coordinator.said[-1]
+    assert any("was made with state-partitions 1, the options say 3" in line for line in coordinator.said)
     coordinator.options["state-partitions"] = 1
 
     newest = max(ids(coordinator.checkpoint / "commits"))
     (coordinator.checkpoint / "commits" / str(newest)).write_text("damaged")
     coordinator.launch()
     assert coordinator.wait() != 0
-    assert coordinator.said[-1].startswith("group-coordinator: the query failed: ")
+    assert any(line.startswith("group-coordinator: the query failed: ") for line in coordinator.said)
 
 
 def test_the_worker_starts_no_thread_before_it_forks() -> None:

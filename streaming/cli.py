@@ -35,7 +35,7 @@ from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNot
 from streaming.client.errors import error_of
 from streaming.errors import CannotRun
 from streaming.jars import JarResolutionError, MissingPrerequisite
-from streaming.signals import wait_for_stop
+from streaming.signals import stop_requested
 
 REFUSED, USAGE, UNANSWERED, INTERRUPTED = 1, 2, 3, 130
 
@@ -411,14 +411,15 @@ def broker(
     Example: `group-coordinator broker --port 9092 --data-dir /tmp/kafka`
     """
     try:
-        with EmbeddedBroker(data_dir=data_dir, port=port) as running:
+        # From before the address is printed: whoever reads it may ask for the end at once.
+        with stop_requested() as stop, EmbeddedBroker(data_dir=data_dir, port=port) as running:
             if as_json:
                 print_json({"bootstrapServers": running.bootstrap_servers, "dataDir": str(running.data_dir)})
             else:
                 out.print(
                     f"Kafka listens on {running.bootstrap_servers} (data in {running.data_dir}); Ctrl-C stops it."
                 )
-            wait_for_stop()
+            stop.wait()
     except (BrokerStartError, MissingPrerequisite) as error:
         fail(str(error), REFUSED)
 

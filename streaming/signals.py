@@ -18,9 +18,3 @@ def stop_requested() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def wait_for_stop() -> None:
-    """Return when Ctrl-C or SIGTERM asks for it."""
-    with stop_requested() as stop:
-        stop.wait()

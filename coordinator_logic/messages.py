@@ -433,6 +433,9 @@ ResponseBody = (
 # Envelopes
 
 
+LONGEST_CORRELATION_ID = 255
+
+
 class RequestEnvelope(Message, frozen=True):
     """The value of a record of ``group-requests``; its key is the group id.
 
@@ -442,7 +445,7 @@ class RequestEnvelope(Message, frozen=True):
 
     api: str
     version: Int16
-    correlation_id: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    correlation_id: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_CORRELATION_ID)]
     reply_partition: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
     body: msgspec.Raw
     client_id: str | None = None

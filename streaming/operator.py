@@ -160,10 +160,9 @@ def process(
         rows.append(wire.directory_row(settings.topics, group_id, end.line))
     if end.state is None:
         return Outcome(rows, None, end.wake_at)
-    if not course.has_answered_join:
-        return Outcome(rows, end.state._replace(sessions_from=sessions_from), end.wake_at)
-    state = end.state._replace(sessions_from=sessions_from, join_answered_at=batch_time)
-    return Outcome(rows, state, batch_time if end.wake_at is None else min(batch_time, end.wake_at))
+    join_answered_at = batch_time if course.has_answered_join else 0
+    state = end.state._replace(sessions_from=sessions_from, join_answered_at=join_answered_at)
+    return Outcome(rows, state, join_answered_at or end.wake_at)
 
 
 def _refusal(topics: TopicNames, group_id: str, rejected: Rejected, batch_time: int) -> Iterator[Row]:

@@ -12,6 +12,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.handlers import APIS, Api
 from coordinator_logic.messages import (
+    LONGEST_CORRELATION_ID,
     NO_BODY,
     Int16,
     Message,
@@ -25,7 +26,6 @@ from coordinator_logic.states import State
 from streaming import measures
 from streaming.topics import MAX_ROW_BYTES, TopicNames
 
-LONGEST_CORRELATION_ID = 255
 LONGEST_GROUP_ID_BYTES = 2**15 - 1
 """As on Kafka's wire, where the length of a string is an int16."""
 LONGEST_REASON = 4_000

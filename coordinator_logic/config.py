@@ -20,6 +20,8 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     group_initial_rebalance_delay_ms: Annotated[int, msgspec.Meta(ge=0)] = 3_000
     group_max_size: Annotated[int, msgspec.Meta(ge=1)] = 2**31 - 1
     offset_metadata_max_bytes: Annotated[int, msgspec.Meta(ge=0)] = 4_096
+    offsets_retention_minutes: Annotated[int, msgspec.Meta(ge=1)] = 10_080
+    offsets_retention_check_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 600_000
 
     expiry_allowance_ms: Annotated[int, msgspec.Meta(ge=0)] = 500
     """Not Kafka's. How much longer than its deadline a batch waits before it expels a member: records that were
@@ -31,6 +33,11 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
 
     requests_partitions: Annotated[int, msgspec.Meta(ge=1)] = 4
     """Not Kafka's key (it is ``offsets.topic.num.partitions`` there): partitions of that topic."""
+
+    @property
+    def offsets_retention_ms(self) -> int:
+        """``offsets.retention.minutes`` in milliseconds."""
+        return self.offsets_retention_minutes * 60_000
 
     def __post_init__(self) -> None:
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:

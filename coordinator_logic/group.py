@@ -16,6 +16,9 @@ from coordinator_logic.events import ReplyAddress
 from coordinator_logic.messages import Protocol
 from coordinator_logic.states import CAN_REBALANCE, State
 
+CONSUMER_PROTOCOL_TYPE = "consumer"
+"""The protocol type whose metadata the coordinator can read; of all others it only keeps the bytes."""
+
 
 class TimerKind(Enum):
     """What a timer is for; see :mod:`coordinator_logic.timers` for what each does when it fires."""
@@ -24,10 +27,17 @@ class TimerKind(Enum):
     INITIAL_JOIN = "initial-join"
     JOIN = "join"
     SYNC = "sync"
+    EXPIRY = "expiry"
 
     @property
     def expels(self) -> bool:
         """Whether a member may lose its place when it fires."""
+        # By identity, since it is asked of every timer at every step, and the hash of an Enum is slow.
+        return self is not TimerKind.INITIAL_JOIN and self is not TimerKind.EXPIRY
+
+    @property
+    def takes_something_away(self) -> bool:
+        """Whether a request that was appended before it fires, but is read after it, would come too late."""
         return self is not TimerKind.INITIAL_JOIN
 
 
@@ -51,8 +61,10 @@ class Timer(msgspec.Struct, frozen=True, array_like=True):
         After a start every member has a full timeout again, as when a broker loads a group: while the
         coordinator was away nobody could be heard, so silence proves nothing.
         """
-        base = max(self.armed_at, started_at) if self.kind.expels else self.armed_at
-        return base + self.timeout_ms
+        armed_at = self.armed_at
+        if armed_at < started_at and self.kind.expels:
+            armed_at = started_at
+        return armed_at + self.timeout_ms
 
 
 class MemberProtocol(msgspec.Struct, frozen=True, array_like=True):
@@ -101,13 +113,28 @@ class Member(msgspec.Struct, array_like=True):
 
 
 class CommittedOffset(msgspec.Struct, frozen=True, array_like=True):
-    """A committed position. Times are ms since the epoch; ``expire_timestamp`` only where a request asked."""
+    """A committed position. Times are ms since the epoch; ``expire_timestamp`` only where a request asked.
+
+    ``sequence`` is that of the journal entry which brought it: of two positions the later one is kept.
+    """
 
     offset: int
     leader_epoch: int | None
     metadata: str
     commit_timestamp: int
     expire_timestamp: int | None
+    sequence: int = 0
+
+
+Offsets = dict[str, dict[int, CommittedOffset]]
+"""Positions by topic and partition."""
+
+
+class OpenTransaction(msgspec.Struct, array_like=True):
+    """What a producer has committed in a transaction that has not ended; it may have been deleted since."""
+
+    producer_epoch: int
+    offsets: Offsets = {}
 
 
 class Group(msgspec.Struct, array_like=True):
@@ -115,7 +142,9 @@ class Group(msgspec.Struct, array_like=True):
 
     ``incarnation`` is the place in the log of the request that created it: a group that is deleted and created
     anew counts its records from 1 again, and the incarnation keeps the two apart. ``clock`` is the latest time
-    the group has seen; it never goes back.
+    the group has seen; it never goes back. ``subscribed_topics`` are those of the members of this generation, None
+    where nobody can tell: of other protocol types, or with metadata that cannot be read. ``open_transactions`` are
+    by producer id.
     """
 
     group_id: str
@@ -128,13 +157,15 @@ class Group(msgspec.Struct, array_like=True):
     protocol_name: str | None = None
     leader: str | None = None
     members: dict[str, Member] = {}
-    offsets: dict[str, dict[int, CommittedOffset]] = {}
+    offsets: Offsets = {}
     sequence: int = 0
     clock: int = 0
     pending_joins: list[str] = []
     pending_syncs: list[str] = []
     new_member_added: bool = False
     timers: dict[str, Timer] = {}
+    subscribed_topics: list[str] | None = None
+    open_transactions: dict[int, OpenTransaction] = {}
 
     @property
     def can_rebalance(self) -> bool:
@@ -180,6 +211,21 @@ class Group(msgspec.Struct, array_like=True):
             return bool(protocols)
         candidates = self.protocol_candidates()
         return any(protocol.name in candidates for protocol in protocols)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether its members read the topic; where a consumer group cannot tell, whether they might."""
+        if self.subscribed_topics is None:
+            return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        return topic in self.subscribed_topics
+
+    @property
+    def offset_stores(self) -> list[Offsets]:
+        """Every place where it keeps positions: what is committed, and what each open transaction holds."""
+        return [self.offsets, *(transaction.offsets for transaction in self.open_transactions.values())]
+
+    def has_pending_offset(self, topic: str, partition: int) -> bool:
+        """Whether an open transaction has a position for the partition."""
+        return any(partition in open_.offsets.get(topic, ()) for open_ in self.open_transactions.values())
 
     def committed_offsets(self) -> Iterator[tuple[str, int, CommittedOffset]]:
         """Every committed offset as (topic, partition, offset)."""

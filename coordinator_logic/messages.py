@@ -403,6 +403,163 @@ class DeleteGroupsResponse(Message, frozen=True):
     results: list[DeletedGroup] = []
 
 
+# --------------------------------------------------------------------------------------------------------------
+# OffsetDelete (API key 47)
+
+
+class PartitionToDelete(Message, frozen=True):
+    """A partition whose committed offset is to be forgotten."""
+
+    partition_index: Int32
+
+
+class TopicToDelete(Message, frozen=True):
+    """The partitions of one topic."""
+
+    name: str
+    partitions: list[PartitionToDelete]
+
+
+class OffsetDeleteRequest(Message, frozen=True):
+    """Forget committed offsets of topics that the group is not subscribed to (KIP-496)."""
+
+    group_id: str
+    topics: list[TopicToDelete]
+
+
+class DeletedPartition(Message, frozen=True):
+    """What became of one partition's offset."""
+
+    partition_index: Int32
+    error_code: Int16
+
+
+class DeletedTopic(Message, frozen=True):
+    """The partitions of one topic, in the request's order."""
+
+    name: str
+    partitions: list[DeletedPartition]
+
+
+class OffsetDeleteResponse(Message, frozen=True):
+    """An error of the whole group stands at the top, and there are no topics then."""
+
+    error_code: Int16 = 0
+    topics: list[DeletedTopic] = []
+
+
+# --------------------------------------------------------------------------------------------------------------
+# TxnOffsetCommit (API key 28)
+
+
+class TxnPartitionToCommit(Message, frozen=True):
+    """A partition's position, as a part of a transaction."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = NO_LEADER_EPOCH
+    committed_metadata: str | None = None
+
+
+class TxnTopicToCommit(Message, frozen=True):
+    """The partitions of one topic."""
+
+    name: str
+    partitions: list[TxnPartitionToCommit]
+
+
+class TxnOffsetCommitRequest(Message, frozen=True):
+    """Commit positions that become visible when the producer's transaction is committed (KIP-98).
+
+    Who commits (generation, member, instance) is told from v3 on (KIP-447); before, nobody asked.
+    """
+
+    transactional_id: str
+    group_id: str
+    producer_id: Int64
+    producer_epoch: Int16
+    topics: list[TxnTopicToCommit]
+    generation_id: Int32 = NO_GENERATION
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+class TxnOffsetCommitResponse(Message, frozen=True):
+    """One error code per partition; an error of the whole group stands on every partition."""
+
+    topics: list[CommittedTopic] = []
+
+
+# --------------------------------------------------------------------------------------------------------------
+# WriteTxnMarkers (API key 27)
+
+
+class TxnMarkerTopic(Message, frozen=True):
+    """Where a broker writes the marker. Here it goes to the group by which the event is keyed."""
+
+    name: str
+    partition_indexes: list[Int32]
+
+
+class TxnMarker(Message, frozen=True):
+    """The end of a producer's transaction: true to commit it, false to abort it."""
+
+    producer_id: Int64
+    producer_epoch: Int16
+    transaction_result: bool
+    topics: list[TxnMarkerTopic] = []
+    coordinator_epoch: Int32 = 0
+
+
+class WriteTxnMarkersRequest(Message, frozen=True):
+    """Tell a group that transactions with offsets of it have ended."""
+
+    markers: list[TxnMarker]
+
+
+class TxnMarkerPartitionResult(Message, frozen=True):
+    """What became of the marker in one of the partitions that it named."""
+
+    partition_index: Int32
+    error_code: Int16
+
+
+class TxnMarkerTopicResult(Message, frozen=True):
+    """The partitions of one topic, in the request's order."""
+
+    name: str
+    partitions: list[TxnMarkerPartitionResult]
+
+
+class TxnMarkerResult(Message, frozen=True):
+    """What became of one marker."""
+
+    producer_id: Int64
+    topics: list[TxnMarkerTopicResult]
+
+
+class WriteTxnMarkersResponse(Message, frozen=True):
+    """One entry per marker, in the request's order."""
+
+    markers: list[TxnMarkerResult] = []
+
+
+# --------------------------------------------------------------------------------------------------------------
+# TopicsDeleted: what a broker's coordinator learns from the cluster's metadata, as an event
+
+
+class TopicsDeletedRequest(Message, frozen=True):
+    """These topics are gone; the group forgets their offsets, subscribed or not."""
+
+    topics: list[str]
+
+
+class TopicsDeletedResponse(Message, frozen=True):
+    """Only an error code."""
+
+    error_code: Int16 = 0
+
+
 RequestBody = (
     FindCoordinatorRequest
     | JoinGroupRequest
@@ -414,6 +571,10 @@ RequestBody = (
     | DescribeGroupsRequest
     | ListGroupsRequest
     | DeleteGroupsRequest
+    | OffsetDeleteRequest
+    | TxnOffsetCommitRequest
+    | WriteTxnMarkersRequest
+    | TopicsDeletedRequest
 )
 ResponseBody = (
     FindCoordinatorResponse
@@ -426,6 +587,10 @@ ResponseBody = (
     | DescribeGroupsResponse
     | ListGroupsResponse
     | DeleteGroupsResponse
+    | OffsetDeleteResponse
+    | TxnOffsetCommitResponse
+    | WriteTxnMarkersResponse
+    | TopicsDeletedResponse
 )
 
 

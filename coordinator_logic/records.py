@@ -7,7 +7,16 @@ gives exactly those fields, and the journal cannot lie about them.
 
 import msgspec
 
-from coordinator_logic.group import CommittedOffset, Group, Member, MemberProtocol
+from coordinator_logic.consumer_protocol import ConsumerProtocolError, subscribed_topics
+from coordinator_logic.group import (
+    CONSUMER_PROTOCOL_TYPE,
+    CommittedOffset,
+    Group,
+    Member,
+    MemberProtocol,
+    Offsets,
+    OpenTransaction,
+)
 from coordinator_logic.messages import Message, Protocol
 from coordinator_logic.states import State, check_transition
 
@@ -105,7 +114,41 @@ class OffsetsCommitted(Message, frozen=True, tag_field="type"):
     offsets: list[OffsetCommitted]
 
 
-Record = (
+class TransactionalOffsetsCommitted(Message, frozen=True, tag_field="type"):
+    """The positions that one request committed in a producer's transaction: pending until it ends."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    offsets: list[OffsetCommitted]
+
+
+class TransactionEnded(Message, frozen=True, tag_field="type"):
+    """A producer's transaction has ended; its pending positions are committed, or dropped."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+class TopicPartitions(Message, frozen=True):
+    """Some partitions of a topic."""
+
+    topic: str
+    partitions: list[int]
+
+
+class OffsetsDeleted(Message, frozen=True, tag_field="type"):
+    """Positions that are forgotten, committed and pending ones."""
+
+    offsets: list[TopicPartitions]
+    reason: str
+
+
+EXPIRED = "expired"
+"""The reason of :class:`OffsetsDeleted` and :class:`GroupDeleted` where nobody asked for it."""
+
+MembershipRecord = (
     GroupCreated
     | GroupDeleted
     | StateChanged
@@ -116,8 +159,10 @@ Record = (
     | LeaderElected
     | GenerationStarted
     | AssignmentChanged
-    | OffsetsCommitted
 )
+OffsetRecord = OffsetsCommitted | TransactionalOffsetsCommitted | TransactionEnded | OffsetsDeleted
+
+Record = MembershipRecord | OffsetRecord
 
 
 class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
@@ -168,6 +213,7 @@ class GroupDirectoryEntry(Message, frozen=True):
     protocol_type: str
     generation: int
     members: int
+    offsets: int = 0
 
 
 def directory_entry(group: Group) -> GroupDirectoryEntry:
@@ -179,6 +225,7 @@ def directory_entry(group: Group) -> GroupDirectoryEntry:
         protocol_type=group.protocol_type or "",
         generation=group.generation,
         members=len(group.members),
+        offsets=sum(map(len, group.offsets.values())),
     )
 
 
@@ -214,11 +261,57 @@ def _replace_static_member(group: Group, record: StaticMemberReplaced) -> None:
     )
 
 
-def _commit_offsets(group: Group, record: OffsetsCommitted) -> None:
-    for entry in record.offsets:
-        group.offsets.setdefault(entry.topic, {})[entry.partition] = CommittedOffset(
-            entry.offset, entry.leader_epoch, entry.metadata, entry.commit_timestamp, entry.expire_timestamp
+def _start_generation(group: Group, record: GenerationStarted) -> None:
+    group.generation = record.generation
+    group.protocol_name = record.protocol_name
+    group.subscribed_topics = _subscribed_topics(group)
+
+
+def _subscribed_topics(group: Group) -> list[str] | None:
+    """What the members of the generation that begins read, as far as a coordinator can know."""
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    try:
+        topics = [subscribed_topics(member.metadata_for(group.protocol_name)) for member in group.members.values()]
+    except ConsumerProtocolError:
+        return None
+    return sorted(frozenset[str]().union(*topics))
+
+
+def _keep_offsets(offsets: Offsets, committed: list[OffsetCommitted], sequence: int) -> None:
+    for entry in committed:
+        offsets.setdefault(entry.topic, {})[entry.partition] = CommittedOffset(
+            entry.offset, entry.leader_epoch, entry.metadata, entry.commit_timestamp, entry.expire_timestamp, sequence
         )
+
+
+def _keep_pending_offsets(group: Group, record: TransactionalOffsetsCommitted) -> None:
+    transaction = group.open_transactions.setdefault(record.producer_id, OpenTransaction(record.producer_epoch))
+    transaction.producer_epoch = record.producer_epoch
+    _keep_offsets(transaction.offsets, record.offsets, group.sequence)
+
+
+def _end_transaction(group: Group, record: TransactionEnded) -> None:
+    transaction = group.open_transactions.pop(record.producer_id)
+    if not record.committed:
+        return
+    for topic, partitions in transaction.offsets.items():
+        committed = group.offsets.setdefault(topic, {})
+        for partition, pending in partitions.items():
+            existing = committed.get(partition)
+            # What was committed without a transaction in the meantime is newer, and stays.
+            if existing is None or pending.sequence > existing.sequence:
+                committed[partition] = pending
+
+
+def _delete_offsets(group: Group, record: OffsetsDeleted) -> None:
+    for entry in record.offsets:
+        for offsets in group.offset_stores:
+            partitions = offsets.get(entry.topic, {})
+            for partition in entry.partitions:
+                partitions.pop(partition, None)
+            if not partitions:
+                offsets.pop(entry.topic, None)
 
 
 def _change_state(group: Group, target: State, timestamp: int) -> None:
@@ -231,12 +324,30 @@ def _change_state(group: Group, target: State, timestamp: int) -> None:
 def apply(group: Group, record: Record, timestamp: int) -> None:
     """Change the group as the record says; ``timestamp`` is the entry's, ms since the epoch.
 
-    Raises :class:`~coordinator_logic.states.IllegalTransition` for a transition that is not in the table and
-    ``KeyError`` for a member that does not exist: both are defects of whoever made the record.
+    The group's ``sequence`` is that of the entry already. Raises
+    :class:`~coordinator_logic.states.IllegalTransition` for a transition that is not in the table and ``KeyError`` for
+    a member or a transaction that does not exist: both are defects of whoever made the record.
     """
+    if isinstance(record, OffsetRecord):
+        _apply_to_offsets(group, record)
+    else:
+        _apply_to_membership(group, record, timestamp)
+
+
+def _apply_to_offsets(group: Group, record: OffsetRecord) -> None:
     match record:
         case OffsetsCommitted():
-            _commit_offsets(group, record)
+            _keep_offsets(group.offsets, record.offsets, group.sequence)
+        case TransactionalOffsetsCommitted():
+            _keep_pending_offsets(group, record)
+        case TransactionEnded():
+            _end_transaction(group, record)
+        case OffsetsDeleted():
+            _delete_offsets(group, record)
+
+
+def _apply_to_membership(group: Group, record: MembershipRecord, timestamp: int) -> None:
+    match record:
         case StateChanged():
             _change_state(group, State(record.to_state), timestamp)
         case MemberAdded():
@@ -250,8 +361,7 @@ def apply(group: Group, record: Record, timestamp: int) -> None:
         case LeaderElected():
             group.leader = record.member_id
         case GenerationStarted():
-            group.generation = record.generation
-            group.protocol_name = record.protocol_name
+            _start_generation(group, record)
         case AssignmentChanged():
             for member in group.members.values():
                 member.assignment = record.assignments.get(member.member_id, b"")
@@ -259,6 +369,7 @@ def apply(group: Group, record: Record, timestamp: int) -> None:
             group.state_timestamp = timestamp
         case GroupDeleted():
             group.offsets.clear()
+            group.open_transactions.clear()
             _change_state(group, State.DEAD, timestamp)
 
 
@@ -274,6 +385,6 @@ def fold(entries: list[JournalEntry]) -> Group | None:
             group = Group(entry.group_id, entry.incarnation)
         if group is None or entry.incarnation != group.incarnation or entry.sequence <= group.sequence:
             continue
-        apply(group, entry.record, entry.timestamp)
         group.sequence = entry.sequence
+        apply(group, entry.record, entry.timestamp)
     return None if group is None or group.state is State.DEAD else group

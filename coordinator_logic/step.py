@@ -2,11 +2,11 @@
 
 Time is data. A request's time is when the broker appended it; within a group, requests are taken in order, and
 "now" is the latest time the group has seen. A deadline at or before a request's time fires before the request.
-After the last request, deadlines up to the batch's time fire; those that may expel a member wait
+After the last request, deadlines up to the batch's time fire; those that take something away wait
 ``expiry.allowance.ms`` longer. Deadlines fire one after the other, each with its own time as "now", and none
 overtakes an earlier one. So it does not matter how the log is cut into batches, provided that a batch's time is not
-later than a request that it has not read; for deadlines that expel, not by more than the allowance. (A member that
-joined before the end of the initial delay and is read after it counts as one that came just after.)
+later than a request that it has not read; for deadlines that take something away, not by more than the allowance.
+(A member that joined before the end of the initial delay and is read after it counts as one that came just after.)
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
+from coordinator_logic.expiry import reschedule
 from coordinator_logic.group import Group, Timer
 from coordinator_logic.handlers import APIS
 from coordinator_logic.records import JournalEntry
@@ -63,7 +64,7 @@ def step(
     if group is None or group.state is State.DEAD:
         return StepResult(group, output.responses, output.journal, None)
     group = _fire_at_end_of_batch(group, batch_time, started_at, config, output)
-    due = earliest(group, started_at)
+    due = None if group is None else earliest(group, started_at)
     wake_at = None if due is None else wake_time(due[1], started_at, config)
     return StepResult(group, output.responses, output.journal, wake_at)
 
@@ -77,28 +78,44 @@ def _handle(
         error = Error.COORDINATOR_NOT_AVAILABLE
         turn.reply(request.address, api.refuse(request.body, request.address.version, error), error)
         return group
+    recorded = len(output.journal)
     api.handle(turn, request, request.body)
-    if turn.existing is not None:
-        turn.existing.clock = now
-    return turn.existing
+    return _end(turn, recorded)
 
 
-def _fire_before(group: Group, now: int, started_at: int, config: CoordinatorConfig, output: Output) -> Group:
-    while (due := earliest(group, started_at)) and due[1].deadline(started_at) <= now:
-        _fire(group, *due, started_at, config, output)
+def _end(turn: Turn, recorded: int) -> Group | None:
+    """The group as the turn leaves it; ``recorded`` entries of the journal are of earlier turns."""
+    group = turn.existing
+    if group is not None:
+        group.clock = turn.now
+        records = [entry.record for entry in turn.output.journal[recorded:]]
+        if records:
+            reschedule(turn, records)
+    return group
+
+
+def _fire_before(
+    group: Group | None, now: int, started_at: int, config: CoordinatorConfig, output: Output
+) -> Group | None:
+    while group and (due := earliest(group, started_at)) and due[1].deadline(started_at) <= now:
+        group = _fire(group, *due, started_at, config, output)
     return group
 
 
 def _fire_at_end_of_batch(
-    group: Group, batch_time: int, started_at: int, config: CoordinatorConfig, output: Output
-) -> Group:
-    while (due := earliest(group, started_at)) and wake_time(due[1], started_at, config) <= batch_time:
-        _fire(group, *due, started_at, config, output)
+    group: Group | None, batch_time: int, started_at: int, config: CoordinatorConfig, output: Output
+) -> Group | None:
+    while group and (due := earliest(group, started_at)) and wake_time(due[1], started_at, config) <= batch_time:
+        group = _fire(group, *due, started_at, config, output)
     return group
 
 
-def _fire(group: Group, key: str, timer: Timer, started_at: int, config: CoordinatorConfig, output: Output) -> None:
+def _fire(
+    group: Group, key: str, timer: Timer, started_at: int, config: CoordinatorConfig, output: Output
+) -> Group | None:
     deadline = timer.deadline(started_at)
     del group.timers[key]
-    group.clock = max(group.clock, deadline)
-    fire(Turn(group.group_id, group, group.clock, FiredTimer(timer, deadline), config, output), timer)
+    recorded = len(output.journal)
+    turn = Turn(group.group_id, group, max(group.clock, deadline), FiredTimer(timer, deadline), config, output)
+    fire(turn, timer)
+    return _end(turn, recorded)

@@ -5,12 +5,14 @@
 | ``heartbeat-{member}`` | session timeout; 5 minutes for a new member              | the member is expelled        |
 | ``join``               | initial delay, later the longest rebalance timeout       | the join is completed         |
 | ``sync``               | the longest rebalance timeout, when a generation begins  | who has not synced is removed |
+| ``expiry``             | the next tick at which an offset or the group can expire | both are forgotten            |
 
 Arming a key again replaces its timer. Arming is done by :class:`~coordinator_logic.turn.Turn`.
 """
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
+from coordinator_logic.expiry import expire
 from coordinator_logic.group import Group, Timer, TimerKind
 from coordinator_logic.messages import JoinGroupResponse
 from coordinator_logic.rebalance import (
@@ -25,14 +27,21 @@ from coordinator_logic.turn import Turn
 
 def earliest(group: Group, started_at: int) -> tuple[str, Timer] | None:
     """The key and timer that are due first, given when the coordinator was last started (ms)."""
-    if not group.timers:
-        return None
-    return min(group.timers.items(), key=lambda item: item[1].deadline(started_at))
+    first: tuple[str, Timer] | None = None
+    soonest = 0
+    for key, timer in group.timers.items():
+        deadline = timer.deadline(started_at)
+        if first is None or deadline < soonest:
+            first, soonest = (key, timer), deadline
+    return first
 
 
 def wake_time(timer: Timer, started_at: int, config: CoordinatorConfig) -> int:
-    """From which batch time on a timer may fire without an event: an expelling one waits the allowance more."""
-    allowance = config.expiry_allowance_ms if timer.kind.expels else 0
+    """From which batch time on a timer may fire without an event.
+
+    One that takes something away waits the allowance more, for requests that are appended but not read yet.
+    """
+    allowance = config.expiry_allowance_ms if timer.kind.takes_something_away else 0
     return timer.deadline(started_at) + allowance
 
 
@@ -47,6 +56,8 @@ def fire(turn: Turn, timer: Timer) -> None:
             complete_join(turn)
         case TimerKind.SYNC:
             _expire_sync(turn, timer.generation)
+        case TimerKind.EXPIRY:
+            expire(turn)
 
 
 def _expire_heartbeat(turn: Turn, member_id: str) -> None:

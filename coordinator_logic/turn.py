@@ -168,3 +168,11 @@ class Turn:
     def cancel_sync(self) -> None:
         """End the sync timer."""
         self.group.timers.pop("sync", None)
+
+    def arm_expiry(self, tick: int) -> None:
+        """Look for expired offsets at a time (ms since the epoch)."""
+        self._arm("expiry", Timer(TimerKind.EXPIRY, self.now, tick - self.now))
+
+    def cancel_expiry(self) -> None:
+        """Look for expired offsets no more."""
+        self.group.timers.pop("expiry", None)

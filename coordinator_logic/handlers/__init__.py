@@ -13,8 +13,12 @@ from coordinator_logic.handlers import (
     join_group,
     leave_group,
     offset_commit,
+    offset_delete,
     offset_fetch,
     sync_group,
+    topics_deleted,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from coordinator_logic.handlers.api import Api
 
@@ -30,6 +34,10 @@ APIS: dict[str, Api[Any]] = {
         offset_fetch.API,
         describe_groups.API,
         delete_groups.API,
+        offset_delete.API,
+        txn_offset_commit.API,
+        write_txn_markers.API,
+        topics_deleted.API,
     )
 }
 """The APIs that a request event can name, by name."""

@@ -14,14 +14,14 @@ RequestT = TypeVar("RequestT", bound=RequestBody)
 
 @dataclass(frozen=True)
 class Api(Generic[RequestT]):
-    """An API of the coordinator.
+    """An API of the coordinator. ``key`` is None for an event that is no request of Kafka's protocol.
 
     ``handle`` answers a request, now or (parked) later. ``refuse(body, version, error)`` makes the answer that
     carries one error for the whole request, in the shape that the API has for it.
     """
 
     name: str
-    key: int
+    key: int | None
     min_version: int
     max_version: int
     request_type: type[RequestT]

@@ -48,6 +48,8 @@ def handle(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
             turn.create_group()
         if not _has_room_for(turn.group, body.member_id, config.group_max_size):
             remove_member(turn, body.member_id, "the group has reached its maximum size")
+            # A broker leaves it armed; it can find nobody when it fires.
+            turn.cancel_heartbeat(body.member_id)
             _fail(turn, request, Error.GROUP_MAX_SIZE_REACHED)
         elif not turn.group.supports(body.protocol_type, body.protocols):
             _fail(turn, request, Error.INCONSISTENT_GROUP_PROTOCOL, body.member_id)

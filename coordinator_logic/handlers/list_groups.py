@@ -13,7 +13,7 @@ from coordinator_logic.records import GroupDirectoryEntry
 def list_groups(entries: Iterable[GroupDirectoryEntry], request: ListGroupsRequest) -> ListGroupsResponse:
     """The directory's entries that pass both filters. A state or type that does not exist matches nothing."""
     states = {state.strip().lower() for state in request.states_filter}
-    types = {group_type.strip().lower() for group_type in request.types_filter}
+    types = {group_type.lower() for group_type in request.types_filter}
     return ListGroupsResponse(
         groups=[
             ListedGroup(entry.group_id, entry.protocol_type, entry.group_state, entry.group_type)

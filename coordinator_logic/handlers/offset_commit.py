@@ -8,12 +8,10 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
 from coordinator_logic.handlers.api import Api
+from coordinator_logic.handlers.committing import leaves_nothing, refused, stored, take
 from coordinator_logic.handlers.validation import check_generation
 from coordinator_logic.messages import (
-    NO_LEADER_EPOCH,
     NO_TIMESTAMP,
-    CommittedPartition,
-    CommittedTopic,
     OffsetCommitRequest,
     OffsetCommitResponse,
     PartitionToCommit,
@@ -33,8 +31,7 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
     Offsets are not checked against anything: going back is how a group is reset.
     """
     version = request.address.version
-    if not any(topic.partitions for topic in body.topics):
-        # As in Kafka, where nothing is left for the coordinator: no look at the group, no sign of life.
+    if leaves_nothing(body.topics):
         turn.reply(request.address, OffsetCommitResponse())
         return
     error = _check(turn.existing, body, version)
@@ -46,25 +43,14 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
     group = turn.group
     if group.state in (State.STABLE, State.PREPARING_REBALANCE):
         turn.arm_session(group.members[body.member_id])
-    limit = turn.config.offset_metadata_max_bytes
-    topics, accepted = [], []
-    for topic in body.topics:
-        partitions = []
-        for partition in topic.partitions:
-            too_large = _utf_16_length(partition.committed_metadata or "") > limit
-            if not too_large:
-                accepted.append(_committed(turn.now, topic.name, partition, body, version))
-            result = Error.OFFSET_METADATA_TOO_LARGE if too_large else Error.NONE
-            partitions.append(CommittedPartition(partition.partition_index, result))
-        topics.append(CommittedTopic(topic.name, partitions))
+    topics, accepted = take(
+        turn.config,
+        [(topic.name, topic.partitions) for topic in body.topics],
+        lambda topic, partition: _committed(turn.now, topic, partition, body, version),
+    )
     if accepted:
         turn.record(OffsetsCommitted(accepted))
     turn.reply(request.address, OffsetCommitResponse(topics))
-
-
-def _utf_16_length(text: str) -> int:
-    """The length as Kafka counts it for the limit: in UTF-16 code units, whatever the key's name says."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _check(group: Group | None, body: OffsetCommitRequest, version: int) -> Error:
@@ -91,13 +77,9 @@ def _committed(
     given = partition.commit_timestamp
     has_timestamp = version == VERSION_WITH_COMMIT_TIMESTAMP and given != NO_TIMESTAMP
     has_retention = version in VERSIONS_WITH_RETENTION_TIME and body.retention_time_ms != -1
-    epoch = partition.committed_leader_epoch
-    return OffsetCommitted(
+    return stored(
         topic,
-        partition.partition_index,
-        partition.committed_offset,
-        None if epoch == NO_LEADER_EPOCH else epoch,
-        partition.committed_metadata or "",
+        partition,
         commit_timestamp=given if has_timestamp else now,
         expire_timestamp=now + body.retention_time_ms if has_retention else None,
     )
@@ -105,12 +87,7 @@ def _committed(
 
 def refuse(body: OffsetCommitRequest, version: int, error: Error) -> OffsetCommitResponse:
     """One error for the whole request: on every partition."""
-    return OffsetCommitResponse(
-        [
-            CommittedTopic(topic.name, [CommittedPartition(p.partition_index, error) for p in topic.partitions])
-            for topic in body.topics
-        ]
-    )
+    return OffsetCommitResponse(refused(body.topics, error))
 
 
 API = Api("OffsetCommit", 8, 0, 9, OffsetCommitRequest, OffsetCommitResponse, handle, refuse)

@@ -1,8 +1,8 @@
 """OffsetFetch (API key 9): the positions that a group has committed.
 
 v0-7: one group; v2+ can ask for all its topics, and has an error at the top level. v7+: ``require_stable``
-(KIP-447); there are no transactional offsets yet, so every offset is stable. v8+ (KIP-709): several groups, each
-with its own error.
+(KIP-447): a partition for which a transaction is open is UNSTABLE_OFFSET_COMMIT. v8+ (KIP-709): several groups,
+each with its own error.
 
 An event reaches the coordinator of one group, the one it is keyed by. An entry for another group is answered
 NOT_COORDINATOR; a client that wants several groups sends one event for each.
@@ -32,35 +32,45 @@ FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 2
 def handle(turn: Turn, request: Request, body: OffsetFetchRequest) -> None:
     """Answer with offsets, or with -1 where nothing is committed; an absent group has committed nothing."""
     if request.address.version < FIRST_VERSION_WITH_GROUPS:
-        turn.reply(request.address, OffsetFetchResponse(topics=_fetch(turn.existing, body.topics)))
+        topics = _fetch(turn.existing, body.topics, require_stable=body.require_stable)
+        turn.reply(request.address, OffsetFetchResponse(topics=topics))
         return
-    groups = [_fetch_group(turn, entry) for entry in body.groups]
+    groups = [_fetch_group(turn, entry, require_stable=body.require_stable) for entry in body.groups]
     turn.reply(request.address, OffsetFetchResponse(groups=groups))
 
 
-def _fetch_group(turn: Turn, entry: GroupToFetch) -> FetchedGroup:
+def _fetch_group(turn: Turn, entry: GroupToFetch, *, require_stable: bool) -> FetchedGroup:
     if entry.group_id != turn.group_id:
         return FetchedGroup(entry.group_id, [], Error.NOT_COORDINATOR)
-    return FetchedGroup(entry.group_id, _fetch(turn.existing, entry.topics))
+    return FetchedGroup(entry.group_id, _fetch(turn.existing, entry.topics, require_stable=require_stable))
 
 
-def _fetch(group: Group | None, topics: list[TopicToFetch] | None) -> list[FetchedTopic]:
-    offsets = group.offsets if group is not None else {}
+def _fetch(group: Group | None, topics: list[TopicToFetch] | None, *, require_stable: bool) -> list[FetchedTopic]:
     if topics is None:
+        offsets = group.offsets if group is not None else {}
         topics = [TopicToFetch(name, list(partitions)) for name, partitions in offsets.items()]
-    fetched = []
-    for topic in topics:
-        committed = offsets.get(topic.name, {})
-        partitions = []
-        for index in topic.partition_indexes:
-            stored = committed.get(index)
-            if stored is None:
-                partitions.append(FetchedPartition(index))
-            else:
-                epoch = NO_LEADER_EPOCH if stored.leader_epoch is None else stored.leader_epoch
-                partitions.append(FetchedPartition(index, stored.offset, epoch, stored.metadata))
-        fetched.append(FetchedTopic(topic.name, partitions))
-    return fetched
+    return [
+        FetchedTopic(
+            topic.name,
+            [
+                FetchedPartition(index)
+                if group is None
+                else _fetch_partition(group, topic.name, index, require_stable=require_stable)
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def _fetch_partition(group: Group, topic: str, index: int, *, require_stable: bool) -> FetchedPartition:
+    if require_stable and group.has_pending_offset(topic, index):
+        return FetchedPartition(index, error_code=Error.UNSTABLE_OFFSET_COMMIT)
+    stored = group.offsets.get(topic, {}).get(index)
+    if stored is None:
+        return FetchedPartition(index)
+    epoch = NO_LEADER_EPOCH if stored.leader_epoch is None else stored.leader_epoch
+    return FetchedPartition(index, stored.offset, epoch, stored.metadata)
 
 
 def refuse(body: OffsetFetchRequest, version: int, error: Error) -> OffsetFetchResponse:

@@ -12,6 +12,7 @@ import msgspec
 
 from coordinator_logic import snapshot
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.consumer_protocol import Subscription, encode_subscription
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.group import Group
@@ -37,21 +38,34 @@ from coordinator_logic.messages import (
     MemberAssignment,
     OffsetCommitRequest,
     OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
     PartitionToCommit,
+    PartitionToDelete,
     Protocol,
     RequestBody,
     ResponseBody,
     SyncGroupRequest,
     SyncGroupResponse,
+    TopicsDeletedRequest,
+    TopicsDeletedResponse,
     TopicToCommit,
+    TopicToDelete,
     TopicToFetch,
+    TxnMarker,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnPartitionToCommit,
+    TxnTopicToCommit,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 from coordinator_logic.records import JournalEntry, Record
 from coordinator_logic.states import State
 from coordinator_logic.step import StepResult, step
-from tests.logic.invariants import check_group, check_journal
+from tests.logic.invariants import Step, check_journal, check_step
 
 GROUP_ID = "the-group"
 SESSION_MS = 5_000
@@ -60,9 +74,12 @@ DELAY_MS = 3_000
 NEW_MEMBER_MS = 300_000
 
 HARNESS_CONFIG = CoordinatorConfig(
-    group_min_session_timeout_ms=10, group_max_session_timeout_ms=600_000, expiry_allowance_ms=0
+    group_min_session_timeout_ms=10,
+    group_max_session_timeout_ms=600_000,
+    expiry_allowance_ms=0,
+    offsets_retention_check_interval_ms=10 * 365 * 24 * 3_600_000,
 )
-"""Short sessions, and no allowance, so that what a test reads as a time is the time."""
+"""Short sessions, no allowance, so that what a test reads as a time is the time, and nobody who cleans up."""
 
 Offsets = Mapping[tuple[str, int], int]
 BodyT = TypeVar("BodyT", bound=ResponseBody)
@@ -119,6 +136,11 @@ def joined(answer: Answer[JoinGroupResponse]) -> Joined:
 def listing(*names: str, metadata: bytes = b"subscription") -> list[Protocol]:
     """A member's protocols in the order of its preference."""
     return [Protocol(name, metadata) for name in names]
+
+
+def reading(*topics: str, protocol: str = "range") -> list[Protocol]:
+    """What a consumer lists that subscribes to these topics."""
+    return listing(protocol, metadata=encode_subscription(Subscription(list(topics))))
 
 
 def assignment_of(member_id: str) -> bytes:
@@ -194,9 +216,8 @@ class Driven:
         self.snapshot = None if result.group is None else snapshot.encode(result.group)
         self.log += requests
         self.answered = [self._settle(response) for response in result.responses]
-        clock_before = 0 if before is None else snapshot.decode(before).clock
-        unanswered = {correlation for correlation, answer in self._answers.items() if answer.parked}
-        check_group(result, clock_before, batch_time, self.started_at, self.config, unanswered)
+        copy = None if before is None else snapshot.decode(before)
+        check_step(Step(copy, requests, batch_time, self.started_at, self.config, result))
         check_journal(self.journal, result.group)
         return self.answered
 
@@ -342,6 +363,50 @@ class Driven:
         )
         return self.send("OffsetCommit", body, version=version)
 
+    def commit_in_transaction(
+        self,
+        offsets: Mapping[tuple[str, int], int] | None = None,
+        member: Joined | None = None,
+        *,
+        producer_id: int = 7,
+        producer_epoch: int = 0,
+        version: int = 5,
+        metadata: str | None = None,
+    ) -> Answer[TxnOffsetCommitResponse]:
+        """TxnOffsetCommit, anonymous when no member is given."""
+        member = member or Joined("")
+        topics: dict[str, list[TxnPartitionToCommit]] = {}
+        for (topic, partition), offset in (offsets or {("topic", 0): 100}).items():
+            topics.setdefault(topic, []).append(TxnPartitionToCommit(partition, offset, -1, metadata))
+        body = TxnOffsetCommitRequest(
+            f"transaction-{producer_id}",
+            self.group_id,
+            producer_id,
+            producer_epoch,
+            [TxnTopicToCommit(*topic) for topic in topics.items()],
+            member.generation_id,
+            member.member_id,
+            member.group_instance_id,
+        )
+        return self.send("TxnOffsetCommit", body, version=version)
+
+    def end_transaction(
+        self, *, commit: bool, producer_id: int = 7, producer_epoch: int = 0
+    ) -> Answer[WriteTxnMarkersResponse]:
+        """WriteTxnMarkers with one marker."""
+        return self.send("WriteTxnMarkers", WriteTxnMarkersRequest([TxnMarker(producer_id, producer_epoch, commit)]))
+
+    def delete_offsets(self, wanted: Mapping[str, Sequence[int]]) -> Answer[OffsetDeleteResponse]:
+        """OffsetDelete."""
+        topics = [
+            TopicToDelete(name, [PartitionToDelete(index) for index in indexes]) for name, indexes in wanted.items()
+        ]
+        return self.send("OffsetDelete", OffsetDeleteRequest(self.group_id, topics))
+
+    def topics_deleted(self, *topics: str) -> Answer[TopicsDeletedResponse]:
+        """TopicsDeleted."""
+        return self.send("TopicsDeleted", TopicsDeletedRequest(list(topics)))
+
     def fetch(
         self, wanted: Mapping[str, Sequence[int]] | None = None, *, require_stable: bool = False
     ) -> list[FetchedTopic]:
@@ -419,7 +484,7 @@ class Driven:
         assert self.state() is State.EMPTY
 
 
-def errors_of(answer: Answer[OffsetCommitResponse]) -> list[Error]:
+def errors_of(answer: Answer[OffsetCommitResponse] | Answer[TxnOffsetCommitResponse]) -> list[Error]:
     """The error of each partition of a commit."""
     partitions: list[CommittedPartition] = [p for topic in answer.body.topics for p in topic.partitions]
     return [Error(partition.error_code) for partition in partitions]

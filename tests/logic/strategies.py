@@ -9,7 +9,7 @@ from msgspec import inspect
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.messages import JoinGroupResponse, LeavingMember, SyncGroupResponse
-from tests.logic.driver import Driven, Joined, listing
+from tests.logic.driver import Driven, Joined, listing, reading
 
 TEXT = st.text(max_size=8)
 BYTES = st.binary(max_size=16)
@@ -52,13 +52,13 @@ DELAYS_MS = (*(0,) * 6, *(1, 100, 499, 500, 501, 1_000) * 2, 2_999, 3_000, 3_001
 SESSIONS_MS = (1_000, 5_000, 20_000)
 REBALANCES_MS = (0, 2_000, 10_000, 10_000)
 PREFERENCES = (
-    listing("range"),
-    listing("range", "sticky"),
+    reading("topic"),
+    [*reading("other topic"), *listing("sticky")],
     listing("sticky", "range"),
     listing("sticky", "range", metadata=b"other topics"),
     listing("roundrobin"),
 )
-ODD_ACTIONS = ("join", "sync", "heartbeat", "leave", "commit", "look", "delete")
+ODD_ACTIONS = ("join", "sync", "heartbeat", "leave", "commit", "transact", "end transaction", "look", "forget")
 ACTIONS = (*("go on",) * 18, *ODD_ACTIONS)
 INSTANCES = (None, None, "instance", "instance", "other instance")
 """Of each actor; the two in the middle are two processes with one instance id."""
@@ -130,10 +130,23 @@ class Story:
             driven.leave(who, self._known[twist % len(INSTANCES)])
         elif action == "commit":
             driven.commit(Joined("") if twist in (3, 4) else stale, {("topic", twist % 3): twist})
+        elif action == "transact":
+            offsets = {("topic", twist % 3): twist, ("other topic", 0): twist}
+            driven.commit_in_transaction(offsets, Joined("") if twist % 2 else stale, producer_id=twist % 2)
+        elif action == "end transaction":
+            driven.end_transaction(commit=twist != 1, producer_id=twist % 2)
         elif action == "look":
-            driven.fetch() if twist % 2 else driven.describe()
+            driven.fetch(require_stable=True) if twist % 2 else driven.describe()
         else:
-            driven.delete()
+            self._forget(twist)
+
+    def _forget(self, twist: int) -> None:
+        if twist % 3 == 0:
+            self.driven.delete()
+        elif twist % 3 == 1:
+            self.driven.delete_offsets({"topic": [0, twist], "other topic": [0]})
+        else:
+            self.driven.topics_deleted("topic")
 
     def _learn(self, request: Request, body: object) -> None:
         actor = self._actor_of[request.address.correlation_id]

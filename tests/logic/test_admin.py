@@ -22,8 +22,9 @@ from tests.logic.driver import GROUP_ID, Answer, Driven, assignment_of, joined
 # ---- DescribeGroups --------------------------------------------------------------------------------------------
 
 
-def test_before_version_6_an_absent_group_is_shown_as_dead(driven: Driven) -> None:
-    assert driven.describe(version=5) == DescribedGroup(GROUP_ID, group_state="Dead")
+@pytest.mark.parametrize("version", range(6))
+def test_before_version_6_an_absent_group_is_shown_as_dead(driven: Driven, version: int) -> None:
+    assert driven.describe(version=version) == DescribedGroup(GROUP_ID, group_state="Dead")
     assert not driven.exists
 
 
@@ -97,10 +98,19 @@ def test_a_description_of_another_group_is_not_for_this_coordinator(driven: Driv
     ]
 
 
-def test_the_empty_group_id_can_be_described() -> None:
+def test_the_empty_group_id_can_be_described_and_deleted() -> None:
     driven = Driven(group_id="")
     driven.commit()
     assert driven.describe().group_state == "Empty"
+    assert driven.delete() is Error.NONE
+
+
+@pytest.mark.parametrize("similar", [GROUP_ID.upper(), f" {GROUP_ID}", f"{GROUP_ID} "])
+def test_a_group_id_is_neither_trimmed_nor_is_its_case_ignored(driven: Driven, similar: str) -> None:
+    driven.commit()
+    answer: Answer[DescribeGroupsResponse]
+    answer = driven.send("DescribeGroups", DescribeGroupsRequest([similar]))
+    assert answer.body.groups[0].error_code == Error.NOT_COORDINATOR
 
 
 # ---- DeleteGroups ----------------------------------------------------------------------------------------------
@@ -198,7 +208,7 @@ def test_a_group_is_listed_with_type_state_and_protocol_type(driven: Driven) -> 
     simple = directory_entry(driven.group)
     driven.stable_group(2)
     entries = [simple, directory_entry(driven.group)]
-    assert entries[1] == GroupDirectoryEntry(GROUP_ID, "Stable", "classic", "consumer", 1, 2)
+    assert entries[1] == GroupDirectoryEntry(GROUP_ID, "Stable", "classic", "consumer", 1, 2, offsets=1)
     assert list_groups(entries, ListGroupsRequest()).groups == [
         ListedGroup(GROUP_ID, "", "Empty", "classic"),
         ListedGroup(GROUP_ID, "consumer", "Stable", "classic"),

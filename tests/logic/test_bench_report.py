@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.bench.figures import Figures, Formation, Idle, Load, Measurement, Memory, Scale
+from tests.bench.figures import Figures, Formation, Idle, Load, LogicFigure, Measurement, Memory, Scale
 from tests.bench.latency import summary
 from tests.bench.report import markdown, sections
 
@@ -33,7 +33,10 @@ def measured(shipped: float, defaults: float) -> Measurement:
     """A run with these p50s, in seconds."""
     facts = {"machine": {"cores": "2"}, "versions": {"java": "17"}, "common": {"trigger": "0 ms"}}
     both = {"shipped": figures(shipped), "defaults": figures(defaults)}
-    return msgspec.convert({"date": "2026-01-01", "commit": "abc", "scale": SCALE, **facts, **both}, Measurement)
+    logic = [LogicFigure("a step", 70.0, "us", 60.0), LogicFigure("a commit", 4.0, "ms", 5.0)]
+    return msgspec.convert(
+        {"date": "2026-01-01", "commit": "abc", "scale": SCALE, "logic": logic, **facts, **both}, Measurement
+    )
 
 
 def verdict(measurement: Measurement) -> str:
@@ -56,6 +59,8 @@ def test_the_table_in_markdown_has_every_line_and_the_conditions() -> None:
     text = markdown(measured(shipped=0.2, defaults=1.0))
     assert "| request to response, p50 | 200 ms | 1000 ms | 5.0x | >= 5x | reached |" in text
     assert "| 1 member (delay 3000 ms) | 200 ms | 200 ms | 1.0x |  |  |" in text
+    assert "| a step | 70 us |  |  | <= 60 us | not reached |" in text
+    assert "| a commit | 4 ms |  |  | <= 5 ms | reached |" in text
     assert "trigger 0 ms" in text
 
 

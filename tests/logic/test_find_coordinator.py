@@ -31,16 +31,18 @@ def find(driven: Driven, request: FindCoordinatorRequest, version: int) -> Answe
     return driven.send("FindCoordinator", request, version=version)
 
 
-def test_one_key_is_answered_at_the_top_level() -> None:
+@pytest.mark.parametrize("version", range(4))
+def test_before_version_4_one_key_is_answered_at_the_top_level(version: int) -> None:
     driven = Driven(requests_partitions=50, requests_topic="requests")
-    answer = find(driven, FindCoordinatorRequest(key="my-group"), version=3)
+    answer = find(driven, FindCoordinatorRequest(key="my-group"), version=version)
     assert answer.body == FindCoordinatorResponse(node_id=12, host="requests", port=12)
     assert not driven.exists
 
 
-def test_several_keys_are_answered_in_the_order_of_the_request() -> None:
+@pytest.mark.parametrize("version", range(4, 7))
+def test_from_version_4_on_several_keys_are_answered_in_the_order_of_the_request(version: int) -> None:
     driven = Driven(requests_partitions=50, requests_topic="requests")
-    answer = find(driven, FindCoordinatorRequest(coordinator_keys=["my-group", "", "foo"]), version=4)
+    answer = find(driven, FindCoordinatorRequest(coordinator_keys=["my-group", "", "foo"]), version=version)
     assert answer.body.coordinators == [
         Coordinator("my-group", 12, "requests", 12),
         Coordinator("", 0, "requests", 0),

@@ -5,7 +5,7 @@ import pytest
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import LeavingMember
 from coordinator_logic.states import State
-from tests.logic.driver import DELAY_MS, NEW_MEMBER_MS, Driven, joined
+from tests.logic.driver import DELAY_MS, NEW_MEMBER_MS, SESSION_MS, Driven, Joined, joined
 
 
 def test_a_newcomer_during_the_delay_extends_it(driven: Driven) -> None:
@@ -15,6 +15,14 @@ def test_a_newcomer_during_the_delay_extends_it(driven: Driven) -> None:
     assert driven.sleep(DELAY_MS) == []
     assert driven.sleep(1) == [first, second]
     assert driven.now == 1_000_000 + 2 * DELAY_MS
+
+
+@pytest.mark.parametrize("rebalance_ms", [0, DELAY_MS - 1, DELAY_MS])
+def test_a_rebalance_timeout_that_is_no_longer_than_the_delay_allows_no_extension(
+    driven: Driven, rebalance_ms: int
+) -> None:
+    answers = [driven.join(version=3, rebalance_ms=rebalance_ms) for _ in range(2)]
+    assert driven.sleep(DELAY_MS) == answers
 
 
 @pytest.mark.parametrize("rebalance_ms", [2 * DELAY_MS, 3 * DELAY_MS])
@@ -63,6 +71,16 @@ def test_a_newcomer_that_could_not_extend_one_delay_extends_the_next(driven: Dri
     assert driven.sleep(DELAY_MS) == [again]
 
 
+def test_newcomers_to_a_later_rebalance_extend_no_delay(driven: Driven) -> None:
+    (member,) = driven.stable_group(1)
+    newcomers = [driven.join(version=3) for _ in range(2)]
+    members = [joined(driven.rejoin(member)), *map(joined, newcomers)]
+    driven.leave(*members)
+    assert driven.state() is State.EMPTY
+    again = driven.join(version=3)
+    assert driven.sleep(DELAY_MS) == [again]
+
+
 def test_without_a_delay_the_first_member_has_its_generation_at_once() -> None:
     driven = Driven(group_initial_rebalance_delay_ms=0)
     assert driven.join(version=3).error is Error.NONE
@@ -76,6 +94,23 @@ def test_a_rejoin_during_the_delay_does_not_end_it(driven: Driven) -> None:
     again = driven.join(member_id)
     assert driven.sleep(1_999) == []
     assert driven.sleep(1) == [again]
+
+
+def test_a_member_that_waits_out_the_delay_is_told_that_the_members_are_being_gathered(driven: Driven) -> None:
+    member = Joined(driven.join(version=4).body.member_id, generation_id=0)
+    driven.rejoin(member)
+    assert driven.heartbeat(member).error is Error.REBALANCE_IN_PROGRESS
+    assert driven.sync(member).error is Error.REBALANCE_IN_PROGRESS
+
+
+def test_a_new_member_that_heartbeats_while_it_waits_swaps_its_five_minutes_for_a_session() -> None:
+    driven = Driven(group_initial_rebalance_delay_ms=60_000)
+    member = Joined(driven.join(version=4).body.member_id, generation_id=0)
+    answer = driven.rejoin(member)
+    driven.heartbeat(member)
+    assert driven.sleep(SESSION_MS - 1) == []
+    assert driven.sleep(1) == [answer]
+    assert answer.error is Error.UNKNOWN_MEMBER_ID
 
 
 def test_a_leave_during_the_delay_does_not_end_it(driven: Driven) -> None:

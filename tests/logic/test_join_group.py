@@ -6,10 +6,10 @@ import pytest
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place
-from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse
+from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, Protocol
 from coordinator_logic.records import GroupCreated, LeaderElected, MemberAdded
 from coordinator_logic.states import State
-from tests.logic.driver import DELAY_MS, NEW_MEMBER_MS, Answer, Driven, Joined, joined, listing
+from tests.logic.driver import DELAY_MS, NEW_MEMBER_MS, REBALANCE_MS, Answer, Driven, Joined, joined, listing
 
 
 def refused(error: Error, member_id: str = "") -> JoinGroupResponse:
@@ -23,8 +23,9 @@ def refused(error: Error, member_id: str = "") -> JoinGroupResponse:
 @pytest.mark.parametrize("member_id", ["", "a-member"])
 def test_an_empty_group_id_is_refused_and_the_member_id_echoed(member_id: str) -> None:
     driven = Driven(group_id="")
-    answer = driven.join(member_id)
-    assert answer.body == refused(Error.INVALID_GROUP_ID, member_id)
+    for session_ms in (5_000, 1):
+        answer = driven.join(member_id, session_ms=session_ms)
+        assert answer.body == refused(Error.INVALID_GROUP_ID, member_id), "the session timeout is looked at later"
     assert not driven.exists
 
 
@@ -84,13 +85,13 @@ def test_protocols_without_overlap_are_refused_and_the_others_go_on(driven: Driv
     assert first.error is Error.NONE
 
 
-def test_a_refused_pending_id_stays_pending(driven: Driven) -> None:
+@pytest.mark.parametrize("protocols", [[], listing("other")])
+def test_a_handed_out_id_that_is_refused_can_be_used_again(driven: Driven, protocols: list[Protocol]) -> None:
     driven.stable_group(1)
     member_id = driven.join().body.member_id
-    assert driven.join(member_id, protocols=listing("other")).body == refused(
-        Error.INCONSISTENT_GROUP_PROTOCOL, member_id
-    )
+    assert driven.join(member_id, protocols=protocols).body == refused(Error.INCONSISTENT_GROUP_PROTOCOL, member_id)
     assert driven.group.pending_joins == [member_id]
+    assert driven.join(member_id).parked
 
 
 def test_an_empty_group_takes_another_protocol_type(driven: Driven) -> None:
@@ -104,8 +105,9 @@ def test_an_empty_group_takes_another_protocol_type(driven: Driven) -> None:
 # ---- member ids ------------------------------------------------------------------------------------------------
 
 
-def test_a_dynamic_member_is_given_an_id_first_and_nothing_else_happens(driven: Driven) -> None:
-    answer = driven.join(version=4)
+@pytest.mark.parametrize("version", range(4, 10))
+def test_a_dynamic_member_is_given_an_id_first_and_nothing_else_happens(driven: Driven, version: int) -> None:
+    answer = driven.join(version=version)
     assert answer.body == refused(Error.MEMBER_ID_REQUIRED, answer.body.member_id)
     assert answer.body.member_id
     assert driven.state() is State.EMPTY
@@ -114,11 +116,13 @@ def test_a_dynamic_member_is_given_an_id_first_and_nothing_else_happens(driven: 
     assert driven.records == [GroupCreated()]
 
 
-@pytest.mark.parametrize("instance", [None, "instance"])
+@pytest.mark.parametrize(
+    ("version", "instance"), [*((v, None) for v in range(4)), *((v, "instance") for v in range(5, 10))]
+)
 def test_before_version_4_and_for_static_members_no_second_request_is_needed(
-    driven: Driven, instance: str | None
+    driven: Driven, version: int, instance: str | None
 ) -> None:
-    assert driven.join(version=9 if instance else 3, instance=instance).parked
+    assert driven.join(version=version, instance=instance).parked
     assert driven.state() is State.PREPARING_REBALANCE
 
 
@@ -279,6 +283,32 @@ def test_a_member_that_rejoins_after_too_many_others_loses_its_place() -> None:
     driven.rejoin(members[1])
     assert first.error is Error.NONE
     assert driven.heartbeat(members[2]).error is Error.UNKNOWN_MEMBER_ID
+
+
+def test_who_waits_in_a_full_group_may_join_again_and_who_was_refused_may_not() -> None:
+    driven = Driven(group_max_size=10)
+    ids = [driven.join(client=f"c{i}").body.member_id for i in range(11)]
+    first_round = [driven.join(member_id) for member_id in ids]
+    second_round = [driven.join(member_id) for member_id in ids]
+    for _ in range(2):
+        driven.sleep(DELAY_MS)
+    assert split(second_round) == (10, 1)
+    assert [answer.parked for answer in first_round] == [True] * 10 + [False]
+    assert set(driven.group.members) == set(ids[:10])
+
+
+def test_the_members_that_come_last_to_a_group_over_its_size_lose_their_places() -> None:
+    driven = Driven()
+    members = driven.stable_group(5)
+    driven.config = Driven(group_max_size=3).config
+    driven.restart()
+    driven.step([])
+    assert driven.state() is State.STABLE, "a smaller size counts from the next rebalance on"
+    answers = [driven.rejoin(member) for member in members]
+    driven.sleep(REBALANCE_MS)
+    assert split(answers) == (3, 2)
+    assert set(driven.group.members) == {member.member_id for member in members[:3]}
+    assert driven.state() is State.COMPLETING_REBALANCE
 
 
 def test_a_stable_full_group_still_takes_its_own_members() -> None:

@@ -3,13 +3,14 @@ from dataclasses import replace
 import pytest
 
 from coordinator_logic.errors import Error
+from coordinator_logic.group import TimerKind
 from coordinator_logic.messages import LeaveGroupResponse, LeavingMember, LeftMember
 from coordinator_logic.records import GenerationStarted, MemberRemoved
 from coordinator_logic.states import State
 from tests.logic.driver import Driven, Joined, joined, leave_errors
 
 
-@pytest.mark.parametrize("version", [0, 5])
+@pytest.mark.parametrize("version", range(6))
 def test_an_empty_group_id_is_refused_as_a_whole(version: int) -> None:
     answer = Driven(group_id="").leave(Joined("m"), version=version)
     assert answer.body == LeaveGroupResponse(Error.INVALID_GROUP_ID, [])
@@ -32,7 +33,7 @@ def test_a_stranger_cannot_leave(driven: Driven) -> None:
     assert driven.state() is State.STABLE
 
 
-@pytest.mark.parametrize("version", [0, 2, 3, 5])
+@pytest.mark.parametrize("version", range(6))
 def test_the_last_member_leaves_an_empty_group(driven: Driven, version: int) -> None:
     (member,) = driven.stable_group(1)
     answer = driven.leave(member, version=version)
@@ -58,6 +59,19 @@ def test_a_static_member_can_be_removed_by_its_instance_id_alone(driven: Driven)
     assert driven.heartbeat(member).error is Error.UNKNOWN_MEMBER_ID
 
 
+def test_a_static_member_can_leave_by_its_member_id_alone(driven: Driven) -> None:
+    (member,) = driven.stable_group(1, static=1)
+    assert leave_errors(driven.leave(LeavingMember(member.member_id))) == [Error.NONE]
+    assert driven.state() is State.EMPTY
+
+
+def test_an_unknown_instance_id_does_not_keep_the_others(driven: Driven) -> None:
+    leader, _ = driven.stable_group(2, static=2)
+    answer = driven.leave(LeavingMember("", "unknown"), LeavingMember("", "instance-1"))
+    assert answer.body.members == [LeftMember("", "unknown", 25), LeftMember("", "instance-1", 0)]
+    assert set(driven.group.members) == {leader.member_id}
+
+
 def test_a_batch_leaves_together_and_rebalances_once(driven: Driven) -> None:
     *leavers, _ = driven.stable_group(3, static=3)
     before = len(driven.journal)
@@ -69,8 +83,9 @@ def test_a_batch_leaves_together_and_rebalances_once(driven: Driven) -> None:
 
 def test_a_fenced_entry_does_not_keep_the_others(driven: Driven) -> None:
     first, second = driven.stable_group(2, static=2)
-    answer = driven.leave(first, replace(second, member_id="made-up"))
-    assert leave_errors(answer) == [Error.NONE, Error.FENCED_INSTANCE_ID]
+    mixed = replace(first, group_instance_id=second.group_instance_id)
+    answer = driven.leave(mixed, first, replace(second, member_id="made-up"))
+    assert leave_errors(answer) == [Error.FENCED_INSTANCE_ID, Error.NONE, Error.FENCED_INSTANCE_ID]
     assert answer.error is Error.NONE
     assert set(driven.group.members) == {second.member_id}
 
@@ -87,7 +102,7 @@ def test_a_handed_out_id_can_leave_whatever_instance_id_it_gives(driven: Driven)
     answer = driven.leave(LeavingMember("", "unknown"), LeavingMember(pending, "unknown"), Joined("stranger"))
     assert leave_errors(answer) == [Error.UNKNOWN_MEMBER_ID, Error.NONE, Error.UNKNOWN_MEMBER_ID]
     assert driven.group.pending_joins == []
-    assert driven.wake_at is None
+    assert [timer.kind for timer in driven.group.timers.values()] == [TimerKind.EXPIRY]
     assert driven.state() is State.EMPTY
 
 
@@ -105,6 +120,17 @@ def test_a_handed_out_id_that_leaves_lets_the_join_complete(driven: Driven) -> N
     assert answer.parked
     driven.leave(LeavingMember(pending))
     assert joined(answer).generation_id == 2
+
+
+def test_members_and_handed_out_ids_can_leave_in_one_batch_while_the_members_are_gathered(driven: Driven) -> None:
+    members = driven.stable_group(2)
+    pending = driven.join().body.member_id
+    parked = [driven.rejoin(member) for member in members]
+    answer = driven.leave(*members, Joined(pending), Joined("stranger"))
+    assert leave_errors(answer) == [Error.NONE, Error.NONE, Error.NONE, Error.UNKNOWN_MEMBER_ID]
+    assert {answer.error for answer in parked} == {Error.UNKNOWN_MEMBER_ID}
+    assert (driven.state(), driven.group.generation) == (State.EMPTY, 2)
+    assert driven.group.pending_joins == []
 
 
 def test_a_leavers_parked_join_is_told_that_it_is_unknown(driven: Driven) -> None:

@@ -2,7 +2,7 @@
 
 One cell a test. ``park`` means no answer yet, a number is the error code, ``+`` that the request began a rebalance.
 A Dead group is only ever the stand-in for one whose snapshot cannot be read. Unlike a deleted group in Kafka's
-table it refuses OffsetFetch and DeleteGroups too: nobody may take unreadable offsets for none.
+table it refuses OffsetFetch, OffsetDelete and DeleteGroups too: nobody may take unreadable offsets for none.
 """
 
 from collections.abc import Callable
@@ -17,20 +17,25 @@ from coordinator_logic.messages import (
     DeleteGroupsResponse,
     GroupToFetch,
     LeaveGroupResponse,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
 from coordinator_logic.records import StateChanged
 from coordinator_logic.states import State
-from tests.logic.driver import GROUP_ID, Answer, Driven, Joined, listing
+from tests.logic.driver import GROUP_ID, Answer, Driven, Joined, listing, reading
 
 COLUMNS = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "absent")
-CHANGED = listing("range", "sticky")
+READ = reading("read")
+CHANGED = [*READ, *listing("sticky")]
 
 
 @dataclass
 class Scene:
-    """A group with a static leader and a dynamic follower in one of the states, and a handed-out id."""
+    """A group with a static leader and a dynamic follower in one of the states, and a handed-out id.
+
+    Where there is a group, it has an offset of the topic that the members read and one of another topic.
+    """
 
     driven: Driven
     leader: Joined
@@ -38,21 +43,23 @@ class Scene:
     pending: str
 
 
-def scene(column: str) -> Scene:
+def scene(column: str, protocol_type: str = "consumer") -> Scene:
     """The scene of a column. Where the group has no members, leader and follower once were."""
     driven = Driven()
     if column == "Dead":
         driven.snapshot = snapshot.encode(snapshot.quarantined(GROUP_ID))
     if column in ("Dead", "absent"):
         return Scene(driven, Joined("a", 1, "instance-0"), Joined("b", 1), "c")
-    leader, follower = driven.join_with_members(2, static=1)
+    driven.commit(offsets={("read", 0): 1, ("unread", 0): 2})
+    members = driven.join_with_members(2, static=1, protocols=READ, protocol_type=protocol_type)
+    leader, follower = members
     if column != "CompletingRebalance":
-        driven.sync_all([leader, follower])
-    pending = driven.join(client="pending").body.member_id
+        driven.sync_all(members)
+    pending = driven.join(client="pending", protocols=READ, protocol_type=protocol_type).body.member_id
     if column == "Empty":
         driven.leave(leader, follower)
     elif column == "PreparingRebalance":
-        driven.join_new("newcomer")
+        driven.join_new("newcomer", protocols=READ, protocol_type=protocol_type)
     assert driven.state().value == column
     return Scene(driven, leader, follower, pending)
 
@@ -86,8 +93,14 @@ MATRIX: dict[str, tuple[Act, tuple[str | None, ...]]] = {
         lambda s: s.driven.join(s.pending),
         ("park+", "park", "park+", "park+", "15", "25"),
     ),
-    "join, leader, same": (lambda s: s.driven.rejoin(s.leader), ("25", "park", "0", "park+", "15", "25")),
-    "join, follower, same": (lambda s: s.driven.rejoin(s.follower), ("25", "park", "0", "0", "15", "25")),
+    "join, leader, same": (
+        lambda s: s.driven.rejoin(s.leader, protocols=READ),
+        ("25", "park", "0", "park+", "15", "25"),
+    ),
+    "join, follower, same": (
+        lambda s: s.driven.rejoin(s.follower, protocols=READ),
+        ("25", "park", "0", "0", "15", "25"),
+    ),
     "join, leader, changed": (
         lambda s: s.driven.rejoin(s.leader, protocols=CHANGED),
         ("25", "park", "park+", "park+", "15", "25"),
@@ -110,7 +123,28 @@ MATRIX: dict[str, tuple[Act, tuple[str | None, ...]]] = {
         ("25", "0", "27", "0", "15", "22"),
     ),
     "commit, anonymous": (lambda s: s.driven.commit(), ("0", "25", "25", "25", "15", "0")),
+    "commit in a transaction, member": (
+        lambda s: s.driven.commit_in_transaction(member=s.follower),
+        ("25", "0", "0", "0", "15", "22"),
+    ),
+    "commit in a transaction, anonymous": (
+        lambda s: s.driven.commit_in_transaction(),
+        ("0", "0", "0", "0", "15", "0"),
+    ),
+    "end a transaction": (
+        lambda s: s.driven.end_transaction(commit=True),
+        ("0", "0", "0", "0", "15", "0"),
+    ),
     "fetch": (fetch, ("0", "0", "0", "0", "15", "0")),
+    "delete offsets of a topic that is read": (
+        lambda s: s.driven.delete_offsets({"read": [0]}),
+        ("0", "86", "86", "86", "15", "69"),
+    ),
+    "delete offsets of a topic that is not read": (
+        lambda s: s.driven.delete_offsets({"unread": [0]}),
+        ("0", "0", "0", "0", "15", "69"),
+    ),
+    "topics deleted": (lambda s: s.driven.topics_deleted("read"), ("0", "0", "0", "0", "15", "0")),
     "delete": (delete, ("0", "68", "68", "68", "15", "69")),
     "heartbeat, wrong generation": (
         lambda s: s.driven.heartbeat(replace(s.follower, generation_id=7)),
@@ -139,6 +173,8 @@ def outcome(answer: Answer[Any]) -> str:
             return str(entry.error_code)
         case OffsetFetchResponse(groups=[group]):
             return str(group.error_code)
+        case OffsetDeleteResponse(topics=[topic]):
+            return str(topic.partitions[0].error_code)
         case _:
             return str(answer.error.value)
 
@@ -154,3 +190,9 @@ def test_answer_by_state(act: Act, column: str, cell: str) -> None:
         for record in driven.records[before:]
     )
     assert outcome(answer) + "+" * began == cell
+
+
+@pytest.mark.parametrize(("column", "cell"), [*zip(COLUMNS[:4], ("0", "68", "68", "68"), strict=True)])
+def test_a_group_of_another_type_must_be_empty_for_its_offsets_to_be_deleted(column: str, cell: str) -> None:
+    driven = scene(column, protocol_type="connect").driven
+    assert outcome(driven.delete_offsets({"read": [0]})) == cell

@@ -70,6 +70,20 @@ def test_before_version_8_the_one_group_is_at_the_top_level(driven: Driven, vers
     assert answer.body == OffsetFetchResponse(0, topics, [])
 
 
+@pytest.mark.parametrize("version", range(2, 8))
+def test_from_version_2_on_the_one_group_can_be_asked_for_all_its_offsets(driven: Driven, version: int) -> None:
+    driven.commit()
+    answer: Answer[OffsetFetchResponse] = driven.send("OffsetFetch", OffsetFetchRequest(GROUP_ID), version=version)
+    assert answer.body == OffsetFetchResponse(0, [FetchedTopic("topic", [FetchedPartition(0, 100)])], [])
+
+
+def test_who_asks_does_not_matter(driven: Driven) -> None:
+    driven.stable_group(1)
+    body = OffsetFetchRequest(groups=[GroupToFetch(GROUP_ID, None, "stranger", 17)])
+    answer: Answer[OffsetFetchResponse] = driven.send("OffsetFetch", body)
+    assert answer.body.groups == [FetchedGroup(GROUP_ID, [], Error.NONE)]
+
+
 def test_an_entry_for_another_group_is_not_for_this_coordinator(driven: Driven) -> None:
     driven.commit()
     body = OffsetFetchRequest(groups=[GroupToFetch("other"), GroupToFetch(GROUP_ID), GroupToFetch("third", [])])

@@ -43,9 +43,10 @@ def test_a_tie_goes_to_the_one_that_a_broker_would_take(first: str, second: str)
     assert select_protocol(group_of([second, first], [first, second])) == first
 
 
-def test_members_without_a_protocol_in_common_are_a_defect() -> None:
+@pytest.mark.parametrize("preferences", [[["range"], ["roundrobin"]], []])
+def test_a_vote_without_a_protocol_in_common_or_without_members_is_a_defect(preferences: list[list[str]]) -> None:
     with pytest.raises(AssertionError, match="no protocol in common"):
-        select_protocol(group_of(["range"], ["roundrobin"]))
+        select_protocol(group_of(*preferences))
 
 
 def test_an_empty_group_supports_any_type_and_at_least_one_protocol() -> None:

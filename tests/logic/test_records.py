@@ -1,13 +1,20 @@
 """The journal: it tells everything once, with its cause, and folds to the group."""
 
 import msgspec
+import pytest
 
+from coordinator_logic.group import Group
 from coordinator_logic.records import (
     GroupCreated,
     JournalEntry,
+    MemberRemoved,
+    MemberUpdated,
+    Record,
     RequestCause,
     StateChanged,
+    StaticMemberReplaced,
     TimerCause,
+    apply,
     fold,
 )
 from coordinator_logic.states import State
@@ -50,6 +57,19 @@ def test_a_journal_of_several_lives_folds_to_the_last(driven: Driven) -> None:
     driven.sleep(SESSION_MS)
     driven.delete()
     assert fold(driven.journal) is None
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        MemberUpdated("stranger", 1, 1, []),
+        MemberRemoved("stranger", None, "left"),
+        StaticMemberReplaced("instance", "stranger", "new"),
+    ],
+)
+def test_a_record_about_a_member_that_is_not_there_is_a_defect(record: Record) -> None:
+    with pytest.raises(KeyError, match="stranger"):
+        apply(Group("g", "0-0"), record, 0)
 
 
 def test_nothing_folds_to_nothing() -> None:

@@ -34,15 +34,32 @@ from coordinator_logic.messages import (
     LeavingMember,
     OffsetCommitRequest,
     OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
     PartitionToCommit,
+    PartitionToDelete,
     RequestBody,
     ResponseBody,
     SyncGroupRequest,
     SyncGroupResponse,
+    TopicsDeletedRequest,
+    TopicsDeletedResponse,
     TopicToCommit,
+    TopicToDelete,
     TopicToFetch,
+    TxnMarker,
+    TxnMarkerPartitionResult,
+    TxnMarkerResult,
+    TxnMarkerTopic,
+    TxnMarkerTopicResult,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnPartitionToCommit,
+    TxnTopicToCommit,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 from coordinator_logic.states import State
 from tests.logic.driver import GROUP_ID, Driven, listing
@@ -211,6 +228,27 @@ REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
         DeleteGroupsRequest([GROUP_ID, GROUP_ID]),
         DeleteGroupsResponse([DeletedGroup(GROUP_ID, ERROR)]),
     ),
+    (
+        "OffsetDelete",
+        0,
+        OffsetDeleteRequest(GROUP_ID, [TopicToDelete("t", [PartitionToDelete(0)])]),
+        OffsetDeleteResponse(ERROR),
+    ),
+    (
+        "TxnOffsetCommit",
+        5,
+        TxnOffsetCommitRequest("txn", GROUP_ID, 1, 0, [TxnTopicToCommit("t", [TxnPartitionToCommit(2, 1)])]),
+        TxnOffsetCommitResponse([CommittedTopic("t", [CommittedPartition(2, ERROR)])]),
+    ),
+    (
+        "WriteTxnMarkers",
+        1,
+        WriteTxnMarkersRequest([TxnMarker(1, 0, True, [TxnMarkerTopic("t", [2])])]),
+        WriteTxnMarkersResponse(
+            [TxnMarkerResult(1, [TxnMarkerTopicResult("t", [TxnMarkerPartitionResult(2, ERROR)])])]
+        ),
+    ),
+    ("TopicsDeleted", 0, TopicsDeletedRequest(["t"]), TopicsDeletedResponse(ERROR)),
 ]
 
 

@@ -95,10 +95,11 @@ def test_a_parked_join_is_fenced_by_the_members_return(driven: Driven) -> None:
 
 
 def test_a_return_can_complete_the_join(driven: Driven) -> None:
-    leader, _ = driven.stable_group(2, static=2)
+    leader, follower = driven.stable_group(2, static=2)
     answer = driven.rejoin(leader)
     back = driven.join(instance="instance-1")
     assert joined(answer).generation_id == joined(back).generation_id == 2
+    assert driven.rejoin(follower).body == fenced(follower)
 
 
 def test_a_member_id_is_new_each_time(driven: Driven) -> None:
@@ -123,10 +124,13 @@ def test_a_return_before_the_assignment_begins_another_rebalance(driven: Driven)
 
 
 def test_a_parked_sync_is_fenced_by_the_members_return(driven: Driven) -> None:
-    _, follower = driven.join_with_members(2, static=2)
+    leader, follower = driven.join_with_members(2, static=2)
     parked = driven.sync(follower)
-    driven.join(instance="instance-1")
+    back = driven.join(instance="instance-1")
     assert parked.body == SyncGroupResponse(error_code=Error.FENCED_INSTANCE_ID)
+    driven.sleep(SESSION_MS)
+    assert joined(back).leads, "the leader's session has ended, that of the waiting member has not"
+    assert driven.heartbeat(leader).error is Error.UNKNOWN_MEMBER_ID
 
 
 def test_a_known_member_id_before_the_assignment_is_told_the_generation(driven: Driven) -> None:
@@ -155,15 +159,16 @@ def test_a_leader_that_comes_back_goes_on_leading_without_a_rebalance(driven: Dr
     assert driven.heartbeat(follower).error is Error.NONE
 
 
-def test_an_old_leader_version_is_shown_its_old_id_so_that_it_does_not_assign(driven: Driven) -> None:
+@pytest.mark.parametrize("version", range(5, 9))
+def test_an_old_leader_version_is_shown_its_old_id_so_that_it_does_not_assign(driven: Driven, version: int) -> None:
     leader, _ = driven.stable_group(2, static=2)
-    answer = driven.join(instance="instance-0", version=8)
+    answer = driven.join(instance="instance-0", version=version)
     assert answer.body.leader == leader.member_id != answer.body.member_id
     assert (answer.body.members, answer.body.skip_assignment) == ([], False)
     assert driven.group.leader == answer.body.member_id
 
 
-@pytest.mark.parametrize("version", [5, 9])
+@pytest.mark.parametrize("version", range(5, 10))
 def test_a_follower_that_comes_back_keeps_its_assignment(driven: Driven, version: int) -> None:
     leader, follower = driven.stable_group(2, static=2)
     answer = driven.join(instance="instance-1", version=version)

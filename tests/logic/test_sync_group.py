@@ -68,9 +68,11 @@ def test_another_or_a_missing_protocol_is_refused(
     assert driven.group.pending_syncs == [member.member_id]
 
 
-def test_before_version_5_the_protocol_need_not_be_named(driven: Driven) -> None:
+@pytest.mark.parametrize("version", range(5))
+def test_before_version_5_the_protocol_need_not_be_named(driven: Driven, version: int) -> None:
     (member,) = driven.join_with_members(1)
-    assert driven.sync(member, version=4, protocol_type=None, protocol_name=None).error is Error.NONE
+    answer = driven.sync(member, {member.member_id: b"a"}, version=version, protocol_type=None, protocol_name=None)
+    assert (answer.error, answer.body.assignment) == (Error.NONE, b"a")
 
 
 def test_the_protocol_is_looked_at_after_the_generation_and_before_the_state(driven: Driven) -> None:

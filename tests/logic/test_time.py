@@ -184,10 +184,8 @@ def test_every_expelling_deadline_has_the_allowance(allowing: Driven, expelling:
 # ---- waking up -------------------------------------------------------------------------------------------------
 
 
-def test_a_group_with_nothing_to_wait_for_is_never_woken(driven: Driven) -> None:
-    driven.commit()
-    assert driven.wake_at is None
-    driven.empty_group()
+def test_a_group_that_can_lose_nothing_by_waiting_is_never_woken(driven: Driven) -> None:
+    driven.commit_in_transaction()
     assert driven.wake_at is None
 
 

@@ -9,6 +9,7 @@ from coordinator_logic.consumer_protocol.assignors.base import (
     Assignor,
     GroupSubscription,
     RebalanceProtocol,
+    TopicMetadata,
     common_rebalance_protocol,
 )
 from coordinator_logic.consumer_protocol.assignors.range import RangeAssignor
@@ -24,6 +25,7 @@ __all__ = [
     "RebalanceProtocol",
     "RoundRobinAssignor",
     "StickyAssignor",
+    "TopicMetadata",
     "assignor_by_name",
     "common_rebalance_protocol",
 ]

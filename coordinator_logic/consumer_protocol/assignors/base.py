@@ -1,8 +1,7 @@
 """What every assignor is: a name to vote for, and a function from members and partitions to assignments.
 
 The leader of a group runs the assignor that the group voted for over all members' subscriptions (KIP-429
-describes the two ways in which members may go along with the result). Everything here looks at topics,
-owned partitions and generations only; replica and consumer racks (KIP-881) are not considered.
+describes the two ways in which members may go along with the result).
 """
 
 from abc import ABC, abstractmethod
@@ -20,6 +19,14 @@ class GroupSubscription(NamedTuple):
     member_id: str
     group_instance_id: str | None
     subscription: Subscription
+
+
+class TopicMetadata(NamedTuple):
+    """What an assignor has to know of a topic that exists."""
+
+    partitions: int
+    racks: Sequence[frozenset[str]] = ()
+    """For each partition, by number, the racks of its replicas (KIP-881); empty when racks are not known."""
 
 
 class RebalanceProtocol(IntEnum):
@@ -40,11 +47,11 @@ class Assignor(ABC):
 
     @abstractmethod
     def assign(
-        self, partitions_per_topic: Mapping[str, int], members: Sequence[GroupSubscription]
+        self, topics: Mapping[str, TopicMetadata], members: Sequence[GroupSubscription]
     ) -> dict[str, list[TopicPartition]]:
         """Partitions for every member id in ``members``; an empty list for who gets none.
 
-        ``partitions_per_topic`` may hold topics that nobody wants; a subscribed topic that it lacks, or
+        ``topics`` may hold some that nobody wants; a subscribed topic that it lacks, or
         that has no partitions, is left out. The result depends on the arguments only, not on what this
         object was told before nor on the order of ``members``.
         """
@@ -70,13 +77,12 @@ def common_rebalance_protocol(assignors: Iterable[Assignor]) -> RebalanceProtoco
     return max(common)
 
 
-def subscribed_partitions(
-    partitions_per_topic: Mapping[str, int], members: Iterable[GroupSubscription]
-) -> dict[str, int]:
-    """How many partitions each topic has that exists and that somebody subscribes to, by name."""
-    topics = {topic for member in members for topic in member.subscription.topics}
-    existing = (topic for topic in topics if topic in partitions_per_topic)
-    return {topic: partitions_per_topic[topic] for topic in sorted(existing, key=java_order)}
+def assignable_topics(
+    topics: Mapping[str, TopicMetadata], members: Iterable[GroupSubscription]
+) -> dict[str, TopicMetadata]:
+    """The topics that exist and that somebody subscribes to, by name."""
+    subscribed = {topic for member in members for topic in member.subscription.topics}
+    return {topic: topics[topic] for topic in sorted(subscribed & topics.keys(), key=java_order)}
 
 
 def in_member_order(members: Iterable[GroupSubscription]) -> list[GroupSubscription]:
@@ -92,8 +98,8 @@ def in_member_order(members: Iterable[GroupSubscription]) -> list[GroupSubscript
     return sorted(members, key=order)
 
 
-def topic_partitions(partitions_per_topic: Mapping[str, int]) -> Iterable[TopicPartition]:
+def topic_partitions(topics: Mapping[str, TopicMetadata]) -> Iterable[TopicPartition]:
     """Every partition, topic by topic in the order given, lowest number first."""
-    for topic, count in partitions_per_topic.items():
-        for partition in range(count):
+    for topic, metadata in topics.items():
+        for partition in range(metadata.partitions):
             yield TopicPartition(topic, partition)

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from coordinator_logic.consumer_protocol.assignors.base import (
     Assignor,
     GroupSubscription,
+    TopicMetadata,
+    assignable_topics,
     in_member_order,
-    subscribed_partitions,
     topic_partitions,
 )
 from coordinator_logic.consumer_protocol.topic_partition import TopicPartition
@@ -22,12 +23,12 @@ class RoundRobinAssignor(Assignor):
     name = "roundrobin"
 
     def assign(
-        self, partitions_per_topic: Mapping[str, int], members: Sequence[GroupSubscription]
+        self, topics: Mapping[str, TopicMetadata], members: Sequence[GroupSubscription]
     ) -> dict[str, list[TopicPartition]]:
         assignment: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
         ring = [(member.member_id, set(member.subscription.topics)) for member in in_member_order(members)]
         position = 0
-        for partition in topic_partitions(subscribed_partitions(partitions_per_topic, members)):
+        for partition in topic_partitions(assignable_topics(topics, members)):
             while partition.topic not in ring[position][1]:
                 position = (position + 1) % len(ring)
             assignment[ring[position][0]].append(partition)

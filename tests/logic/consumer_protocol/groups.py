@@ -8,8 +8,10 @@ from coordinator_logic.consumer_protocol.assignors import (
     Assignor,
     GroupSubscription,
     RebalanceProtocol,
+    TopicMetadata,
     assignor_by_name,
 )
+from coordinator_logic.consumer_protocol.codec import NO_GENERATION
 
 Assigned = dict[str, list[TopicPartition]]
 
@@ -20,17 +22,22 @@ def partitions(text: str) -> list[TopicPartition]:
     return [TopicPartition(topic, int(number)) for topic, number in split]
 
 
-def cluster(text: str) -> dict[str, int]:
-    """``"t1:3 t2:2"`` as partitions per topic."""
-    return {topic: int(count) for topic, count in (word.split(":") for word in text.split())}
+def cluster(text: str) -> dict[str, TopicMetadata]:
+    """``"t1:3 t2:2"`` as topics with as many partitions, of which no racks are known."""
+    return {topic: TopicMetadata(int(count)) for topic, count in (word.split(":") for word in text.split())}
 
 
-def member(member_id: str, topics: str, instance_id: str | None = None) -> GroupSubscription:
-    return GroupSubscription(member_id, instance_id, Subscription(topics.split()))
+def in_racks(*replicas: str) -> TopicMetadata:
+    """A topic whose partitions have their replicas in the racks named: ``in_racks("ab", "c")`` has two partitions."""
+    return TopicMetadata(len(replicas), [frozenset(racks) for racks in replicas])
+
+
+def member(member_id: str, topics: str, instance_id: str | None = None, rack: str | None = None) -> GroupSubscription:
+    return GroupSubscription(member_id, instance_id, Subscription(topics.split(), rack_id=rack))
 
 
 def member_owning(
-    assignor_name: str, member_id: str, topics: str, owned: str = "", generation: int = 1
+    assignor_name: str, member_id: str, topics: str, owned: str = "", generation: int = 1, rack: str | None = None
 ) -> GroupSubscription:
     """A member that reports what it owns in the way that consumers with this assignor do."""
     held = partitions(owned)
@@ -39,7 +46,7 @@ def member_owning(
     user_data = assignor.subscription_user_data()
     reported = held if RebalanceProtocol.COOPERATIVE in assignor.supported_protocols else []
     return GroupSubscription(
-        member_id, None, Subscription(topics.split(), user_data, reported, generation if reported else -1)
+        member_id, None, Subscription(topics.split(), user_data, reported, generation if reported else -1, rack)
     )
 
 
@@ -52,19 +59,19 @@ def as_sets(assignment: Mapping[str, Iterable[TopicPartition]]) -> dict[str, fro
 
 
 def wanted_partitions(
-    partitions_per_topic: Mapping[str, int], members: Iterable[GroupSubscription]
+    topics: Mapping[str, TopicMetadata], members: Iterable[GroupSubscription]
 ) -> list[TopicPartition]:
-    topics = sorted({topic for m in members for topic in m.subscription.topics})
-    return [TopicPartition(topic, p) for topic in topics for p in range(partitions_per_topic.get(topic, 0))]
+    wanted = sorted({topic for m in members for topic in m.subscription.topics if topic in topics})
+    return [TopicPartition(topic, p) for topic in wanted for p in range(topics[topic].partitions)]
 
 
 def assert_complete_and_valid(
-    assignment: Assigned, partitions_per_topic: Mapping[str, int], members: Sequence[GroupSubscription]
+    assignment: Assigned, topics: Mapping[str, TopicMetadata], members: Sequence[GroupSubscription]
 ) -> None:
     """Every member has an entry, every wanted partition exactly one owner, who subscribes to its topic."""
     assert set(assignment) == {m.member_id for m in members}
     handed_out = sorted(partition for held in assignment.values() for partition in held)
-    assert handed_out == wanted_partitions(partitions_per_topic, members)
+    assert handed_out == wanted_partitions(topics, members)
     for m in members:
         assert {tp.topic for tp in assignment[m.member_id]} <= set(m.subscription.topics)
 
@@ -91,15 +98,17 @@ class DrivenGroup:
     """A group whose members use one assignor and behave as Kafka's consumers do around a rebalance."""
 
     assignor_name: str
-    partitions_per_topic: dict[str, int]
-    topics: dict[str, list[str]] = field(default_factory=dict)
+    topics: dict[str, TopicMetadata]
+    wanted: dict[str, list[str]] = field(default_factory=dict)
+    racks: dict[str, str | None] = field(default_factory=dict)
     held: Assigned = field(default_factory=dict)
     held_since: dict[str, int] = field(default_factory=dict)
     generation: int = 0
     _assignors: dict[str, Assignor] = field(default_factory=dict)
 
-    def join(self, member_id: str, topics: list[str]) -> None:
-        self.topics[member_id] = topics
+    def join(self, member_id: str, topics: list[str], rack: str | None = None) -> None:
+        self.wanted[member_id] = topics
+        self.racks[member_id] = rack
         self.held[member_id] = []
         self.held_since[member_id] = -1
         self._assignors[member_id] = assignor_by_name(self.assignor_name)
@@ -111,16 +120,16 @@ class DrivenGroup:
         self._assignors[member_id].on_assignment(Assignment(held), generation)
 
     def leave(self, member_id: str) -> None:
-        for by_member in (self.topics, self.held, self.held_since, self._assignors):
+        for by_member in (self.wanted, self.racks, self.held, self.held_since, self._assignors):
             del by_member[member_id]
 
     def subscriptions(self) -> list[GroupSubscription]:
-        return [GroupSubscription(m, None, self._subscription(m)) for m in self.topics]
+        return [GroupSubscription(m, None, self._subscription(m)) for m in self.wanted]
 
     def rebalance(self) -> Assigned:
         """One JoinGroup and SyncGroup of everybody; what the leader sent."""
-        leader = self._assignors[next(iter(self.topics))]
-        assignment = leader.assign(self.partitions_per_topic, self.subscriptions())
+        leader = self._assignors[next(iter(self.wanted))]
+        assignment = leader.assign(self.topics, self.subscriptions())
         self.generation += 1
         for member_id, held in assignment.items():
             self.receive(member_id, held, self.generation)
@@ -137,7 +146,11 @@ class DrivenGroup:
 
     def _subscription(self, member_id: str) -> Subscription:
         assignor = self._assignors[member_id]
-        user_data = assignor.subscription_user_data()
-        if RebalanceProtocol.COOPERATIVE in assignor.supported_protocols:
-            return Subscription(self.topics[member_id], user_data, self.held[member_id], self.held_since[member_id])
-        return Subscription(self.topics[member_id], user_data)
+        keeps_its_partitions = RebalanceProtocol.COOPERATIVE in assignor.supported_protocols
+        return Subscription(
+            self.wanted[member_id],
+            assignor.subscription_user_data(),
+            self.held[member_id] if keeps_its_partitions else [],
+            self.held_since[member_id] if keeps_its_partitions else NO_GENERATION,
+            self.racks[member_id],
+        )

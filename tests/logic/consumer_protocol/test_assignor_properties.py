@@ -8,8 +8,10 @@ from coordinator_logic.consumer_protocol.assignors import (
     BUILT_IN_ASSIGNORS,
     CooperativeStickyAssignor,
     GroupSubscription,
+    TopicMetadata,
     assignor_by_name,
 )
+from coordinator_logic.consumer_protocol.assignors.sticky import AbstractStickyAssignor
 
 from .groups import (
     Assigned,
@@ -24,7 +26,7 @@ from .groups import (
 TOPICS = [f"t{i}" for i in range(5)]
 MEMBERS = [f"c{i}" for i in range(7)]
 
-clusters = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 7), max_size=len(TOPICS))
+clusters = st.dictionaries(st.sampled_from(TOPICS), st.builds(TopicMetadata, st.integers(0, 7)), max_size=len(TOPICS))
 member_ids = st.lists(st.sampled_from(MEMBERS), min_size=1, unique=True)
 topic_lists = st.lists(st.sampled_from(TOPICS), unique=True)
 sticky_names = st.sampled_from(["sticky", "cooperative-sticky"])
@@ -44,18 +46,24 @@ def groups(draw: st.DrawFn, assignor_name: str) -> DrivenGroup:
 def changes(draw: st.DrawFn, group: DrivenGroup) -> None:
     """Something happens to the group: somebody leaves, joins or resubscribes, or a topic changes."""
     what = draw(st.sampled_from(["leave", "join", "resubscribe", "topic"]))
-    if what == "leave" and len(group.topics) > 1:
-        group.leave(draw(st.sampled_from(sorted(group.topics))))
+    if what == "leave" and len(group.wanted) > 1:
+        group.leave(draw(st.sampled_from(sorted(group.wanted))))
     elif what == "join":
-        group.join("newcomer", draw(st.sampled_from(sorted(group.topics.values())) | topic_lists))
+        group.join("newcomer", draw(st.sampled_from(sorted(group.wanted.values())) | topic_lists))
     elif what == "resubscribe":
-        group.topics[draw(st.sampled_from(sorted(group.topics)))] = draw(topic_lists)
+        group.wanted[draw(st.sampled_from(sorted(group.wanted)))] = draw(topic_lists)
     else:
-        group.partitions_per_topic[draw(st.sampled_from(TOPICS))] = draw(st.integers(0, 9))
+        group.topics[draw(st.sampled_from(TOPICS))] = TopicMetadata(draw(st.integers(0, 9)))
+
+
+def in_racks(draw: st.DrawFn, topics: dict[str, TopicMetadata]) -> dict[str, TopicMetadata]:
+    """The same topics with replicas in some racks."""
+    racks = st.frozensets(st.sampled_from("abc"))
+    return {topic: TopicMetadata(n, [draw(racks) for _ in range(n)]) for topic, (n, _) in topics.items()}
 
 
 @st.composite
-def claims(draw: st.DrawFn) -> tuple[dict[str, int], list[GroupSubscription]]:
+def claims(draw: st.DrawFn) -> tuple[dict[str, TopicMetadata], list[GroupSubscription]]:
     """Cooperative members that claim anything at all: too much, the same, what does not exist."""
     any_partition = st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, 8))
     common = draw(st.none() | topic_lists)
@@ -78,7 +86,7 @@ def claims(draw: st.DrawFn) -> tuple[dict[str, int], list[GroupSubscription]]:
 @given(st.data(), st.sampled_from(sorted(BUILT_IN_ASSIGNORS)))
 def test_every_wanted_partition_has_one_owner_who_wants_it(data: st.DataObject, name: str) -> None:
     group = data.draw(groups(name))
-    assert_complete_and_valid(group.rebalance(), group.partitions_per_topic, group.subscriptions())
+    assert_complete_and_valid(group.rebalance(), group.topics, group.subscriptions())
 
 
 @given(st.data(), st.sampled_from(sorted(BUILT_IN_ASSIGNORS)))
@@ -89,16 +97,16 @@ def test_the_order_in_which_members_are_listed_does_not_matter(data: st.DataObje
     members = group.subscriptions()
     shuffled = data.draw(st.permutations(members))
     assignor = assignor_by_name(name)
-    expected = assignor.assign(group.partitions_per_topic, members)
-    assert assignor.assign(group.partitions_per_topic, shuffled) == expected
+    expected = assignor.assign(group.topics, members)
+    assert assignor.assign(group.topics, shuffled) == expected
 
 
 @given(st.data())
 def test_range_gives_each_subscriber_of_a_topic_a_run_of_its_share(data: st.DataObject) -> None:
     group = data.draw(groups("range"))
     assignment = group.rebalance()
-    for topic, count in group.partitions_per_topic.items():
-        consumers = [m for m, topics in group.topics.items() if topic in topics]
+    for topic, (count, _) in group.topics.items():
+        consumers = [m for m, topics in group.wanted.items() if topic in topics]
         for consumer in consumers:
             numbers = [tp.partition for tp in assignment[consumer] if tp.topic == topic]
             assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else True
@@ -124,7 +132,7 @@ def test_sticky_assignments_stay_complete_balanced_and_without_swaps_through_cha
         data.draw(changes(group))
         before = dict(group.held)
         after = group.rebalance_until_settled(most_rounds=4)
-        assert_complete_and_valid(after, group.partitions_per_topic, group.subscriptions())
+        assert_complete_and_valid(after, group.topics, group.subscriptions())
         assert_balanced(after, group.subscriptions())
         assert_no_swaps(existing(before, group), after)
 
@@ -132,9 +140,9 @@ def test_sticky_assignments_stay_complete_balanced_and_without_swaps_through_cha
 @given(st.data(), sticky_names)
 def test_a_lopsided_group_is_balanced_without_swaps(data: st.DataObject, name: str) -> None:
     group = data.draw(groups(name))
-    owner = st.sampled_from([*group.topics, *[next(iter(group.topics))] * 6])
-    before: Assigned = {member_id: [] for member_id in group.topics}
-    for topic, count in group.partitions_per_topic.items():
+    owner = st.sampled_from([*group.wanted, *[next(iter(group.wanted))] * 6])
+    before: Assigned = {member_id: [] for member_id in group.wanted}
+    for topic, (count, _) in group.topics.items():
         for partition in range(count):
             before[data.draw(owner)].append(TopicPartition(topic, partition))
     for member_id, held in before.items():
@@ -154,8 +162,8 @@ def test_a_sticky_assignment_is_not_changed_when_nothing_has_changed(data: st.Da
 @given(st.data(), sticky_names)
 def test_who_remains_keeps_everything_when_one_of_equal_members_leaves(data: st.DataObject, name: str) -> None:
     group = group_of_equals(data, name)
-    leaver = data.draw(st.sampled_from(sorted(group.topics)))
-    group.join("who stays in any case", group.topics[leaver])
+    leaver = data.draw(st.sampled_from(sorted(group.wanted)))
+    group.join("who stays in any case", group.wanted[leaver])
     before = group.rebalance_until_settled(most_rounds=4)
     group.leave(leaver)
     after = group.rebalance()
@@ -166,7 +174,7 @@ def test_who_remains_keeps_everything_when_one_of_equal_members_leaves(data: st.
 def test_who_was_there_gets_nothing_new_when_an_equal_member_joins(data: st.DataObject, name: str) -> None:
     group = group_of_equals(data, name)
     before = group.rebalance()
-    group.join("newcomer", next(iter(group.topics.values())))
+    group.join("newcomer", next(iter(group.wanted.values())))
     after = group.rebalance_until_settled(most_rounds=4)
     assert all(set(after[m]) <= set(before[m]) for m in before)
     # Nobody lost more than balance asked for.
@@ -186,9 +194,11 @@ def test_a_cooperative_round_gives_nobody_what_another_still_has(data: st.DataOb
 
 
 @given(claims())
-def test_a_cooperative_round_copes_with_any_claims(case: tuple[dict[str, int], list[GroupSubscription]]) -> None:
-    partitions_per_topic, members = case
-    assignment = CooperativeStickyAssignor().assign(partitions_per_topic, members)
+def test_a_cooperative_round_copes_with_any_claims(
+    case: tuple[dict[str, TopicMetadata], list[GroupSubscription]],
+) -> None:
+    topics, members = case
+    assignment = CooperativeStickyAssignor().assign(topics, members)
     handed_out = [tp for held in assignment.values() for tp in held]
     claimed_by: dict[TopicPartition, set[str]] = {}
     for m in members:
@@ -197,19 +207,38 @@ def test_a_cooperative_round_copes_with_any_claims(case: tuple[dict[str, int], l
     assert len(handed_out) == len(set(handed_out))
     for member_id, held in assignment.items():
         assert all(member_id in claimed_by.get(tp, {member_id}) for tp in held)
-    withheld = set(wanted_partitions(partitions_per_topic, members)) - set(handed_out)
+    withheld = set(wanted_partitions(topics, members)) - set(handed_out)
     assert withheld <= set(claimed_by)
 
 
+@given(st.data(), claims(), sticky_names)
+def test_racks_do_not_cost_balance(
+    data: st.DataObject, case: tuple[dict[str, TopicMetadata], list[GroupSubscription]], name: str
+) -> None:
+    without_racks, members = case
+    topics = data.draw(st.composite(in_racks)(without_racks))
+    group = DrivenGroup(name, topics)
+    for m in members:
+        group.join(m.member_id, m.subscription.topics, data.draw(st.sampled_from([None, *"abc"])))
+        group.receive(m.member_id, m.subscription.owned_partitions, m.subscription.generation_id)
+    assignor = assignor_by_name(name)
+    assert isinstance(assignor, AbstractStickyAssignor)
+    assignment = assignor.assign_partitions(topics, group.subscriptions()).assignment
+    assert_complete_and_valid(assignment, topics, group.subscriptions())
+    assert_balanced(assignment, group.subscriptions())
+
+
 @given(claims(), sticky_names)
-def test_any_claims_settle_within_four_rounds(case: tuple[dict[str, int], list[GroupSubscription]], name: str) -> None:
-    partitions_per_topic, members = case
-    group = DrivenGroup(name, partitions_per_topic, generation=3)
+def test_any_claims_settle_within_four_rounds(
+    case: tuple[dict[str, TopicMetadata], list[GroupSubscription]], name: str
+) -> None:
+    topics, members = case
+    group = DrivenGroup(name, topics, generation=3)
     for m in members:
         group.join(m.member_id, m.subscription.topics)
         group.receive(m.member_id, m.subscription.owned_partitions, m.subscription.generation_id)
     settled = group.rebalance_until_settled(most_rounds=4)
-    assert_complete_and_valid(settled, partitions_per_topic, group.subscriptions())
+    assert_complete_and_valid(settled, topics, group.subscriptions())
     assert_balanced(settled, group.subscriptions())
 
 
@@ -224,6 +253,6 @@ def group_of_equals(data: st.DataObject, name: str) -> DrivenGroup:
 def existing(held: Assigned, group: DrivenGroup) -> Assigned:
     """What is left of an assignment after topics have shrunk."""
     return {
-        m: [tp for tp in partitions if tp.partition < group.partitions_per_topic.get(tp.topic, 0)]
+        m: [tp for tp in partitions if tp.topic in group.topics and tp.partition < group.topics[tp.topic].partitions]
         for m, partitions in held.items()
     }

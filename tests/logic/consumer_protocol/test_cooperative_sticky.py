@@ -49,7 +49,7 @@ def test_a_stale_claim_does_not_hand_over_what_its_newer_owner_still_works_on() 
     # c2 gets t-0 back for balance, but c1 has it now.
     c1 = member_owning("cooperative-sticky", "c1", "t", "t-0 t-1 t-2", generation=2)
     c2 = member_owning("cooperative-sticky", "c2", "t u", "t-0", generation=1)
-    assert CooperativeStickyAssignor().assign({"t": 3}, [c1, c2]) == assigned(c1="t-1 t-2", c2="")
+    assert CooperativeStickyAssignor().assign(cluster("t:3"), [c1, c2]) == assigned(c1="t-1 t-2", c2="")
 
 
 def test_the_generation_in_the_user_data_counts_when_the_subscription_has_no_field_for_it() -> None:
@@ -62,7 +62,7 @@ def test_the_generation_in_the_user_data_counts_when_the_subscription_has_no_fie
     c1, c2 = version_1("topic1-0"), version_1("topic1-1")
     c3 = Subscription(["topic1"])
     members = [GroupSubscription(f"c{i}", None, s) for i, s in enumerate((c1, c2, c3), start=1)]
-    assert CooperativeStickyAssignor().assign({"topic1": 3}, members) == assigned(
+    assert CooperativeStickyAssignor().assign(cluster("topic1:3"), members) == assigned(
         c1="topic1-0", c2="topic1-1", c3="topic1-2"
     )
 
@@ -73,11 +73,11 @@ def test_of_two_version_1_claims_the_one_with_the_newer_generation_in_its_user_d
         return Subscription(["t"], generation.to_bytes(4, "big"), owned)
 
     members = [GroupSubscription(m, None, version_1(g)) for m, g in (("c1", 3), ("c2", 4))]
-    assert CooperativeStickyAssignor().assign({"t": 2}, members) == assigned(c1="t-1", c2="t-0")
+    assert CooperativeStickyAssignor().assign(cluster("t:2"), members) == assigned(c1="t-1", c2="t-0")
 
 
 def test_a_member_on_a_version_0_subscription_is_taken_to_own_nothing() -> None:
     subscription = member_owning("cooperative-sticky", "c1", "t", "t-1").subscription
     c1 = GroupSubscription("c1", None, decode_subscription(encode_subscription(subscription, version=0)))
     c2 = member_owning("cooperative-sticky", "c2", "t")
-    assert CooperativeStickyAssignor().assign({"t": 2}, [c1, c2]) == assigned(c1="t-0", c2="t-1")
+    assert CooperativeStickyAssignor().assign(cluster("t:2"), [c1, c2]) == assigned(c1="t-0", c2="t-1")

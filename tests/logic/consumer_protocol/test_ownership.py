@@ -5,7 +5,7 @@ from coordinator_logic.consumer_protocol.assignors.sticky.member_data import Mem
 from coordinator_logic.consumer_protocol.assignors.sticky.ownership import previous_owners, settle_ownership
 from coordinator_logic.consumer_protocol.assignors.sticky.partition_movements import PartitionMovements
 
-from .groups import partitions
+from .groups import cluster, partitions
 
 T0, T1 = partitions("t-0 t-1")
 
@@ -15,7 +15,7 @@ def claim(owned: str, generation: int) -> MemberData:
 
 
 def owners(**claims: MemberData) -> dict[TopicPartition, str]:
-    return {tp: m for m, owned in settle_ownership({"t": 3}, claims).owned.items() for tp in owned}
+    return {tp: m for m, owned in settle_ownership(cluster("t:3"), claims).owned.items() for tp in owned}
 
 
 class TestOwners:
@@ -26,7 +26,7 @@ class TestOwners:
 
     def test_do_not_exist_where_two_newest_claims_contradict_each_other(self) -> None:
         claims = {"a": claim("t-0 t-1", 2), "b": claim("t-0", 2), "c": claim("t-0", 1)}
-        ownership = settle_ownership({"t": 3}, claims)
+        ownership = settle_ownership(cluster("t:3"), claims)
         assert ownership.owned == {"a": [T1], "b": [], "c": []}
         assert ownership.claimed_by_several == {T0}
 

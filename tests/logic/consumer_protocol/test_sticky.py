@@ -41,8 +41,8 @@ class Scenario:
 
     def __init__(self, kind: Kind, topics: str) -> None:
         self.assignor = kind()
-        self.partitions_per_topic = cluster(topics)
-        self.topics = " ".join(self.partitions_per_topic)
+        self.cluster = cluster(topics)
+        self.topics = " ".join(self.cluster)
         self.members: list[GroupSubscription] = []
 
     def add(self, member_id: str, owned: str = "", generation: int = 1, topics: str | None = None) -> "Scenario":
@@ -52,8 +52,8 @@ class Scenario:
 
     def outcome(self) -> tuple[Assigned, dict[str, str]]:
         """The assignment, and the new member of each partition that changes hands."""
-        assignment, transferring = self.assignor.assign_partitions(self.partitions_per_topic, self.members)
-        assert_complete_and_valid(assignment, self.partitions_per_topic, self.members)
+        assignment, transferring = self.assignor.assign_partitions(self.cluster, self.members)
+        assert_complete_and_valid(assignment, self.cluster, self.members)
         assert_balanced(assignment, self.members)
         return assignment, {str(partition): member_id for partition, member_id in transferring.items()}
 
@@ -108,7 +108,7 @@ class TestEqualSubscriptions:
         assert outcome == (assigned(c1="t-0", c2="t-1", c3=""), {"t-1": "c2"})
 
     def test_a_group_without_members_has_an_empty_assignment(self, kind: Kind) -> None:
-        assert kind().assign({"t": 3}, []) == {}
+        assert kind().assign(cluster("t:3"), []) == {}
 
     def test_topics_without_metadata_are_given_to_nobody(self, kind: Kind) -> None:
         assert kind().assign({}, [member("c1", "t"), member("c2", "t")]) == assigned(c1="", c2="")
@@ -141,19 +141,19 @@ class TestWhoIsBelieved:
     def test_consumers_with_the_old_user_data_own_what_they_say(self) -> None:
         c2 = GroupSubscription("c2", None, Subscription(["t"], OWNS_T1_IN_OLD_SCHEMA))
         members = member_owning("sticky", "c1", "t", "t-0 t-2"), c2, member_owning("sticky", "c3", "t")
-        assignment = StickyAssignor().assign({"t": 3}, members)
+        assignment = StickyAssignor().assign(cluster("t:3"), members)
         assert [len(held) for held in assignment.values()] == [1, 1, 1]
         assert assignment["c1"][0] in partitions("t-0 t-2")
         assert assignment["c2"] == partitions("t-1")
 
     def test_sticky_does_not_look_at_owned_partitions_outside_the_user_data(self) -> None:
         c1 = GroupSubscription("c1", None, Subscription(["t"], None, partitions("t-1"), 1))
-        assert StickyAssignor().assign({"t": 2}, [c1, member("c2", "t")]) == assigned(c1="t-0", c2="t-1")
+        assert StickyAssignor().assign(cluster("t:2"), [c1, member("c2", "t")]) == assigned(c1="t-0", c2="t-1")
 
     @pytest.mark.parametrize("user_data", [b"", b"\0", b"\xff" * 20])
     def test_unreadable_user_data_counts_as_owning_nothing(self, kind: Kind, user_data: bytes) -> None:
         c1 = GroupSubscription("c1", None, Subscription(["t"], user_data))
-        assert kind().assign({"t": 2}, [c1, member("c2", "t")]) == assigned(c1="t-0", c2="t-1")
+        assert kind().assign(cluster("t:2"), [c1, member("c2", "t")]) == assigned(c1="t-0", c2="t-1")
 
 
 class TestDifferentSubscriptions:

@@ -14,8 +14,10 @@ from coordinator_logic.consumer_protocol.assignors.base import (
     Assignor,
     GroupSubscription,
     RebalanceProtocol,
-    subscribed_partitions,
+    TopicMetadata,
+    assignable_topics,
 )
+from coordinator_logic.consumer_protocol.assignors.racks import RackInfo
 from coordinator_logic.consumer_protocol.assignors.sticky.constrained import ConstrainedAssignmentBuilder
 from coordinator_logic.consumer_protocol.assignors.sticky.general import GeneralAssignmentBuilder
 from coordinator_logic.consumer_protocol.assignors.sticky.member_data import (
@@ -50,21 +52,22 @@ class AbstractStickyAssignor(Assignor):
         """What the subscription says its member owns."""
 
     def assign_partitions(
-        self, partitions_per_topic: Mapping[str, int], members: Sequence[GroupSubscription]
+        self, topics: Mapping[str, TopicMetadata], members: Sequence[GroupSubscription]
     ) -> StickyAssignment:
         """The balanced assignment, as if every partition could change hands at once."""
         if not members:
             return StickyAssignment({}, {})
-        partitions_per_topic = subscribed_partitions(partitions_per_topic, members)
+        topics = assignable_topics(topics, members)
+        racks = RackInfo(topics, members)
         by_member_id = sorted(members, key=lambda member: java_order(member.member_id))
-        topics = {member.member_id: frozenset(member.subscription.topics) for member in by_member_id}
+        subscribed = {member.member_id: frozenset(member.subscription.topics) for member in by_member_id}
         claims = {member.member_id: self.member_data(member.subscription) for member in by_member_id}
-        ownership = settle_ownership(partitions_per_topic, claims)
-        if len(set(topics.values())) == 1:
-            assignment = ConstrainedAssignmentBuilder(partitions_per_topic, ownership.owned).build()
+        ownership = settle_ownership(topics, claims)
+        if len(set(subscribed.values())) == 1:
+            assignment = ConstrainedAssignmentBuilder(topics, racks, ownership.owned).build()
         else:
             assignment = GeneralAssignmentBuilder(
-                partitions_per_topic, topics, ownership.owned, previous_owners(claims)
+                topics, racks, subscribed, ownership.owned, previous_owners(claims)
             ).build()
         return StickyAssignment(assignment, ownership.transferring_to_others(assignment))
 
@@ -78,9 +81,9 @@ class StickyAssignor(AbstractStickyAssignor):
         self._last_assignment: MemberData | None = None
 
     def assign(
-        self, partitions_per_topic: Mapping[str, int], members: Sequence[GroupSubscription]
+        self, topics: Mapping[str, TopicMetadata], members: Sequence[GroupSubscription]
     ) -> dict[str, list[TopicPartition]]:
-        return self.assign_partitions(partitions_per_topic, members).assignment
+        return self.assign_partitions(topics, members).assignment
 
     def member_data(self, subscription: Subscription) -> MemberData:
         return decode_owned_partitions(subscription.user_data)
@@ -102,9 +105,9 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
         self._generation = NO_GENERATION
 
     def assign(
-        self, partitions_per_topic: Mapping[str, int], members: Sequence[GroupSubscription]
+        self, topics: Mapping[str, TopicMetadata], members: Sequence[GroupSubscription]
     ) -> dict[str, list[TopicPartition]]:
-        assignment, transferring = self.assign_partitions(partitions_per_topic, members)
+        assignment, transferring = self.assign_partitions(topics, members)
         return {
             member: [partition for partition in partitions if partition not in transferring]
             for member, partitions in assignment.items()

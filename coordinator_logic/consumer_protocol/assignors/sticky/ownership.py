@@ -8,6 +8,7 @@ with it (KIP-341), and nobody owns it.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from coordinator_logic.consumer_protocol.assignors.base import TopicMetadata
 from coordinator_logic.consumer_protocol.assignors.sticky.member_data import MemberData
 from coordinator_logic.consumer_protocol.topic_partition import TopicPartition
 
@@ -32,13 +33,14 @@ class Ownership:
         }
 
 
-def settle_ownership(partitions_per_topic: Mapping[str, int], claims: Mapping[str, MemberData]) -> Ownership:
+def settle_ownership(topics: Mapping[str, TopicMetadata], claims: Mapping[str, MemberData]) -> Ownership:
     """Owned partitions by member, from each member's claim. Partitions that do not exist are nobody's."""
     newest: dict[TopicPartition, tuple[int, list[str]]] = {}
     for member, claim in claims.items():
         # A partition that one member lists twice is not claimed by two.
         for partition in dict.fromkeys(claim.partitions):
-            if not 0 <= partition.partition < partitions_per_topic.get(partition.topic, 0):
+            topic = topics.get(partition.topic)
+            if topic is None or not 0 <= partition.partition < topic.partitions:
                 continue
             generation, claimants = newest.get(partition, (claim.generation, []))
             if claim.generation > generation:

@@ -1,0 +1,55 @@
+"""OffsetDelete (API key 47), v0 (KIP-496): forget offsets of topics that the group does not read.
+
+A group of another protocol type than the consumers' must be Empty, since nobody knows what its members read.
+"""
+
+from coordinator_logic.errors import Error
+from coordinator_logic.events import Request
+from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.handlers.api import Api
+from coordinator_logic.messages import DeletedPartition, DeletedTopic, OffsetDeleteRequest, OffsetDeleteResponse
+from coordinator_logic.records import OffsetsDeleted, TopicPartitions
+from coordinator_logic.states import State
+from coordinator_logic.turn import Turn
+
+
+def handle(turn: Turn, request: Request, body: OffsetDeleteRequest) -> None:
+    """Forget committed and pending offsets; where there is none, that is no error."""
+    error = _check(turn.existing, body)
+    if error is not Error.NONE:
+        turn.reply(request.address, OffsetDeleteResponse(error))
+        return
+    group = turn.group
+    topics, deleted = [], []
+    for topic in body.topics:
+        subscribed = group.is_subscribed_to(topic.name)
+        result = Error.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else Error.NONE
+        indexes = [partition.partition_index for partition in topic.partitions]
+        topics.append(DeletedTopic(topic.name, [DeletedPartition(index, result) for index in indexes]))
+        known = [index for index in indexes if _has_offset(group, topic.name, index)]
+        if known and not subscribed:
+            deleted.append(TopicPartitions(topic.name, known))
+    if deleted:
+        turn.record(OffsetsDeleted(deleted, "deleted by a request"))
+    turn.reply(request.address, OffsetDeleteResponse(topics=topics))
+
+
+def _check(group: Group | None, body: OffsetDeleteRequest) -> Error:
+    if not body.group_id:
+        return Error.INVALID_GROUP_ID
+    if group is None:
+        return Error.GROUP_ID_NOT_FOUND
+    is_readable = group.protocol_type == CONSUMER_PROTOCOL_TYPE
+    return Error.NONE if is_readable or group.state is State.EMPTY else Error.NON_EMPTY_GROUP
+
+
+def _has_offset(group: Group, topic: str, index: int) -> bool:
+    return index in group.offsets.get(topic, {}) or group.has_pending_offset(topic, index)
+
+
+def refuse(body: OffsetDeleteRequest, version: int, error: Error) -> OffsetDeleteResponse:
+    """One error for the whole request."""
+    return OffsetDeleteResponse(error)
+
+
+API = Api("OffsetDelete", 47, 0, 0, OffsetDeleteRequest, OffsetDeleteResponse, handle, refuse)

@@ -60,3 +60,5 @@ OFFSET_COMMIT = Api("OffsetCommit", 9, messages.OffsetCommitRequest, messages.Of
 OFFSET_FETCH = Api("OffsetFetch", 9, messages.OffsetFetchRequest, messages.OffsetFetchResponse)
 DESCRIBE_GROUPS = Api("DescribeGroups", 6, messages.DescribeGroupsRequest, messages.DescribeGroupsResponse)
 DELETE_GROUPS = Api("DeleteGroups", 2, messages.DeleteGroupsRequest, messages.DeleteGroupsResponse)
+OFFSET_DELETE = Api("OffsetDelete", 0, messages.OffsetDeleteRequest, messages.OffsetDeleteResponse)
+TOPICS_DELETED = Api("TopicsDeleted", 0, messages.TopicsDeletedRequest, messages.TopicsDeletedResponse)

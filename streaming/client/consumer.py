@@ -9,13 +9,15 @@
 Membership and offsets go over the coordinator's topics; records come from the brokers, through librdkafka.
 """
 
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.errors import Error
 from streaming.client.consumer_coordinator import ConsumerCoordinator
 from streaming.client.consumer_types import (
     CommitCallback,
@@ -80,29 +82,47 @@ class Consumer:
     # ----------------------------------------------------------------------------------------------------------
     # Subscription and membership
 
-    def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
-        """Want these topics instead of what was wanted before; the next polls join the group for them."""
+    def subscribe(
+        self,
+        topics: Iterable[str] | re.Pattern[str] = (),
+        listener: RebalanceListener | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+    ) -> None:
+        """Want these topics instead of what was wanted before; the next polls join the group for them.
+
+        A regular expression, given as ``pattern`` or compiled in the place of the topics, stands for every topic whose
+        whole name it matches, also those that are created later. Internal topics do not match unless
+        ``exclude_internal_topics`` is False.
+
+        Raises:
+            RuntimeError: topics are wanted instead of a pattern, or a pattern instead of topics: unsubscribe first.
+            re.error: ``pattern`` is no regular expression.
+            TypeError: ``topics`` is a single name.
+        """
+        if isinstance(topics, str):
+            raise TypeError(f"topics is {topics!r}: give a list of names, or a pattern")
         with self._alone():
-            wanted = frozenset(topics)
-            if not wanted:
+            if isinstance(topics, re.Pattern):
+                names, pattern = frozenset[str](), topics
+            else:
+                names = frozenset(topics)
+            if names and pattern is not None:
+                raise ValueError("topics and a pattern exclude each other")
+            if not names and pattern is None:
                 self.unsubscribe()
                 return
+            self._coordinator.subscribe(names, None if pattern is None else self.config.topic_pattern(pattern))
             self._state.listener = RebalanceListener() if listener is None else listener
-            if self._state.topics and self._state.topics != wanted:
-                self._coordinator.member.request_rejoin("topic subscription changed")
-            self._state.topics = wanted
 
     def unsubscribe(self) -> None:
         """Give up all partitions and leave the group; a static member stays in it."""
         with self._alone():
-            try:
-                self._coordinator.member.leave("the consumer unsubscribed from all topics")
-            finally:
-                self._state.topics = frozenset()
+            self._coordinator.unsubscribe()
 
     @property
     def subscription(self) -> frozenset[str]:
-        """The topics that are wanted."""
+        """The topics that are wanted; with a pattern those that matched it last."""
         return self._state.topics
 
     @property
@@ -124,7 +144,7 @@ class Consumer:
             return
         with self._alone():
             try:
-                self._coordinator.member.close("the consumer is being closed")
+                self._coordinator.close()
                 self._offsets.await_asynchronous(self.config.request_timeout_ms / 1000)
             finally:
                 self._closed = True
@@ -147,12 +167,12 @@ class Consumer:
         """
         deadline = time.monotonic() + timeout
         with self._alone():
-            if not self._state.topics:
+            if not self._state.is_subscribed:
                 raise RuntimeError("the consumer is not subscribed to any topic")
             while True:
                 self._offsets.call_back()
                 self._coordinator.auto_commit_if_due()
-                self._coordinator.member.poll(self._patience(deadline))
+                self._coordinator.poll(self._patience(deadline))
                 self._find_positions(time.monotonic() + self._patience(deadline))
                 records = self._fetcher.poll(min(_FETCH_SECONDS, max(0.0, deadline - time.monotonic())))
                 self._state.consumed(records)
@@ -283,20 +303,26 @@ class Consumer:
             self._fetch = self._offsets.fetch(self._state.without_position, timeout)
         if self._fetch.wait(max(0.0, deadline - time.monotonic())):
             fetch, self._fetch = self._fetch, None
-            self._retrying(lambda: self._begin_at(fetch.result()))
-
-    def _retrying(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except CoordinatorError as failure:
-            if not failure.retriable:
-                raise
-            self._next_fetch = time.monotonic() + RETRY_BACKOFF_SECONDS
+            with self._retrying():
+                self._begin_at(fetch.result())
 
     def _begin_at(self, committed: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
         for partition in self._state.without_position:
             if partition in committed:
-                self._start(partition, committed[partition] or self._reset_position(partition))
+                # One by one: the others must not wait for a partition that is gone.
+                with self._retrying():
+                    self._start(partition, committed[partition] or self._reset_position(partition))
+
+    @contextmanager
+    def _retrying(self) -> Iterator[None]:
+        try:
+            yield
+        except CoordinatorError as failure:
+            if not failure.retriable:
+                raise
+            if failure.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                self._fetcher.met_unknown_partition = True
+            self._next_fetch = time.monotonic() + RETRY_BACKOFF_SECONDS
 
     def _reset_position(self, partition: TopicPartition) -> OffsetAndMetadata:
         match self.config.auto_offset_reset:

@@ -1,6 +1,6 @@
 """The consumer's part in its group: what it tells the leader, what it does with its assignment, auto-commit.
 
-Source: ConsumerCoordinator of Kafka's Java client; KIP-429 (cooperative rebalancing).
+Source: ConsumerCoordinator of Kafka's Java client; KIP-429 (cooperative rebalancing), KIP-881 (racks).
 """
 
 import logging
@@ -32,10 +32,16 @@ from streaming.client.group_offsets import GroupOffsets
 from streaming.client.member_types import MemberCallbacks, MemberConfig
 from streaming.client.membership import Generation
 from streaming.client.subscription_state import SubscriptionState
+from streaming.client.topic_pattern import TopicPattern
+from streaming.client.topic_watch import Sighting, TopicWatch, difference
 
 log = logging.getLogger(__name__)
 
 PROTOCOL_TYPE = "consumer"
+
+_FRESHNESS_PATIENCE_SECONDS = 0.5
+"""How long joining again waits for what matches the pattern now. Without it a new topic, which some members see before
+others, would cost a rebalance for each of them."""
 
 
 class ConsumerCoordinator(MemberCallbacks):
@@ -50,6 +56,9 @@ class ConsumerCoordinator(MemberCallbacks):
         self._assignors: dict[str, Assignor] = {assignor.name: assignor for assignor in config.assignors()}
         self._protocol = common_rebalance_protocol(self._assignors.values())
         self._next_auto_commit = 0.0
+        self._watch = TopicWatch(config)
+        self._matched: TopicPattern | None = None
+        self._joined_topics: frozenset[str] | None = None
         self.member = GroupMember(
             client,
             self,
@@ -66,10 +75,86 @@ class ConsumerCoordinator(MemberCallbacks):
         self.offsets = GroupOffsets(client, self.member)
 
     # ----------------------------------------------------------------------------------------------------------
+    # Subscription
+
+    def subscribe(self, topics: frozenset[str], pattern: TopicPattern | None) -> None:
+        """Want these topics, or those that match, from now on; ``poll`` joins for them.
+
+        Raises:
+            RuntimeError: topics are wanted instead of a pattern, or a pattern instead of topics.
+        """
+        if self._state.is_subscribed and (pattern is None) != (self._state.pattern is None):
+            raise RuntimeError("topics and a pattern exclude each other: unsubscribe first")
+        if pattern is None:
+            if self._state.topics and self._state.topics != topics:
+                self.member.request_rejoin("topic subscription changed")
+            self._state.topics = topics
+        elif self._state.pattern != pattern:
+            self._state.pattern = pattern
+            self._watch.match(pattern)
+
+    def unsubscribe(self) -> None:
+        """Want nothing any more, and leave the group; a static member stays in it."""
+        try:
+            self.member.leave("the consumer unsubscribed from all topics")
+        finally:
+            self._state.topics = frozenset()
+            self._state.pattern = self._matched = self._joined_topics = None
+            self._watch.match(None)
+            self._watch.follow()
+
+    def close(self) -> None:
+        """Give up the partitions, and leave the group if the member is dynamic."""
+        self._watch.close()
+        self.member.close("the consumer is being closed")
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Topics that come, grow and go
+
+    def poll(self, timeout: float) -> None:
+        """Look after the membership for at most ``timeout`` seconds; what :meth:`GroupMember.poll` raises comes out.
+
+        A member joins for topics: with a pattern not before the cluster's topics have been seen once.
+        """
+        deadline = time.monotonic() + timeout
+        if self._fetcher.met_unknown_partition:
+            self._fetcher.met_unknown_partition = False
+            self._watch.ask_soon()
+        self._look_at_topics(timeout)
+        if self._state.pattern == self._matched:
+            self.member.poll(max(0.0, deadline - time.monotonic()))
+
+    def _look_at_topics(self, timeout: float) -> None:
+        wait = 0.0
+        if self._state.pattern != self._matched:
+            wait = timeout
+        elif self._state.pattern is not None and self.member.rejoin_needed:
+            self._watch.ask_soon()
+            wait = _FRESHNESS_PATIENCE_SECONDS
+        seen = self._watch.look(wait)
+        if seen is not None:
+            self._rejoin_if_changed(seen)
+
+    def _rejoin_if_changed(self, seen: Sighting) -> None:
+        led = self._watch.group
+        if led is not None and seen.found is not None:
+            change = difference(led.found, seen.found)
+            if change is not None:
+                self.member.request_rejoin(change)
+        if seen.matched is not None:
+            self._matched = self._state.pattern
+            self._state.topics = seen.matched
+            if self._joined_topics not in (None, seen.matched):
+                self.member.request_rejoin(f"the topics that match {self._matched} changed")
+
+    # ----------------------------------------------------------------------------------------------------------
     # What the member is asked for
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
         """One protocol for each assignor, with the subscription as metadata."""
+        self._joined_topics = self._state.topics
+        # Whether this member leads the new generation, the answer will tell.
+        self._watch.follow()
         return [
             (
                 name,
@@ -79,27 +164,34 @@ class ConsumerCoordinator(MemberCallbacks):
                         assignor.subscription_user_data(),
                         self._state.assigned,
                         self.member.generation.generation_id,
+                        self._config.client_rack or None,
                     )
                 ),
             )
             for name, assignor in self._assignors.items()
         ]
 
+    def on_elected(self, members: Sequence[JoinedMember]) -> None:
+        """Watch from now on what the whole group wants; with racks only if one of its members has one."""
+        subscriptions = [decode_subscription(member.metadata) for member in members]
+        topics = {topic for subscription in subscriptions for topic in subscription.topics}
+        self._watch.lead(topics, with_racks=any(subscription.rack_id for subscription in subscriptions))
+
     def assign(self, protocol_name: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
         """Run the assignor that the group voted for over everybody's subscriptions."""
+        assert self._watch.group is not None, "a leader is elected before it assigns"
         subscriptions = [
             GroupSubscription(member.member_id, member.group_instance_id, decode_subscription(member.metadata))
             for member in members
         ]
-        topics = {topic for member in subscriptions for topic in member.subscription.topics}
-        assigned = self._assignors[protocol_name].assign(self._fetcher.partition_counts(topics), subscriptions)
+        assigned = self._assignors[protocol_name].assign(self._watch.group.found, subscriptions)
         return {member_id: encode_assignment(Assignment(given)) for member_id, given in assigned.items()}
 
     def on_assigned(self, generation: Generation, assignment: bytes) -> None:
         """Take over the assignment; a cooperative member that has to give something up joins again."""
         given = decode_assignment(assignment)
         assigned, owned = set(given.partitions), set(self._state.assigned)
-        if not {partition.topic for partition in assigned} <= self._state.topics:
+        if not all(self._state.wants(partition.topic) for partition in assigned):
             self.member.request_rejoin("the subscription changed while the group was rebalancing")
             return
         revoked = owned - assigned

@@ -1,5 +1,6 @@
 """What a consumer is configured with, hands out and calls back."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -9,6 +10,8 @@ from coordinator_logic.consumer_protocol.assignors import Assignor, assignor_by_
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.member_types import Observer
+from streaming.client.topic_pattern import TopicPattern, internal_topics
+from streaming.topics import TopicNames
 
 
 class ConsumerRecord(NamedTuple):
@@ -60,6 +63,11 @@ class ConsumerConfig:
 
     topic_prefix: the prefix of the coordinator's topics.
     partition_assignment_strategy: names of assignors, or assignors; the one that all members list is used.
+    metadata_max_age_ms: how often the brokers are asked for new topics and partitions: by the leader of the group
+        for the topics of all members, and by every member that subscribes to a pattern.
+    exclude_internal_topics: a pattern matches neither Kafka's internal topics nor the coordinator's.
+    client_rack: where this consumer runs, as in the brokers' ``broker.rack``. The leader prefers to give it partitions
+        with a replica there (KIP-881), and it fetches from that replica if the brokers let it (KIP-392).
     config: added to every librdkafka client (security, fetch sizes etc.).
     observer: told of what the membership goes through (see MemberEvent), from several threads.
     """
@@ -77,6 +85,9 @@ class ConsumerConfig:
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
     partition_assignment_strategy: Sequence[str | Assignor] = ("range", "cooperative-sticky")
+    metadata_max_age_ms: int = 300_000
+    exclude_internal_topics: bool = True
+    client_rack: str | None = None
     request_timeout_ms: int = 30_000
     default_api_timeout_ms: int = 60_000
     config: LibrdkafkaConfig = field(default_factory=dict)
@@ -87,9 +98,14 @@ class ConsumerConfig:
             raise ValueError("group_id must not be empty")
         if self.auto_offset_reset not in ("latest", "earliest", "none"):
             raise ValueError(f"auto_offset_reset is {self.auto_offset_reset!r}, not latest, earliest or none")
-        for name in ("max_poll_records", "max_poll_interval_ms", "auto_commit_interval_ms"):
+        for name in ("max_poll_records", "max_poll_interval_ms", "auto_commit_interval_ms", "metadata_max_age_ms"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be positive")
+
+    def topic_pattern(self, expression: str | re.Pattern[str]) -> TopicPattern:
+        """What a subscription to a regular expression means."""
+        excluded = internal_topics(TopicNames(self.topic_prefix)) if self.exclude_internal_topics else frozenset[str]()
+        return TopicPattern(re.compile(expression), excluded)
 
     def assignors(self) -> list[Assignor]:
         """The assignors of the strategy, in order; ValueError names one that does not exist."""

@@ -1,12 +1,14 @@
 """Kafka's group APIs as calls: each appends a request event and waits for the coordinator's answer."""
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Self
 
 import msgspec
 
+from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.consumer_protocol.primitives import grouped_by_topic
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups
 from coordinator_logic.messages import (
@@ -31,11 +33,16 @@ from coordinator_logic.messages import (
     Message,
     OffsetCommitRequest,
     OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    PartitionToDelete,
     ResponseEnvelope,
     SyncGroupRequest,
     SyncGroupResponse,
+    TopicsDeletedRequest,
+    TopicToDelete,
 )
 from streaming.client import apis
 from streaming.client.apis import Answer, Api, RequestT, ResponseT
@@ -191,6 +198,29 @@ class CoordinatorClient:
             failed = DeletedGroup(group_id, answer.result().error_code)
             results += body.results if body is not None and body.results else [failed]
         return DeleteGroupsResponse(results)
+
+    def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteResponse:
+        """Forget committed offsets; a partition of a topic that the group reads has error 86 in the response (KIP-496).
+
+        NonEmptyGroup is raised for a group with members of which nobody can say what they read: no consumers.
+        """
+        topics = [
+            TopicToDelete(topic, [PartitionToDelete(number) for number in numbers])
+            for topic, numbers in grouped_by_topic(partitions).items()
+        ]
+        return self.ask(apis.OFFSET_DELETE, group_id, OffsetDeleteRequest(group_id, topics)).result().unwrap()
+
+    def topics_deleted(self, topics: Sequence[str]) -> dict[str, Error]:
+        """Tell every group of the directory that topics are gone: it forgets their offsets, and answers NONE.
+
+        A broker's coordinator learns that by itself. This one has to be told by whoever deletes topics.
+        """
+        request = TopicsDeletedRequest(list(topics))
+        answers = {
+            group.group_id: self.ask(apis.TOPICS_DELETED, group.group_id, request)
+            for group in self.list_groups().groups
+        }
+        return {group_id: answer.result().error for group_id, answer in answers.items()}
 
     def find_coordinator(self, group_id: str) -> Coordinator:
         """The partition of the request topic that the group belongs to."""

@@ -15,9 +15,19 @@ _RESET_POLICIES = {"latest": "latest", "earliest": "earliest", "none": "error"}
 _PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
 """Errors that librdkafka tells of and gets over by itself."""
 
+_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+"""A topic was deleted, or a broker has not heard of it yet. As with Kafka's client, the group's leader finds out.
+
+librdkafka seldom tells: when the topic of a partition that it fetches already is deleted, it keeps trying in silence,
+and the leader finds out when its metadata has come of age.
+"""
+
 
 class Fetcher:
-    """Reads the partitions that it was told to :meth:`start`. Belongs to the consumer's thread."""
+    """Reads the partitions that it was told to :meth:`start`. Belongs to the consumer's thread.
+
+    ``met_unknown_partition``: a broker has said that a partition does not exist; whoever acts on it resets it.
+    """
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._timeout = config.default_api_timeout_ms / 1000
@@ -25,12 +35,14 @@ class Fetcher:
         self._fetching: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._failure: Exception | None = None
+        self.met_unknown_partition = False
+        rack: librdkafka.LibrdkafkaConfig = {"client.rack": config.client_rack} if config.client_rack else {}
         self._consumer = librdkafka.new_consumer(
             config.bootstrap_servers,
             config.client_id,
             # A fetch that waits at the broker holds back the first fetch of a partition that is added.
             {"fetch.wait.max.ms": 100, **config.config},
-            {"auto.offset.reset": _RESET_POLICIES[config.auto_offset_reset]},
+            {"auto.offset.reset": _RESET_POLICIES[config.auto_offset_reset], **rack},
         )
 
     def close(self) -> None:
@@ -82,11 +94,6 @@ class Fetcher:
             self._raise_kept_failure()
         return records
 
-    def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
-        """How many partitions each topic has; a topic that does not exist is left out."""
-        counts = {topic: librdkafka.partition_count(self._consumer, topic, self._timeout) for topic in set(topics)}
-        return {topic: count for topic, count in counts.items() if count is not None}
-
     def beginning_offset(self, partition: TopicPartition) -> int:
         """The lowest offset that the log has."""
         return librdkafka.beginning_offset(self._consumer, *partition, self._timeout)
@@ -127,6 +134,8 @@ class Fetcher:
     def _keep(self, error: KafkaError, partition: str) -> None:
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._failure = NoOffsetForPartition(f"{partition}: {error.str()}")
+        elif error.code() in _UNKNOWN:
+            self.met_unknown_partition = True
         elif error.code() not in _PASSING and not error.retriable():
             self._failure = KafkaException(error)
 

@@ -73,6 +73,11 @@ class GroupMember:
         """Who the member is at this moment."""
         return self._membership.generation
 
+    @property
+    def rejoin_needed(self) -> bool:
+        """Whether the next ``poll`` will ask to join."""
+        return self._membership.rejoin_needed
+
     def poll(self, timeout: float) -> bool:
         """Join if that is needed, for at most ``timeout`` seconds; True when the member is in a generation.
 

@@ -168,6 +168,7 @@ class Joining:
                 raise
 
     def _assign(self, joined: JoinGroupResponse) -> list[MemberAssignment]:
+        self._callbacks.on_elected(joined.members)
         if joined.skip_assignment:
             return []
         assigned = self._callbacks.assign(joined.protocol_name or "", joined.members)

@@ -62,31 +62,30 @@ def producer_config(bootstrap_servers: str, client_id: str, extra: LibrdkafkaCon
     }
 
 
-def partition_count(consumer: Consumer, topic: str, timeout: float) -> int | None:
-    """How many partitions a topic has; None when it does not exist. ``timeout`` in seconds.
+def admin_config(bootstrap_servers: str, client_id: str, extra: LibrdkafkaConfig) -> dict[str, Any]:
+    """The configuration of a client that only asks about the cluster.
 
-    Raises:
-        RequestTimedOut: no broker answers.
+    It logs nothing: nobody polls it between two questions, and what goes wrong with a question is raised.
     """
-
-    def ask(remaining: float) -> int | None:
-        metadata = consumer.list_topics(topic, timeout=remaining).topics[topic]
-        if metadata.error is not None and metadata.error.code() in _NO_LEADER_YET:
-            raise KafkaException(metadata.error)
-        return None if metadata.error is not None or not metadata.partitions else len(metadata.partitions)
-
-    return _told(f"the partitions of topic {topic!r}", ask, timeout)
+    return {**extra, "bootstrap.servers": bootstrap_servers, "client.id": client_id, "log_level": 0}
 
 
 def required_partition_count(consumer: Consumer, topic: str, timeout: float) -> int:
-    """How many partitions one of the coordinator's topics has.
+    """How many partitions one of the coordinator's topics has. ``timeout`` in seconds.
 
     Raises:
         RequestTimedOut: no broker answers.
         CoordinatorNotAvailable: there is no such topic.
     """
-    count = partition_count(consumer, topic, timeout)
-    if count is None:
+
+    def ask(remaining: float) -> int:
+        metadata = consumer.list_topics(topic, timeout=remaining).topics[topic]
+        if metadata.error is not None and metadata.error.code() in _NO_LEADER_YET:
+            raise KafkaException(metadata.error)
+        return 0 if metadata.error is not None else len(metadata.partitions)
+
+    count = _told(f"the partitions of topic {topic!r}", ask, timeout)
+    if count == 0:
         raise CoordinatorNotAvailable(
             f"topic {topic!r} does not exist: has the coordinator been started, with this topic prefix?"
         )

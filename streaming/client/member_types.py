@@ -23,6 +23,13 @@ class MemberCallbacks(ABC):
     def assign(self, protocol_name: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
         """As the leader: an assignment for each member id. A member that is not named gets no bytes."""
 
+    def on_elected(self, members: Sequence[JoinedMember]) -> None:  # noqa: B027
+        """This member leads the generation that has begun.
+
+        :meth:`assign` follows, unless the group keeps the assignment that it has because a static leader has only
+        been away for a moment (KIP-814).
+        """
+
     @abstractmethod
     def on_assigned(self, generation: Generation, assignment: bytes) -> None:
         """A generation has begun, and this is the member's part of it."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from coordinator_logic.consumer_protocol import TopicPartition
 from streaming.client.consumer_types import ConsumerRecord, OffsetAndMetadata, RebalanceListener
+from streaming.client.topic_pattern import TopicPattern
 
 
 @dataclass
@@ -16,12 +17,25 @@ class PartitionState:
 
 
 class SubscriptionState:
-    """The subscription and the assignment of one consumer."""
+    """The subscription and the assignment of one consumer.
+
+    ``topics`` are those that are wanted; with a ``pattern`` they are those that matched it last.
+    """
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
+        self.pattern: TopicPattern | None = None
         self.listener = RebalanceListener()
         self._partitions: dict[TopicPartition, PartitionState] = {}
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether anything is wanted, be it topics that do not exist yet."""
+        return self.pattern is not None or bool(self.topics)
+
+    def wants(self, topic: str) -> bool:
+        """Whether a topic is wanted, also one that matches the pattern and has not been seen yet."""
+        return topic in self.topics if self.pattern is None else self.pattern.matches(topic)
 
     @property
     def assigned(self) -> list[TopicPartition]:

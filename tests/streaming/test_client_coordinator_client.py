@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from coordinator_logic.consumer_protocol import TopicPartition
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers import APIS
 from coordinator_logic.messages import (
@@ -23,7 +24,14 @@ from coordinator_logic.messages import (
     TopicToFetch,
 )
 from coordinator_logic.partitioning import partition_for
-from streaming.client import CoordinatorClient, CoordinatorError, MemberIdRequired, UnknownMemberId, apis
+from streaming.client import (
+    CoordinatorClient,
+    CoordinatorError,
+    GroupIdNotFound,
+    MemberIdRequired,
+    UnknownMemberId,
+    apis,
+)
 from tests.streaming.client_support import RunningCoordinator, unique, wait_until
 
 
@@ -35,15 +43,15 @@ def client(coordinator: RunningCoordinator) -> Iterator[CoordinatorClient]:
         yield client
 
 
-def commit(client: CoordinatorClient, group_id: str, offset: int) -> None:
-    """Commit an offset for orders-0 as somebody who is no member."""
-    topics = [TopicToCommit("orders", [PartitionToCommit(0, offset, committed_metadata="by a test")])]
+def commit(client: CoordinatorClient, group_id: str, offset: int, topic: str = "orders") -> None:
+    """Commit an offset for a topic's partition 0 as somebody who is no member."""
+    topics = [TopicToCommit(topic, [PartitionToCommit(0, offset, committed_metadata="by a test")])]
     answer = client.offset_commit(OffsetCommitRequest(group_id, topics))
     assert answer.topics[0].partitions[0].error_code == 0
 
 
-def committed(client: CoordinatorClient, *group_ids: str) -> list[tuple[str, int]]:
-    asked = [GroupToFetch(group_id, [TopicToFetch("orders", [0])]) for group_id in group_ids]
+def committed(client: CoordinatorClient, *group_ids: str, topic: str = "orders") -> list[tuple[str, int]]:
+    asked = [GroupToFetch(group_id, [TopicToFetch(topic, [0])]) for group_id in group_ids]
     fetched = client.offset_fetch(asked, require_stable=True).groups
     return [(group.group_id, group.topics[0].partitions[0].committed_offset) for group in fetched]
 
@@ -62,7 +70,7 @@ def join(client: CoordinatorClient, group_id: str) -> JoinGroupResponse:
 
 def test_the_versions_that_are_spoken_are_served() -> None:
     spoken = [api for api in vars(apis).values() if isinstance(api, apis.Api)]
-    assert {api.name for api in spoken} == set(APIS)
+    assert {api.name for api in spoken} == set(APIS) - {"TxnOffsetCommit", "WriteTxnMarkers"}
     for api in spoken:
         served = APIS[api.name]
         assert served.min_version <= api.version <= served.max_version
@@ -134,6 +142,31 @@ def test_deleting_takes_each_name_once(client: CoordinatorClient) -> None:
         (nobody, Error.GROUP_ID_NOT_FOUND),
     ]
     assert committed(client, there) == [(there, -1)]
+
+
+def test_offsets_are_deleted_by_partition(client: CoordinatorClient) -> None:
+    group_id = unique("forgets")
+    commit(client, group_id, 1)
+    commit(client, group_id, 2, "invoices")
+    asked = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+    [deleted] = client.delete_offsets(group_id, asked).topics
+    assert [(partition.partition_index, partition.error_code) for partition in deleted.partitions] == [(0, 0), (1, 0)]
+    assert committed(client, group_id) == [(group_id, -1)]
+    assert committed(client, group_id, topic="invoices") == [(group_id, 2)]
+    with pytest.raises(GroupIdNotFound):
+        client.delete_offsets(unique("nobody"), asked)
+
+
+def test_every_group_forgets_a_deleted_topic(client: CoordinatorClient) -> None:
+    topic, groups = unique("deleted"), {unique("readers"), unique("readers")}
+    for group_id in groups:
+        commit(client, group_id, 1, topic)
+        commit(client, group_id, 2)
+    wait_until(lambda: groups <= {group.group_id for group in client.list_groups().groups}, "they are in the directory")
+    told = client.topics_deleted([topic])
+    assert {group_id: told[group_id] for group_id in groups} == dict.fromkeys(groups, Error.NONE)
+    assert set(committed(client, *groups, topic=topic)) == {(group_id, -1) for group_id in groups}
+    assert set(committed(client, *groups)) == {(group_id, 2) for group_id in groups}
 
 
 def test_groups_are_listed_with_filters_until_they_are_deleted(client: CoordinatorClient) -> None:

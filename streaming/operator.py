@@ -7,8 +7,9 @@ an exception would end the query, and with it every other group.
 
 import traceback
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
@@ -98,15 +99,21 @@ class Outcome(NamedTuple):
     wake_at: int | None
 
 
-def group_operator(
-    settings: Settings,
-) -> "Callable[[tuple[str], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]":
-    """The function for ``applyInPandasWithState``, with ``ProcessingTimeTimeout``."""
+@dataclass(frozen=True)
+class GroupOperator:
+    """The function for ``applyInPandasWithState``, with ``ProcessingTimeTimeout``.
 
-    def operate(key: tuple[str], frames: Iterator[pd.DataFrame], state: "GroupState") -> Iterator[pd.DataFrame]:
+    pyspark's own worker calls it with frames; :mod:`streaming.arrow_worker` asks for the outcome itself.
+    """
+
+    settings: Settings
+
+    def __call__(
+        self, key: tuple[str], frames: "Iterator[pd.DataFrame]", state: "GroupState"
+    ) -> "Iterator[pd.DataFrame]":
         stored = StateRow(*state.get) if state.exists else None
         batch_time = state.getCurrentProcessingTimeMs()
-        outcome = process(settings, key[0], _records(frames), stored, batch_time)
+        outcome = self.outcome(key[0], _records(frames), stored, batch_time)
         if outcome.state is not None:
             state.update(outcome.state)
         elif stored is not None:
@@ -116,7 +123,14 @@ def group_operator(
         # dtype object: a partition is null or an integer, and Spark concatenates the frames of many groups.
         yield pd.DataFrame(outcome.rows, columns=list(Row._fields), dtype=object)
 
-    return operate
+    def outcome(self, group_id: str, records: list[KafkaRecord], stored: StateRow | None, batch_time: int) -> Outcome:
+        """What becomes of a group in a batch; ``records`` as they come."""
+        # Fields in this order are a record's place in the log, and no two records share one.
+        records.sort(key=_place)
+        return process(self.settings, group_id, records, stored, batch_time)
+
+
+_place = itemgetter(0, 1, 2)
 
 
 def _records(frames: Iterator[pd.DataFrame]) -> list[KafkaRecord]:
@@ -124,8 +138,6 @@ def _records(frames: Iterator[pd.DataFrame]) -> list[KafkaRecord]:
     for frame in frames:
         columns = (frame[name].tolist() for name in INPUT_COLUMNS)
         records.extend(map(KafkaRecord._make, zip(*columns, strict=True)))
-    # Fields in this order are a record's place in the log, and no two records share one.
-    records.sort(key=lambda record: record[:3])
     return records
 
 

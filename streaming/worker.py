@@ -9,14 +9,17 @@ none; a test watches over that.
 """
 
 import gc
+import os
 import socket
+import sys
 
 import pandas  # noqa: F401
 import pyarrow  # noqa: F401
-import pyspark.worker  # noqa: F401
+import pyspark.worker
 from pyspark import daemon
 
 import streaming.operator  # noqa: F401
+from streaming.python_worker import ARROW, VARIABLE, choose
 
 _worker = daemon.worker
 
@@ -29,8 +32,22 @@ def worker(sock: socket.socket, authenticated: bool) -> int:
         return 1
 
 
+def install_chosen() -> None:
+    """Make this process's workers the ones that the job asked for, as far as this pyspark allows."""
+    asked = os.environ.get(VARIABLE, ARROW)
+    choice = choose(asked, pyspark.__version__)
+    if choice.worker == ARROW:
+        # Only now: another pyspark may not even have what it imports.
+        from streaming import arrow_worker
+
+        arrow_worker.install()
+    elif asked == ARROW:
+        print(f"python workers: {choice.why}", file=sys.stderr)
+
+
 if __name__ == "__main__":
     daemon.worker = worker
+    install_chosen()
     gc.collect()
     gc.freeze()
     daemon.manager()

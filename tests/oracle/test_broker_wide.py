@@ -1,0 +1,83 @@
+"""What is not about one group: which versions there are, and the listing of all groups."""
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+
+import pytest
+from kio.index import load_request_schema
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
+
+from coordinator_logic.handlers import APIS
+from coordinator_logic.handlers.list_groups import list_groups
+from coordinator_logic.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from coordinator_logic.records import directory_entry
+from streaming.broker import EmbeddedBroker
+from streaming.gateway.projection import from_wire, to_wire
+from tests.oracle.connection import Connections
+from tests.oracle.judge import CONFIG, VERSIONS
+from tests.oracle.lockstep import Lockstep
+from tests.oracle.ours import through_wire
+from tests.oracle.script import Script
+from tests.oracle.stories import ANONYMOUS, STATES, commit, in_state
+
+LIST_GROUPS_KEY = 16
+FILTERS = (
+    ListGroupsRequest(),
+    ListGroupsRequest(states_filter=["Stable"]),
+    ListGroupsRequest(states_filter=["stable", "EMPTY"]),
+    ListGroupsRequest(states_filter=[" Stable "]),
+    ListGroupsRequest(states_filter=["Unknown"]),
+    ListGroupsRequest(types_filter=["Classic"]),
+    ListGroupsRequest(types_filter=["consumer"]),
+    ListGroupsRequest(states_filter=["PreparingRebalance"], types_filter=["classic", "consumer"]),
+)
+
+
+def test_all_versions_that_both_sides_serve_are_asked_for(judging_broker: EmbeddedBroker) -> None:
+    async def ask() -> dict[int, range]:
+        connections = Connections(judging_broker.bootstrap_servers)
+        answer = await connections.ask(ApiVersionsRequest())
+        connections.close()
+        return {key.api_key: range(key.min_version, key.max_version + 1) for key in answer.api_keys}
+
+    theirs = asyncio.run(ask())
+    for name, api in APIS.items():
+        if api.key is None or name == "FindCoordinator":
+            continue
+        ours = range(api.min_version, api.max_version + 1)
+        assert list(VERSIONS[name]) == [version for version in ours if version in theirs[api.key]], name
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_groups_are_listed_as_by_the_broker(version: int, judging_broker: EmbeddedBroker) -> None:
+    scripts = [Script(state, in_state(state)) for state in STATES]
+    scripts.append(Script("offsets only", [commit(0, **ANONYMOUS)]))
+    scripts.append(Script("other type", in_state("Stable", protocol_type="connect")))
+
+    async def compare() -> None:
+        connections = Connections(judging_broker.bootstrap_servers)
+        try:
+            await _compare_listings(version, scripts, connections)
+        finally:
+            connections.close()
+
+    asyncio.run(compare())
+
+
+async def _compare_listings(version: int, scripts: Sequence[Script], connections: Connections) -> None:
+    prefix = f"listed-{uuid.uuid4().hex[:8]}-"
+    runs = [Lockstep(script, f"{prefix}{script.name}", connections, CONFIG) for script in scripts]
+    for played in await asyncio.gather(*(run.play() for run in runs)):
+        assert (played.difference, played.doubt) == (None, None)
+    entries = [directory_entry(run.group) for run in runs if run.group is not None]
+    wire_type = load_request_schema(LIST_GROUPS_KEY, version)
+    for request in FILTERS:
+        answer = await connections.ask(to_wire(request, wire_type))
+        theirs = [group for group in from_wire(answer, ListGroupsResponse).groups if group.group_id.startswith(prefix)]
+        ours = through_wire(list_groups(entries, through_wire(request, wire_type)), type(answer)).groups
+        assert sorted(theirs, key=_by_id) == sorted(ours, key=_by_id), request
+
+
+def _by_id(group: ListedGroup) -> str:
+    return group.group_id

@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench documents clean
+.PHONY: help setup demo test lint bench oracle documents clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,11 @@ lint: $(STAMP) ## Check style, formatting and types
 
 bench: setup ## Measure latency and throughput on this machine
 	$(PYTHON) -m tests.bench
+
+SCRIPTS ?= 2000
+SEED ?= 1
+oracle: setup ## Compare with a real broker's coordinator: SCRIPTS=2000 random scripts made from SEED=1
+	$(PYTHON) -m tests.oracle --scripts $(SCRIPTS) --seed $(SEED)
 
 documents: $(STAMP) ## Write the generated parts of README.md and streaming/MESSAGES.md
 	$(PYTHON) -m streaming.documents

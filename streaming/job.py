@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import msgspec
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -22,9 +21,10 @@ from streaming.checkpoint import Checkpoint, MadeWith, held, local_path
 from streaming.errors import CannotRun
 from streaming.jars import resolve_jars
 from streaming.metrics import Metrics, filled, observed, served
-from streaming.operator import INPUT_COLUMNS, OUTPUT_SCHEMA, STATE_SCHEMA, Settings, group_operator
+from streaming.operator import INPUT_COLUMNS, OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator, Settings
 from streaming.options import JobOptions
-from streaming.session import SINK, SOURCE, spark_session, spark_settings
+from streaming.python_worker import choose
+from streaming.session import JVM_IS_GONE, SINK, SOURCE, spark_session, spark_settings
 from streaming.topics import Partitions, ensure_topics
 
 DEFAULT_STATE_PARTITIONS = 2
@@ -77,9 +77,7 @@ def coordinator_query(spark: SparkSession, options: JobOptions, settings: Settin
     rows = (
         _by_group(requests)
         .groupBy("groupId")
-        .applyInPandasWithState(
-            group_operator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "ProcessingTimeTimeout"
-        )
+        .applyInPandasWithState(GroupOperator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "ProcessingTimeTimeout")
     )
     if options.metrics_port is not None:
         rows = observed(rows)
@@ -124,6 +122,7 @@ def run_job(options: JobOptions, report: Report = print) -> None:
         folder = local_path(options.checkpoint) if options.is_local else None
         inherited = () if folder is None else (stack.enter_context(held(folder)),)
         spark = stack.enter_context(spark_session(spark_settings(options, jars), inherited=inherited))
+        report(f"python workers: {choose(options.python_worker, spark.version).why}")
         query = start_query(spark, options, partitions, stack, report)
         signals.from_now_on_wait_for_the_batch()
         _run_to_the_end(query, signals, options, report)
@@ -216,7 +215,7 @@ def finish(query: StreamingQuery) -> None:
     one that has begun. Should the last batch take too long, or this Spark keep its state elsewhere, the query is
     stopped as Spark does it.
     """
-    with suppress(Py4JError, TypeError, PySparkException):
+    with suppress(*JVM_IS_GONE, TypeError, PySparkException):
         execution: Any = query._jsq.streamingQuery()
         spark = SparkSession.active()
         jvm: Any = spark._jvm

@@ -7,8 +7,19 @@ aggregates and the sink never sees.
 
 from typing import NamedTuple
 
+from coordinator_logic.records import (
+    EXPIRED,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    Record,
+    StateChanged,
+    TransactionalOffsetsCommitted,
+)
+from coordinator_logic.states import State
+
 SEPARATOR = "|"
 REBALANCE_COMPLETED = "rebalance"
+OFFSETS = "offsets"
 
 
 class AnsweredRequest(NamedTuple):
@@ -25,7 +36,14 @@ class RejectedRecord(NamedTuple):
     cause: str
 
 
-Measure = AnsweredRequest | RejectedRecord | None
+class ChangedOffsets(NamedTuple):
+    """A record of ``group-journal`` about offsets. ``change`` is ``committed``, ``deleted`` or ``expired``."""
+
+    change: str
+    partitions: int
+
+
+Measure = AnsweredRequest | RejectedRecord | ChangedOffsets | None
 """None stands for a completed rebalance."""
 
 
@@ -39,8 +57,22 @@ def rejected(cause: str) -> str:
     return f"reject{SEPARATOR}{cause}"
 
 
+def changed(record: Record) -> str | None:
+    """The measure of a record of the journal, if it has one: what Kafka's own sensors of the same names count."""
+    match record:
+        case StateChanged(to_state=State.STABLE.value):
+            return REBALANCE_COMPLETED
+        case OffsetsCommitted() | TransactionalOffsetsCommitted():
+            return SEPARATOR.join((OFFSETS, "committed", str(len(record.offsets))))
+        case OffsetsDeleted():
+            change = "expired" if record.reason == EXPIRED else "deleted"
+            return SEPARATOR.join((OFFSETS, change, str(sum(len(topic.partitions) for topic in record.offsets))))
+        case _:
+            return None
+
+
 def parse(measure: str) -> Measure:
-    """What :func:`answered`, :func:`rejected` or :data:`REBALANCE_COMPLETED` wrote.
+    """What :func:`answered`, :func:`rejected` or :func:`changed` wrote.
 
     ``api`` is the only part that a client may have chosen, so it is cut out from between the others.
     """
@@ -48,6 +80,9 @@ def parse(measure: str) -> Measure:
     if kind == "request":
         api, error_code, waited_ms = rest.rsplit(SEPARATOR, 2)
         return AnsweredRequest(api, int(error_code), int(waited_ms))
+    if kind == OFFSETS:
+        change, partitions = rest.split(SEPARATOR)
+        return ChangedOffsets(change, int(partitions))
     return RejectedRecord(rest) if kind == "reject" else None
 
 

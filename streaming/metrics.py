@@ -18,7 +18,6 @@ import msgspec
 import prometheus_client
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
@@ -28,7 +27,8 @@ from coordinator_logic.records import GroupDirectoryEntry
 from coordinator_logic.states import State
 from streaming import measures
 from streaming.errors import CannotRun
-from streaming.measures import AnsweredRequest, RejectedRecord
+from streaming.measures import AnsweredRequest, ChangedOffsets, RejectedRecord
+from streaming.session import JVM_IS_GONE
 
 OBSERVATION = "measures"
 MOST_MEASURES = 20_000
@@ -36,6 +36,12 @@ MOST_MEASURES = 20_000
 
 LATENCY_BUCKETS = (0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10, 30, 60, 300)
 BATCH_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+
+OFFSET_CHANGES = {
+    "committed": "partitions whose commit was accepted, in a transaction or without one",
+    "deleted": "on request, or with their topic",
+    "expired": "nobody had renewed them for the retention time",
+}
 
 PHASES_UNTIL_ANSWERED = ("walCommit", "getBatch", "queryPlanning", "addBatch")
 """What happens between a batch's time and the end of its sink's work."""
@@ -117,6 +123,11 @@ class Metrics:
         )
         self._groups = Gauge(f"{prefix}_groups", "Groups by state.", ["state"], registry=registry)
         self._members = Gauge(f"{prefix}_members", "Members of all groups.", registry=registry)
+        self._offsets = Gauge(f"{prefix}_offsets", "Committed offsets of all groups.", registry=registry)
+        self._changed_offsets = {
+            change: Counter(f"{prefix}_offsets_{change}", f"Offsets {change}: {what}.", registry=registry)
+            for change, what in OFFSET_CHANGES.items()
+        }
         self.counted_batch = -1
 
     def count_batch(self, progress: Progress) -> None:
@@ -141,19 +152,23 @@ class Metrics:
                 latency.observe((measure.waited_ms + in_batch_ms) / 1000)
         elif isinstance(measure, RejectedRecord):
             self._rejects.labels(measure.cause).inc(count)
+        elif isinstance(measure, ChangedOffsets):
+            self._changed_offsets[measure.change].inc(count * measure.partitions)
         else:
             self._rebalances.inc(count)
 
     def show_groups(self, groups: Iterable[GroupDirectoryEntry]) -> None:
         """Set the gauges to what the directory says now."""
         states = Multiset(dict.fromkeys((state.value for state in State if state is not State.DEAD), 0))
-        members = 0
+        members = offsets = 0
         for group in groups:
             states[group.group_state] += 1
             members += group.members
+            offsets += group.offsets
         for state, count in states.items():
             self._groups.labels(state).set(count)
         self._members.set(members)
+        self._offsets.set(offsets)
 
 
 def _backlog(source: SourceProgress) -> int:
@@ -182,7 +197,7 @@ class _ProgressReader(threading.Thread):
 
     def run(self) -> None:
         # Without its JVM the job ends, and says so itself.
-        with suppress(Py4JError):
+        with suppress(*JVM_IS_GONE):
             while not self._stopped.wait(PROGRESS_POLL_SECONDS):
                 self._count_new_batches()
             self._count_new_batches()

@@ -24,6 +24,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
+from streaming.python_worker import ARROW, PythonWorker
 from streaming.topics import TopicLayout, TopicNames
 
 ENVIRONMENT_PREFIX = "GROUP_COORDINATOR_"
@@ -88,6 +89,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     master: Annotated[str, msgspec.Meta(min_length=1)] = "local[*]"
     driver_memory: Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]*[mgMG]$")] = "1g"
+
+    python_worker: PythonWorker = ARROW
+    """``arrow``, which is quicker where pyspark is the version that it knows, or ``stock``, pyspark's own."""
 
     metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
     """The port of the Prometheus metrics; 0 takes a free one."""

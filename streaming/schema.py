@@ -28,6 +28,8 @@ FIELDS = {
     "committedLeaderEpoch": "The leader epoch of the last record that was processed, -1 if unknown (KIP-320).",
     "committedMetadata": "Free text of the client's, at most `offset.metadata.max.bytes` UTF-16 code units.",
     "committedOffset": "The position: the offset of the next record to read; -1 in an answer: none is committed.",
+    "committed": "Whether the transaction was committed; false: it was aborted, and what it committed is dropped.",
+    "coordinatorEpoch": "Of the transaction's coordinator; accepted and ignored.",
     "coordinatorKeys": "The group ids asked for (v4+).",
     "coordinators": "One entry per key (v4+), in the request's order.",
     "correlationId": "Chosen by the sender, unique over all senders; comes back in the response.",
@@ -53,6 +55,7 @@ FIELDS = {
     "keyType": "What the keys are: 0, groups, is the only type served.",
     "leader": "The member id of the group's leader.",
     "leaderEpoch": "The leader epoch that was committed, null if none.",
+    "markers": "One entry per transaction that has ended.",
     "memberAssignment": "The member's stored assignment.",
     "memberEpoch": "Of KIP-848; ignored for classic groups.",
     "memberId": "The id the coordinator gave the member; empty on a first join.",
@@ -64,13 +67,15 @@ FIELDS = {
     "newMemberId": "The member id that a static member has from here on.",
     "nodeId": "The partition of the request topic that holds the group; -1 on an error.",
     "offset": "The committed position; in a cause, the request's offset in `group-requests`.",
-    "offsets": "The positions that one request committed.",
+    "offsets": "The positions that one request committed or that are forgotten; in a directory line, their number.",
     "oldMemberId": "The member id that a static member had.",
     "partition": "The partition; in a cause, the request's in `group-requests`.",
     "partitionIndex": "The partition's number.",
     "partitionIndexes": "The partitions' numbers.",
     "partitions": "The partitions, an entry for each.",
     "port": "The partition of the request topic that holds the group; -1 on an error.",
+    "producerEpoch": "The producer's epoch: fences an older producer of the same transactional id.",
+    "producerId": "The transactional producer's id.",
     "protocolData": "The chosen protocol of a Stable group, else empty.",
     "protocolName": "The protocol that the members voted for; null while there is none.",
     "protocolType": "What kind of group it is: `consumer`, `connect`, ...; empty or null: none yet.",
@@ -86,11 +91,13 @@ FIELDS = {
     "sessionTimeoutMs": "How long the member may be silent, ms.",
     "skipAssignment": "Tells a leader that came back not to assign again (KIP-814).",
     "statesFilter": "Only groups in these states; empty: all.",
-    "timer": "Which timer: `heartbeat`, `initial-join`, `join` or `sync`.",
+    "timer": "Which timer: `heartbeat`, `initial-join`, `join`, `sync` or `expiry`.",
     "timestamp": "When it happened by the group's own time, ms since the epoch.",
     "toState": "The state after.",
     "topic": "The topic's name.",
     "topics": "The topics, an entry for each; null in OffsetFetch: all that the group has committed.",
+    "transactionResult": "True to commit the transaction's offsets, false to abort it.",
+    "transactionalId": "The producer's transactional id; kept for the journal.",
     "type": "Which of the alternatives this is.",
     "typesFilter": "Only groups of these types; empty: all.",
     "version": "The version of the API that the body is of.",
@@ -157,7 +164,8 @@ def markdown_reference() -> str:
     lines += _section("Response", ResponseEnvelope, "###")
     lines += ["## APIs", ""]
     for api in APIS.values():
-        lines += [f"### {api.name}", "", f"API key {api.key}, versions {api.min_version} to {api.max_version}.", ""]
+        key = "No API of Kafka's" if api.key is None else f"API key {api.key}"
+        lines += [f"### {api.name}", "", f"{key}, versions {api.min_version} to {api.max_version}.", ""]
         lines += _section("Request", api.request_type, "####")
         lines += _section("Response", api.response_type, "####")
     lines += ["## Journal and directory", ""]

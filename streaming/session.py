@@ -19,6 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from streaming import python_worker
 from streaming.checkpoint import local_path
 from streaming.errors import CannotRun
 from streaming.jars import Jars
@@ -26,6 +27,9 @@ from streaming.options import JobOptions
 from streaming.topics import BATCH_OVERHEAD_BYTES, MAX_ROW_BYTES
 
 JVM_END_LIMIT_SECONDS = 15.0
+
+JVM_IS_GONE = (Py4JError, ConnectionError)
+"""What a call into the JVM raises when that has ended: py4j tries to connect anew, and may not get that far."""
 
 SAID_AT_EVERY_START = (
     b"WARNING: Using incubator modules: jdk.incubator.vector",  # Spark asks for them itself
@@ -110,6 +114,7 @@ def spark_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
         "spark.app.name": "group-coordinator",
         "spark.master": options.master,
         "spark.driver.memory": options.driver_memory,
+        f"spark.executorEnv.{python_worker.VARIABLE}": options.python_worker,
         "spark.driver.extraJavaOptions": " ".join(JVM_FLAGS),
     }
     if options.is_local:
@@ -145,7 +150,7 @@ def spark_session(settings: Mapping[str, str], *, inherited: tuple[int, ...] = (
         context = SparkContext(conf=conf, gateway=gateway)
         yield SparkSession(context)
         context.stop()
-    except Py4JError as error:
+    except JVM_IS_GONE as error:
         if jvm is None or _exit_code(jvm) is None:
             raise
         raise CannotRun(f"Spark's JVM ended by itself, with exit code {_exit_code(jvm)}") from error

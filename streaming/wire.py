@@ -21,8 +21,7 @@ from coordinator_logic.messages import (
     RequestEnvelope,
     ResponseEnvelope,
 )
-from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, StateChanged
-from coordinator_logic.states import State
+from coordinator_logic.records import GroupDirectoryEntry, JournalEntry
 from streaming import measures
 from streaming.topics import MAX_ROW_BYTES, TopicNames
 
@@ -287,9 +286,7 @@ def reject_row(topics: TopicNames, rejected: Rejected) -> Row:
 
 def journal_row(topics: TopicNames, entry: JournalEntry) -> Row:
     """A line of the journal. Raises :class:`RowTooLarge`."""
-    record = entry.record
-    completes = isinstance(record, StateChanged) and record.to_state == State.STABLE.value
-    measure = measures.REBALANCE_COMPLETED if completes else None
+    measure = measures.changed(entry.record)
     return _fitting(Row(topics.journal, None, entry.group_id.encode(), _encoder.encode(entry), measure))
 
 

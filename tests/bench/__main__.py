@@ -14,6 +14,7 @@ from streaming.broker import BrokerStartError
 from streaming.jars import JarResolutionError, MissingPrerequisite
 from streaming.job import DEFAULT_STATE_PARTITIONS
 from streaming.options import load_options
+from tests.bench import assignors, logic
 from tests.bench.environment import ROOT, commit, machine, versions
 from tests.bench.figures import QUICK, Measurement, Scale
 from tests.bench.measure import DEFAULTS, SHIPPED, BenchFailed, measure_both
@@ -73,6 +74,8 @@ def _measure(scale: Scale, trigger_interval_ms: int | None, console: Console) ->
             console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {what}", highlight=False)
             status.update(what)
 
+        say("the protocol by itself")
+        protocol = [*logic.measured(), *assignors.measured()]
         figures = measure_both(scale, ["--trigger-interval-ms", str(options.trigger_interval_ms)], say)
     return Measurement(
         date=date,
@@ -81,6 +84,7 @@ def _measure(scale: Scale, trigger_interval_ms: int | None, console: Console) ->
         versions=before[2],
         common=common,
         scale=scale,
+        logic=protocol,
         shipped=figures[SHIPPED],
         defaults=figures[DEFAULTS],
     )

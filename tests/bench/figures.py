@@ -107,6 +107,20 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         return next(formation for formation in self.formations if formation.members == members)
 
 
+class LogicFigure(msgspec.Struct, frozen=True):
+    """What the protocol costs by itself, without Spark; ``asked`` is the most it should be."""
+
+    what: str
+    value: float
+    unit: str
+    asked: float
+
+    @property
+    def reached(self) -> bool:
+        """Whether it is as quick as was asked."""
+        return self.value <= self.asked
+
+
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the benchmark; both coordinators before the same broker, one after the other."""
 
@@ -116,5 +130,6 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     common: dict[str, str]
     scale: Scale
+    logic: list[LogicFigure]
     shipped: Figures
     defaults: Figures

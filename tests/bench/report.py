@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rich import box
 from rich.table import Table
 
-from tests.bench.figures import Figures, Formation, Load, Measurement, Memory
+from tests.bench.figures import Figures, Formation, Load, LogicFigure, Measurement, Memory
 
 ASKED_TIMES_QUICKER = 5.0
 HEADINGS = ("", "this job", "Spark's defaults", "ratio", "asked", "")
@@ -56,6 +56,7 @@ def sections(measured: Measurement) -> Iterator[Section]:
     yield Section("First join to Stable, above the initial delay", formed)
     yield Section("Memory: PSS (RSS)", list(_memory_rows(shipped.memory, defaults.memory)))
     yield Section("Other", list(_other_rows(shipped, defaults)))
+    yield Section("The protocol by itself, in one process", list(map(_logic_row, measured.logic)))
 
 
 def _load_rows(shipped: Load, defaults: Load) -> Iterator[Row]:
@@ -95,6 +96,11 @@ def _other_rows(shipped: Figures, defaults: Figures) -> Iterator[Row]:
     idle = _Pair(shipped.idle.coordinator_cores, defaults.idle.coordinator_cores)
     yield idle.row("CPU of the idle coordinator", _cores)
     yield _Pair(shipped.start_seconds, defaults.start_seconds).row("start to ready", lambda seconds: f"{seconds:.1f} s")
+
+
+def _logic_row(figure: LogicFigure) -> Row:
+    value, asked = (f"{number:.3g} {figure.unit}" for number in (figure.value, figure.asked))
+    return Row(figure.what, value, "", asked=f"<= {asked}", verdict="reached" if figure.reached else "not reached")
 
 
 def rich_table(measured: Measurement) -> Table:

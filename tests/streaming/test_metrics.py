@@ -73,6 +73,8 @@ def a_batch(batch_id: int) -> Progress:
                     CountedMeasure(measures.answered("Heartbeat", 27, 50), 3),
                     CountedMeasure(measures.REBALANCE_COMPLETED, 2),
                     CountedMeasure(measures.rejected("json"), 4),
+                    CountedMeasure("offsets|committed|10", 2),
+                    CountedMeasure("offsets|expired|3", 1),
                 ]
             )
         },
@@ -86,6 +88,9 @@ def test_a_batch_is_counted_once() -> None:
     assert value(metrics, "requests_total", api="Heartbeat", error="REBALANCE_IN_PROGRESS") == 6
     assert value(metrics, "rebalances_completed_total") == 4
     assert value(metrics, "rejects_total", cause="json") == 8
+    assert value(metrics, "offsets_committed_total") == 40
+    assert value(metrics, "offsets_expired_total") == 6
+    assert value(metrics, "offsets_deleted_total") == 0
     assert value(metrics, "batch_phase_seconds_sum", phase="addBatch") == pytest.approx(0.18)
     assert value(metrics, "backlog_requests") == 2
 
@@ -101,14 +106,15 @@ def test_groups_and_members_are_those_of_the_directory() -> None:
     metrics = Metrics()
     metrics.show_groups(
         [
-            GroupDirectoryEntry("a", "Stable", "classic", "consumer", 3, 2),
-            GroupDirectoryEntry("b", "Stable", "classic", "consumer", 1, 5),
+            GroupDirectoryEntry("a", "Stable", "classic", "consumer", 3, 2, 60),
+            GroupDirectoryEntry("b", "Stable", "classic", "consumer", 1, 5, 6),
             GroupDirectoryEntry("c", "Empty", "classic", "", 0, 0),
         ]
     )
     assert value(metrics, "groups", state="Stable") == 2
     assert value(metrics, "groups", state="PreparingRebalance") == 0
     assert value(metrics, "members") == 7
+    assert value(metrics, "offsets") == 66
     metrics.show_groups([])
     assert value(metrics, "groups", state="Stable") == 0
 

@@ -13,7 +13,18 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.handlers import APIS
 from coordinator_logic.messages import DescribedGroup, DescribeGroupsResponse, HeartbeatResponse
-from coordinator_logic.records import GroupCreated, JournalEntry, RequestCause, StateChanged
+from coordinator_logic.records import (
+    EXPIRED,
+    GroupCreated,
+    JournalEntry,
+    OffsetCommitted,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    RequestCause,
+    StateChanged,
+    TopicPartitions,
+    TransactionalOffsetsCommitted,
+)
 from streaming import measures, wire
 from streaming.topics import MAX_REQUEST_BYTES, MAX_ROW_BYTES, TopicNames
 from streaming.wire import KafkaRecord, Rejected
@@ -224,6 +235,22 @@ def test_a_completed_rebalance_is_measured_in_the_journal() -> None:
     created = JournalEntry("g", "0-0-0", 1, 5, GroupCreated(), cause)
     assert wire.journal_row(TOPICS, stable).measure == measures.REBALANCE_COMPLETED
     assert wire.journal_row(TOPICS, created).measure is None
+
+
+def test_offsets_are_measured_by_what_became_of_them() -> None:
+    committed = OffsetCommitted("t", 0, 1, None, "", 0, None)
+    for record, measure in (
+        (OffsetsCommitted([committed]), ("committed", 1)),
+        (TransactionalOffsetsCommitted("x", 1, 0, [committed, committed]), ("committed", 2)),
+        (
+            OffsetsDeleted([TopicPartitions("t", [0, 1]), TopicPartitions("u", [5])], "deleted by a request"),
+            ("deleted", 3),
+        ),
+        (OffsetsDeleted([TopicPartitions("t", [0])], EXPIRED), ("expired", 1)),
+    ):
+        written = measures.changed(record)
+        assert written is not None
+        assert measures.parse(written) == measure
 
 
 @pytest.mark.parametrize(("waited", "shown"), [(-5, 0), (7, 7), (99, 99), (123, 120), (9_876, 9_900)])

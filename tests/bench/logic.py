@@ -1,0 +1,103 @@
+"""The protocol by itself, without Spark: what one step costs, snapshot decoding and encoding included.
+
+Each figure is the median of many steps from the same snapshot, in one process, in the order in which a worker
+does it: decode, step, encode.
+"""
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+
+from coordinator_logic import snapshot
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.events import Place, ReplyAddress, Request
+from coordinator_logic.messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    MemberAssignment,
+    OffsetCommitRequest,
+    PartitionToCommit,
+    Protocol,
+    RequestBody,
+    SyncGroupRequest,
+    TopicToCommit,
+)
+from coordinator_logic.step import step
+from tests.bench.figures import LogicFigure
+
+GROUP_ID = "group"
+CONFIG = CoordinatorConfig(group_initial_rebalance_delay_ms=0)
+NOW = 1_700_000_000_000
+STEPS = 400
+WARM_UP_STEPS = 100
+
+METADATA = bytes(40)
+ASSIGNMENT = bytes(60)
+"""About what a consumer of a topic or two sends."""
+
+
+def measured() -> Iterator[LogicFigure]:
+    """A heartbeat in groups of 10 and 100 members, and a commit in a group that holds 10,000 offsets."""
+    for members, asked in ((10, 60.0), (100, 300.0)):
+        group, heartbeat = _stable_group(members)
+        yield LogicFigure(f"a heartbeat in a group of {members}, step", _microseconds(group, heartbeat), "us", asked)
+    group, commit = _group_with_offsets(topics=100, partitions=100)
+    yield LogicFigure(
+        "a commit in a group that holds 10,000 offsets, step", _microseconds(group, commit) / 1000, "ms", 5.0
+    )
+
+
+def _microseconds(stored: bytes, body: RequestBody) -> float:
+    request = _request(body, 1)
+    times = []
+    for _ in range(WARM_UP_STEPS + STEPS):
+        began = time.perf_counter()
+        result = step(GROUP_ID, snapshot.decode(stored), [request], NOW + 1, started_at=0, config=CONFIG)
+        assert result.group is not None
+        snapshot.encode(result.group)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times[WARM_UP_STEPS:]) * 1e6
+
+
+def _request(body: RequestBody, offset: int) -> Request:
+    api = type(body).__name__.removesuffix("Request")
+    version = {"JoinGroup": 3, "SyncGroup": 3, "Heartbeat": 4, "OffsetCommit": 8}[api]
+    address = ReplyAddress(api, version, f"00000000-0000-0000-0000-{offset:012}", 0, NOW)
+    return Request(Place(NOW, 0, offset), address, "client", "/127.0.0.1", body)
+
+
+def _stepped(stored: bytes | None, bodies: Sequence[RequestBody]) -> tuple[bytes, list[JoinGroupResponse]]:
+    group = None if stored is None else snapshot.decode(stored)
+    # Ids are made from places in the log, so no place may be used twice.
+    first = 0 if group is None else 1_000 * group.sequence
+    requests = [_request(body, first + number) for number, body in enumerate(bodies)]
+    result = step(GROUP_ID, group, requests, NOW, started_at=0, config=CONFIG)
+    assert result.group is not None
+    joined = [response.body for response in result.responses if isinstance(response.body, JoinGroupResponse)]
+    return snapshot.encode(result.group), joined
+
+
+def _stable_group(members: int) -> tuple[bytes, HeartbeatRequest]:
+    join = JoinGroupRequest(GROUP_ID, 45_000, "consumer", [Protocol("range", METADATA)], 300_000)
+    # The first one's generation begins at once, without a delay; the leader comes back to let the others in.
+    stored, (first,) = _stepped(None, [join])
+    rejoin = JoinGroupRequest(GROUP_ID, 45_000, "consumer", join.protocols, 300_000, first.member_id)
+    stored, joined = _stepped(stored, [*[join] * (members - 1), rejoin])
+    assert len(joined) == members
+    generation, leader = joined[0].generation_id, joined[0].leader
+    assignments = [MemberAssignment(member.member_id, ASSIGNMENT) for member in joined]
+    followers = [member.member_id for member in joined if member.member_id != leader]
+    syncs = [SyncGroupRequest(GROUP_ID, generation, follower) for follower in followers]
+    stored, _ = _stepped(stored, [*syncs, SyncGroupRequest(GROUP_ID, generation, leader, assignments=assignments)])
+    assert snapshot.decode(stored).state.value == "Stable"
+    return stored, HeartbeatRequest(GROUP_ID, generation, joined[-1].member_id)
+
+
+def _group_with_offsets(*, topics: int, partitions: int) -> tuple[bytes, OffsetCommitRequest]:
+    commits = [
+        TopicToCommit(f"topic-{number}", [PartitionToCommit(index, 1_000_000 + index) for index in range(partitions)])
+        for number in range(topics)
+    ]
+    stored, _ = _stepped(None, [OffsetCommitRequest(GROUP_ID, commits)])
+    return stored, OffsetCommitRequest(GROUP_ID, [TopicToCommit("topic-7", [PartitionToCommit(3, 2_000_000)])])

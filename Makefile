@@ -5,10 +5,10 @@ PYTHON := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench oracle documents clean
+.PHONY: help setup demo test lint bench bench-quick bench-growth oracle documents clean
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv, install the project, download the jars
 	@$(PYTHON) -m streaming.jars
@@ -24,8 +24,14 @@ lint: $(STAMP) ## Check style, formatting and types
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 
-bench: setup ## Measure latency and throughput on this machine
+bench: setup ## Measure on this machine, beside Spark's defaults and a broker's coordinator: under 15 minutes
 	$(PYTHON) -m tests.bench
+
+bench-quick: setup ## The same with less of everything: under 4 minutes
+	$(PYTHON) -m tests.bench --quick
+
+bench-growth: setup ## Measure how cost grows with groups, members, offsets, requests, partitions and cores
+	$(PYTHON) -m tests.bench.growth
 
 SCRIPTS ?= 2000
 SEED ?= 1

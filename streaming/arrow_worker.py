@@ -14,10 +14,12 @@ rows of the others count, the rows put out, and the states.
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import IO, Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
+import pyspark.sql.types
 import pyspark.worker
 from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
 from pyspark.sql.pandas.types import to_arrow_type
@@ -36,9 +38,19 @@ def install() -> None:
     worker: Any = pyspark.worker
     worker.ApplyInPandasWithStateSerializer = ColumnSerializer
     worker.wrap_grouped_map_pandas_udf_with_state = wrapped
+    # Every task tells its schemas anew, as JSON, and Spark pickles the state of every group as a call that parses its
+    # schema and makes a Row: a third of what a heartbeat took in a worker.
+    types: Any = pyspark.sql.types
+    parse = lru_cache(types._parse_datatype_json_string)
+    worker._parse_datatype_json_string = types._parse_datatype_json_string = parse
+    types._create_row_inbound_converter = lambda _schema: _as_they_are
     guard = worker.fail_on_stopiteration
     # It would hide the operator behind a function; and the operator lets no exception out.
     worker.fail_on_stopiteration = lambda function: function if isinstance(function, GroupOperator) else guard(function)
+
+
+def _as_they_are(*values: Any) -> tuple[Any, ...]:
+    return values
 
 
 class Properties(msgspec.Struct, rename="camel"):

@@ -323,7 +323,7 @@ def topics_to_commit(positions: Sequence[str], metadata: str) -> list[TopicToCom
 
 JOB_FLAGS = (
     *("checkpoint", "topic_prefix", "request_partitions", "response_partitions", "replication_factor"),
-    *("trigger_interval_ms", "state_partitions", "master", "driver_memory", "metrics_port"),
+    *("profile", "trigger_interval_ms", "state_partitions", "master", "driver_memory", "metrics_port"),
 )
 """Options of ``run`` that are the job's own, by the names that :func:`streaming.options.load_options` knows."""
 
@@ -340,6 +340,7 @@ def run(
     request_partitions: Annotated[int | None, typer.Option(help="Partitions of a new request topic.")] = None,
     response_partitions: Annotated[int | None, typer.Option(help="Partitions of a new response topic.")] = None,
     replication_factor: Annotated[int | None, typer.Option(help="Replicas of new topics.")] = None,
+    profile: Annotated[str | None, typer.Option(help="latency, balanced or object-store.")] = None,
     trigger_interval_ms: Annotated[int | None, typer.Option(help="Least time between two batches.")] = None,
     state_partitions: Annotated[int | None, typer.Option(help="Parts of the state; fixed with the checkpoint.")] = None,
     master: Annotated[str | None, typer.Option(help="Spark's master, e.g. `local[2]`.")] = None,

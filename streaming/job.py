@@ -24,10 +24,18 @@ from streaming.metrics import Metrics, filled, observed, served
 from streaming.operator import INPUT_COLUMNS, OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator, Settings
 from streaming.options import JobOptions
 from streaming.python_worker import choose
-from streaming.session import JVM_IS_GONE, SINK, SOURCE, spark_session, spark_settings
+from streaming.session import (
+    JVM_IS_GONE,
+    LOCAL_CHECKPOINT,
+    SINK,
+    SOURCE,
+    forget_hadoop_defaults,
+    spark_session,
+    spark_settings,
+)
 from streaming.topics import Partitions, ensure_topics
 
-DEFAULT_STATE_PARTITIONS = 2
+DEFAULT_STATE_PARTITIONS = 1
 LAST_BATCH_LIMIT_SECONDS = 60.0
 POLL_SECONDS = 0.1
 LINES_OF_A_FAILURE = 12
@@ -65,7 +73,9 @@ class _Signals:
         self.stop.set()
 
 
-def coordinator_query(spark: SparkSession, options: JobOptions, settings: Settings) -> DataStreamWriter:
+def coordinator_query(
+    spark: SparkSession, options: JobOptions, settings: Settings, state_partitions: int
+) -> DataStreamWriter:
     """The whole query, from topic to topics."""
     kafka = {f"kafka.{key}": value for key, value in options.java_client_config.items()}
     requests = (
@@ -74,10 +84,12 @@ def coordinator_query(spark: SparkSession, options: JobOptions, settings: Settin
         .option("subscribe", settings.topics.requests)
         .load()
     )
-    rows = (
-        _by_group(requests)
-        .groupBy("groupId")
-        .applyInPandasWithState(GroupOperator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "ProcessingTimeTimeout")
+    by_group = _by_group(requests)
+    if state_partitions == 1:
+        # One task reads all partitions and keeps the groups: no shuffle, no second stage.
+        by_group = by_group.coalesce(1)
+    rows = by_group.groupBy("groupId").applyInPandasWithState(
+        GroupOperator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "ProcessingTimeTimeout"
     )
     if options.metrics_port is not None:
         rows = observed(rows)
@@ -88,7 +100,7 @@ def coordinator_query(spark: SparkSession, options: JobOptions, settings: Settin
         .option("checkpointLocation", checkpoint_location(options))
         .queryName("group-coordinator")
         .outputMode("append")
-        .trigger(processingTime=f"{options.trigger_interval_ms} milliseconds")
+        .trigger(processingTime=f"{options.batch_interval_ms} milliseconds")
     )
 
 
@@ -121,7 +133,10 @@ def run_job(options: JobOptions, report: Report = print) -> None:
         jars = resolve_jars(report)
         folder = local_path(options.checkpoint) if options.is_local else None
         inherited = () if folder is None else (stack.enter_context(held(folder)),)
-        spark = stack.enter_context(spark_session(spark_settings(options, jars), inherited=inherited))
+        spark_conf = spark_settings(options, jars)
+        spark = stack.enter_context(spark_session(spark_conf, inherited=inherited))
+        if spark_conf.keys() >= LOCAL_CHECKPOINT.keys():
+            forget_hadoop_defaults(spark, spark_conf)
         report(f"python workers: {choose(options.python_worker, spark.version).why}")
         query = start_query(spark, options, partitions, stack, report)
         signals.from_now_on_wait_for_the_batch()
@@ -149,7 +164,7 @@ def start_query(
         report(f"metrics at port {stack.enter_context(served(metrics, options.metrics_port))}")
     starts = checkpoint.record_start(time.time_ns() // 1_000_000)
     settings = Settings(topics, partitions.responses, config, starts)
-    query = coordinator_query(spark, options, settings).start()
+    query = coordinator_query(spark, options, settings, state_partitions).start()
     if options.metrics_port is not None:
         stack.enter_context(filled(metrics, query, options.librdkafka_config, topics.directory))
     return query

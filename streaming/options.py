@@ -24,6 +24,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
+from streaming.profiles import DEFAULT_PROFILE, PROFILES, ProfileName
 from streaming.python_worker import ARROW, PythonWorker
 from streaming.topics import TopicLayout, TopicNames
 
@@ -77,15 +78,21 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     response_partitions: Count | None = None
     replication_factor: Count | None = None
 
-    trigger_interval_ms: Annotated[int, msgspec.Meta(ge=0)] = 100
-    """The least time between the starts of two batches.
+    profile: ProfileName = DEFAULT_PROFILE
+    """``latency``, ``balanced`` or ``object-store``: what an answer may cost; see :mod:`streaming.profiles`."""
+
+    trigger_interval_ms: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """The least time between the starts of two batches, if it is not to be the profile's.
 
     There are batches also when nobody asks: at 0, which is quickest, the next one follows at once and an idle
-    coordinator keeps a core busy. 200 halves that, for some 40 ms of latency.
+    coordinator keeps a core busy.
     """
 
     state_partitions: Count | None = None
-    """In how many parts Spark keeps the groups; fixed when the checkpoint is made."""
+    """In how many parts Spark keeps the groups; fixed when the checkpoint is made.
+
+    With one, a batch is a single task, which is quickest as long as one core bears the load.
+    """
 
     master: Annotated[str, msgspec.Meta(min_length=1)] = "local[*]"
     driver_memory: Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]*[mgMG]$")] = "1g"
@@ -112,9 +119,16 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         return TopicLayout(self.request_partitions, self.response_partitions, self.replication_factor)
 
     @property
+    def batch_interval_ms(self) -> int:
+        """The least time between the starts of two batches."""
+        if self.trigger_interval_ms is None:
+            return PROFILES[self.profile].trigger_interval_ms
+        return self.trigger_interval_ms
+
+    @property
     def is_local(self) -> bool:
         """Whether driver and executors are one process on this machine."""
-        return self.master.startswith("local")
+        return self.master == "local" or self.master.startswith("local[")
 
     @property
     def java_client_config(self) -> dict[str, str]:

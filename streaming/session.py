@@ -24,6 +24,7 @@ from streaming.checkpoint import local_path
 from streaming.errors import CannotRun
 from streaming.jars import Jars
 from streaming.options import JobOptions
+from streaming.profiles import PROFILES
 from streaming.topics import BATCH_OVERHEAD_BYTES, MAX_ROW_BYTES
 
 JVM_END_LIMIT_SECONDS = 15.0
@@ -52,6 +53,13 @@ STREAMING = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     # Spark switches it off for a stateful query anyway, with two warnings at every start.
     "spark.sql.adaptive.enabled": "false",
+    # A second file for each file of the checkpoint, written by threads of its own. Disks and object stores have their
+    # own checksums.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Every batch is planned anew, and every task makes its projections anew: for the few rows of a batch, writing and
+    # looking up Java source for them costs more than interpreting them.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # A batch is a few hundred kilobytes on its way between processes of one machine.
     "spark.shuffle.compress": "false",
     "spark.broadcast.compress": "false",
@@ -80,6 +88,17 @@ LOCAL_CHECKPOINT = {
     # Hadoop's own local file system runs chmod for each file: 0.29 s -> 0.23 s.
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
 }
+
+DEFAULT_JVM_FLAGS = (
+    # The heap is small, and the cores are for the batch: other collectors keep threads of their own busy.
+    "-XX:+UseSerialGC",
+    # Planning a batch is a lot of code that runs a few times a batch: by the default thresholds, five times these, the
+    # optimizing compiler comes to it after minutes.
+    "-XX:Tier4InvocationThreshold=1000",
+    "-XX:Tier4MinInvocationThreshold=200",
+    "-XX:Tier4CompileThreshold=3000",
+)
+"""Those that the user's ``spark.driver.defaultJavaOptions`` replace: two collectors would not start."""
 
 JVM_FLAGS = (
     # A driver without memory left is neither alive nor dead; one that has ended is started again.
@@ -110,11 +129,13 @@ def spark_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
     """All Spark settings of the job; what the user gave as ``spark.<key>`` comes last."""
     settings = {
         **STREAMING,
+        **PROFILES[options.profile].spark,
         **PYTHON_WORKERS,
         "spark.app.name": "group-coordinator",
         "spark.master": options.master,
         "spark.driver.memory": options.driver_memory,
         f"spark.executorEnv.{python_worker.VARIABLE}": options.python_worker,
+        "spark.driver.defaultJavaOptions": " ".join(DEFAULT_JVM_FLAGS),
         "spark.driver.extraJavaOptions": " ".join(JVM_FLAGS),
     }
     if options.is_local:
@@ -128,6 +149,21 @@ def spark_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
     return settings | {f"spark.{key}": value for key, value in options.spark.items()}
 
 
+def forget_hadoop_defaults(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Leave Hadoop's configuration with nothing but what the settings say.
+
+    Every batch serializes the whole of it for its tasks, all of Hadoop's defaults (of HDFS, YARN, S3, ...) included: a
+    sixth of the driver's work. A local checkpoint needs none of them.
+    """
+    context: Any = spark.sparkContext._jsc
+    configuration = context.hadoopConfiguration()
+    configuration.clear()
+    prefix = "spark.hadoop."
+    for key, value in settings.items():
+        if key.startswith(prefix):
+            configuration.set(key.removeprefix(prefix), value)
+
+
 @contextmanager
 def spark_session(settings: Mapping[str, str], *, inherited: tuple[int, ...] = ()) -> Iterator[SparkSession]:
     """A session on a JVM of its own, which inherits the file descriptors and ends with the context.
@@ -136,7 +172,8 @@ def spark_session(settings: Mapping[str, str], *, inherited: tuple[int, ...] = (
     reach it through us only, after the batch in flight. It ends with us all the same, since its standard input
     is a pipe of ours. Under ``spark-submit`` the JVM is there already, and is used.
     """
-    # The workers run in the environment that this process runs in; on a cluster, each host knows its own.
+    # The workers run in the environment that this process runs in; on a cluster, each host knows its own. Spark's
+    # `local-cluster` is a cluster of processes on this host.
     if settings["spark.master"].startswith("local"):
         os.environ["PYSPARK_PYTHON"] = sys.executable
     # What py4j logs, it also raises.

@@ -19,9 +19,11 @@ said, the answer to a leader even what every member said. What is larger is repl
 BATCH_OVERHEAD_BYTES = 64 * 1024
 """What a record batch may add around one record, generously."""
 
-DEFAULT_REQUEST_PARTITIONS = 4
-"""Each is a task of every batch: few on one machine, about 50 on a cluster (as ``__consumer_offsets`` has)."""
+DEFAULT_REQUEST_PARTITIONS = 1
+"""With one state partition, a batch reads them one after the other, which takes some 10 ms each. A single one carries
+more than 10,000 requests a second; where several cores or executors share the state, as many as there are of those."""
 DEFAULT_RESPONSE_PARTITIONS = 8
+DEFAULT_JOURNAL_PARTITIONS = 4
 MOST_REPLICAS = 3
 ADMIN_LIMIT_SECONDS = 30.0
 
@@ -109,7 +111,7 @@ def _topics(names: TopicNames, layout: TopicLayout) -> list[_Topic]:
             {"retention.ms": str(HOUR_MS)},
             written,
         ),
-        _Topic(names.journal, DEFAULT_REQUEST_PARTITIONS, delete, {"retention.ms": str(365 * DAY_MS)}, written),
+        _Topic(names.journal, DEFAULT_JOURNAL_PARTITIONS, delete, {"retention.ms": str(365 * DAY_MS)}, written),
         # Tombstones stay for a day, so that a reader that was away learns of a group's end.
         _Topic(names.directory, 1, {"cleanup.policy": "compact"}, {"delete.retention.ms": str(DAY_MS)}, written),
         _Topic(names.rejects, 1, delete, week, written),

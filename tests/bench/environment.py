@@ -10,6 +10,7 @@ from pathlib import Path
 from streaming.jars import java_executable, resolve_jars
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "bench-results"
 DISTRIBUTIONS = ("pyspark", "confluent-kafka", "msgspec", "pyarrow", "pandas")
 
 

@@ -1,4 +1,4 @@
-"""What is measured: the plan that the load generator is given, and the figures that come back, as JSON."""
+"""What is measured, as JSON keeps it."""
 
 import statistics
 
@@ -6,45 +6,84 @@ import msgspec
 
 from tests.bench.latency import Latency
 
+OURS, STOCK, DEFAULTS, BROKER = "this job", "pyspark's worker", "Spark's defaults", "a broker"
+"""Whose figures they are: the job as it ships, with pyspark's own worker, with all of Spark's defaults; Kafka's own."""
+
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is measured. Every rate is one heartbeat a second of so many groups."""
+    """How much is measured, and for how long."""
 
-    group_sizes: tuple[int, ...] = (1, 3, 10)
-    groups_formed: int = 3
-    rates: tuple[int, ...] = (10, 200)
-    warm_up_seconds: float = 10.0
+    warm_up_seconds: float = 110.0
     measured_seconds: float = 30.0
-    idle_seconds: float = 10.0
+    full_warm_up_seconds: float = 15.0
+    full_measured_seconds: float = 60.0
+    slow_warm_up_seconds: float = 15.0
+    """Of Spark's defaults: the longer they are given, the further they fall behind."""
+    slow_measured_seconds: float = 20.0
+    formations: tuple[tuple[int, int], ...] = ((1, 5), (10, 5), (50, 2))
+    """Members of a group, and how many such groups."""
+    touched_groups: int = 4_000
+    bursts: int = 3
+    many_groups: int = 100_000
+    settling_seconds: float = 50.0
+    idle_seconds: float = 15.0
 
 
-QUICK = Scale(group_sizes=(1, 3), groups_formed=1, warm_up_seconds=3.0, measured_seconds=6.0, idle_seconds=3.0)
+QUICK = Scale(
+    warm_up_seconds=25.0,
+    measured_seconds=10.0,
+    full_warm_up_seconds=5.0,
+    full_measured_seconds=10.0,
+    slow_warm_up_seconds=3.0,
+    slow_measured_seconds=5.0,
+    formations=((1, 2), (10, 2)),
+    touched_groups=1_000,
+    bursts=1,
+    many_groups=5_000,
+    settling_seconds=10.0,
+    idle_seconds=5.0,
+)
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the load generator is to do. ``driver_pid`` is the coordinator whose CPU time it reads."""
+class Second(msgspec.Struct, frozen=True):
+    """The requests that were due in one second of a load, and their latencies in ms."""
 
-    bootstrap_servers: str
-    topic_prefix: str
-    driver_pid: int
-    scale: Scale
-
-
-class Progress(msgspec.Struct, frozen=True, tag=True):
-    """What the load generator has begun to do."""
-
-    doing: str
+    count: int
+    p50_ms: float
+    p99_ms: float
 
 
-class Formation(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Heartbeats(msgspec.Struct, frozen=True, kw_only=True):
+    """Request to response at ``rate`` heartbeats a second of so many members, and who used how many cores meanwhile.
+
+    ``sent_late`` is how much later than scheduled the generator sent; it is part of ``latency``. ``other_cores`` is
+    whatever else runs on the machine, the broker above all: where nothing is left idle, the figures are about the
+    machine. ``seconds`` shows whether the coordinator keeps up.
+    """
+
+    rate: int
+    groups: int
+    members: int
+    latency: Latency
+    sent_late: Latency
+    failed: int
+    coordinator_cores: float
+    generator_cores: float
+    other_cores: float
+    seconds: list[Second]
+
+
+class Formation(msgspec.Struct, frozen=True, kw_only=True):
     """Time from the first JoinGroup of a new group until all its members have their assignment.
 
-    ``above_delay_ms`` has one entry for each group, less ``delay_ms``, which the protocol has them wait.
+    ``above_delay_ms`` has one entry for each group, less ``delay_ms``, which the protocol has them wait. ``batch_ms``
+    is what a batch took meanwhile, 0 where there are none.
     """
 
     members: int
     delay_ms: int
     above_delay_ms: list[float]
+    batch_ms: float = 0.0
 
     @property
     def median_ms(self) -> float:
@@ -52,33 +91,23 @@ class Formation(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return statistics.median(self.above_delay_ms)
 
 
-class Load(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Request to response at ``rate`` requests a second, and who used how many cores meanwhile.
+class Touched(msgspec.Struct, frozen=True):
+    """A heartbeat of every one of ``groups`` at once: the seconds from the first sent to the last answered."""
 
-    ``broker_round_trip`` is a record of the same size through the broker alone, produced and consumed by the same
-    process in the same seconds: a request takes that way twice, so less than twice that is not to be had.
-    ``sent_late`` is how much later than scheduled the generator sent; it is part of ``latency``. ``other_cores`` is
-    the broker and whatever else runs on the machine: where they, the generator and the coordinator leave nothing
-    idle, the figures are about the machine.
-    """
+    groups: int
+    seconds: list[float]
 
-    rate: int
-    latency: Latency
-    broker_round_trip: Latency
-    sent_late: Latency
-    failed: int
-    generator_cores: float
-    coordinator_cores: float
-    other_cores: float
+    @property
+    def per_second(self) -> float:
+        """Groups a second."""
+        return self.groups / statistics.median(self.seconds)
 
 
-class Idle(msgspec.Struct, frozen=True, tag=True):
-    """What the coordinator uses while its groups are alive and nobody says anything."""
+class Stretch(msgspec.Struct, frozen=True):
+    """A part of a request's way, ms: the median of what was measured."""
 
-    coordinator_cores: float
-
-
-Event = Progress | Formation | Load | Idle
+    what: str
+    milliseconds: float
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,22 +118,47 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     pss_mib: float
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was measured of one coordinator. ``memory`` is by role, taken after the loads."""
+class Idle(msgspec.Struct, frozen=True, kw_only=True):
+    """A coordinator whose groups are alive and say nothing."""
 
-    start_seconds: float
-    formations: list[Formation]
-    loads: list[Load]
-    idle: Idle
+    groups: int
+    coordinator_cores: float
+    batch_ms: float
+    files_per_hour: int
+
+
+class Population(msgspec.Struct, frozen=True, kw_only=True):
+    """Many groups of two members each: forming, keeping and finding them again after a kill.
+
+    ``first_answer_seconds`` is from the start of the new process to the answer to a heartbeat that was waiting for it.
+    """
+
+    groups: int
+    formed_seconds: float
     memory: dict[str, Memory]
+    first_answer_seconds: float
+    idle: Idle
+    idle_when_empty: Idle
 
-    def load(self, rate: int) -> Load:
-        """The figures at one rate."""
-        return next(load for load in self.loads if load.rate == rate)
+    @property
+    def pss_mib(self) -> float:
+        """Driver and workers together."""
+        return sum(memory.pss_mib for memory in self.memory.values())
 
-    def formation(self, members: int) -> Formation:
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was measured of one coordinator under load; what was not measured of it is None or empty."""
+
+    start_seconds: float = 0.0
+    steady: Heartbeats | None = None
+    full: Heartbeats | None = None
+    formations: list[Formation] = []
+    touched: Touched | None = None
+    way: list[Stretch] = []
+
+    def formation(self, members: int) -> Formation | None:
         """The figures of one group size."""
-        return next(formation for formation in self.formations if formation.members == members)
+        return next((formation for formation in self.formations if formation.members == members), None)
 
 
 class LogicFigure(msgspec.Struct, frozen=True):
@@ -122,7 +176,10 @@ class LogicFigure(msgspec.Struct, frozen=True):
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the benchmark; both coordinators before the same broker, one after the other."""
+    """One run of the benchmark: everything before the same broker, one after the other.
+
+    ``generator`` is the load generator alone: what it sends, it reads back from the broker itself.
+    """
 
     date: str
     commit: str
@@ -131,5 +188,6 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     common: dict[str, str]
     scale: Scale
     logic: list[LogicFigure]
-    shipped: Figures
-    defaults: Figures
+    generator: Heartbeats
+    coordinators: dict[str, Figures]
+    population: Population

@@ -1,11 +1,8 @@
 """The statistics of the benchmark (tests/bench/latency.py): they decide whether a goal counts as reached."""
 
-import time
-from concurrent.futures import Future
-
 import pytest
 
-from tests.bench.latency import percentile, run_schedule, schedule, summary
+from tests.bench.latency import percentile, schedule, summary
 
 
 def test_a_percentile_is_a_value_that_occurred() -> None:
@@ -28,31 +25,3 @@ def test_a_schedule_has_one_time_in_each_interval_and_is_the_same_every_time() -
     assert [int(moment * 50) for moment in times] == list(range(100))
     assert len({round(moment * 50 % 1, 6) for moment in times}) > 90
     assert times == schedule(rate=50, seconds=2)
-
-
-def test_latency_counts_from_when_a_request_was_due_though_the_sender_was_held_up() -> None:
-    held_up = 0.2
-
-    def send(index: int) -> Future[None]:
-        if index == 0:
-            time.sleep(held_up)
-        done: Future[None] = Future()
-        done.set_result(None)
-        return done
-
-    timings = run_schedule([0.0, 0.01, 0.02], send, limit_seconds=10)
-    assert timings.failed == 0
-    # All three were due before the sender came back from the first.
-    assert min(timings.latencies) >= held_up - 0.02
-    assert timings.late[1] >= held_up - 0.01
-
-
-def test_what_fails_or_is_not_answered_in_time_is_counted_and_has_no_latency() -> None:
-    failed: Future[None] = Future()
-    failed.set_exception(RuntimeError("refused"))
-    answered: Future[None] = Future()
-    answered.set_result(None)
-    futures = [failed, answered, Future[None]()]
-
-    timings = run_schedule([0.0, 0.0, 0.0], futures.__getitem__, limit_seconds=0.05)
-    assert (len(timings.latencies), timings.failed) == (1, 2)

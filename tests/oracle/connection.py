@@ -12,6 +12,22 @@ PayloadT = TypeVar("PayloadT")
 LENGTH = struct.Struct(">i")
 
 
+def framed(payload: Any, client_id: str, correlation_id: int) -> bytes:
+    """A request as it goes over the wire, its length first."""
+    header_type = payload.__header_schema__
+    header = header_type(
+        request_api_key=payload.__api_key__,
+        request_api_version=payload.__version__,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    buffer = io.BytesIO()
+    entity_writer(header_type)(buffer, header)
+    entity_writer(type(payload))(buffer, payload)
+    body = buffer.getvalue()
+    return LENGTH.pack(len(body)) + body
+
+
 class Disconnected(Exception):
     """The broker closed the connection instead of answering."""
 
@@ -27,18 +43,7 @@ class Connection:
     def send(self, payload: Any, client_id: str) -> None:
         """Hand a request to the socket at once."""
         self._correlation_id += 1
-        header_type = payload.__header_schema__
-        header = header_type(
-            request_api_key=payload.__api_key__,
-            request_api_version=payload.__version__,
-            correlation_id=self._correlation_id,
-            client_id=client_id,
-        )
-        buffer = io.BytesIO()
-        entity_writer(header_type)(buffer, header)
-        entity_writer(type(payload))(buffer, payload)
-        body = buffer.getvalue()
-        self._writer.write(LENGTH.pack(len(body)) + body)
+        self._writer.write(framed(payload, client_id, self._correlation_id))
 
     async def receive(self, request: Any) -> Any:
         """The answer to the request that was sent last. Raises :class:`Disconnected`."""

@@ -22,9 +22,10 @@ QUICK = {
     "request-partitions": 2,
     "response-partitions": 2,
     "state-partitions": 1,
+    "trigger-interval-ms": 100,
     "group.initial.rebalance.delay.ms": 0,
     # A JVM that lives for seconds does not get back what the second compiler costs: a tenth of the tests' time.
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 """Options that suit a small machine on which a test waits."""
 

@@ -56,10 +56,6 @@ STREAMING = {
     # A second file for each file of the checkpoint, written by threads of its own. Disks and object stores have their
     # own checksums.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    # Every batch is planned anew, and every task makes its projections anew: for the few rows of a batch, writing and
-    # looking up Java source for them costs more than interpreting them.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # A batch is a few hundred kilobytes on its way between processes of one machine.
     "spark.shuffle.compress": "false",
     "spark.broadcast.compress": "false",

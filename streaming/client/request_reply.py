@@ -159,6 +159,7 @@ class RequestReply:
             self._fail(correlation_id, "has no answer: the client was closed")
 
     def _read_answers(self) -> None:
+        look_for_overdue_at = 0.0
         while not self._closed:
             try:
                 record = self._consumer.poll(_POLL_SECONDS)
@@ -168,7 +169,10 @@ class RequestReply:
             except Exception:
                 # If this thread ended, everybody would wait for ever.
                 log.exception("reading %s", self._topics.responses)
-            self._expire_overdue()
+            # Not with every answer: that would look at all requests that wait, once for each of them.
+            if time.monotonic() >= look_for_overdue_at:
+                self._expire_overdue()
+                look_for_overdue_at = time.monotonic() + _POLL_SECONDS
 
     def _on_record(self, record: Message) -> None:
         error = record.error()

@@ -2,12 +2,13 @@
 
 import json
 import os
+import signal
 import statistics
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from streaming.broker import EmbeddedBroker
 from streaming.demo.processes import Child
 from streaming.topics import TopicNames
 from tests.bench import watched
-from tests.bench.usage import CoordinatorProcesses, find_coordinator
+from tests.bench.usage import CoordinatorProcesses, find_coordinator, tree
 
 START_LIMIT_SECONDS = 180.0
 PROGRESS_LIMIT_SECONDS = 30.0
@@ -81,8 +82,7 @@ class Coordinator:
         self._child.start()
         while not self._ready.wait(0.02):
             if not self._child.is_running or time.monotonic() > began + START_LIMIT_SECONDS:
-                tail = "\n".join(self._log.read_text().splitlines()[-TAIL_LINES:])
-                raise BenchFailed(f"{self._module} did not start; its log ends with:\n{tail}")
+                raise BenchFailed(f"{self._module} did not start; {self.last_words()}")
         self.start_seconds = round(time.monotonic() - began, 1)
         self._processes = find_coordinator(os.getpid())
 
@@ -97,8 +97,18 @@ class Coordinator:
         assert self._processes is not None
         return self._processes
 
+    def last_words(self) -> str:
+        """Whether it runs, its last batch, and the end of its log."""
+        running = "runs" if self._child.is_running else "has ended"
+        tail = "\n".join(self._log.read_text().splitlines()[-TAIL_LINES:])
+        batch = "\n".join(self._progress.read_text().splitlines()[-1:])
+        return f"its process {running}, its last batch was\n{batch}\nand its log ends with:\n{tail}"
+
     def kill(self) -> None:
-        """kill -9 of everything."""
+        """kill -9 of everything: the JVM, which has a session of its own, would end in order by itself."""
+        for pid in tree(self.processes.driver):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._child.kill()
 
     def close(self) -> None:
@@ -139,5 +149,7 @@ def running(
     try:
         coordinator.start()
         yield coordinator
+    except TimeoutError as error:
+        raise BenchFailed(f"{error}; {coordinator.last_words()}") from error
     finally:
         coordinator.close()

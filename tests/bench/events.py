@@ -34,6 +34,8 @@ TICK_SECONDS = 0.004
 IN_FLIGHT = 40_000
 """How many requests may wait for their answer while groups are formed: enough for full batches, no flood."""
 
+TELL_EVERY = 25_000
+
 SESSION_TIMEOUT_MS = 1_800_000
 """The longest that a broker allows by default: who forms 100,000 groups has no time for their heartbeats."""
 
@@ -161,7 +163,7 @@ class Events:
                 elif (member := syncing.pop(key, None)) is not None:
                     _check(_decode_envelope(record.value() or b""))
                     joined.append(member)
-                    if len(joined) % 1000 == 0:
+                    if len(joined) % TELL_EVERY == 0:
                         told(len(joined))
             if time.monotonic() - last_answer > LIMIT_SECONDS:
                 raise TimeoutError(f"{len(joining)} joins and {len(syncing)} syncs were not answered")

@@ -23,25 +23,26 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     formations: tuple[tuple[int, int], ...] = ((1, 5), (10, 5), (50, 2))
     """Members of a group, and how many such groups."""
     touched_groups: int = 4_000
-    bursts: int = 3
+    bursts: tuple[int, int] = (4, 3)
+    """To warm up, and measured."""
     many_groups: int = 100_000
     settling_seconds: float = 50.0
     idle_seconds: float = 15.0
 
 
 QUICK = Scale(
-    warm_up_seconds=25.0,
-    measured_seconds=10.0,
+    warm_up_seconds=20.0,
+    measured_seconds=8.0,
     full_warm_up_seconds=5.0,
     full_measured_seconds=10.0,
-    slow_warm_up_seconds=3.0,
-    slow_measured_seconds=5.0,
-    formations=((1, 2), (10, 2)),
+    slow_warm_up_seconds=1.0,
+    slow_measured_seconds=4.0,
+    formations=((10, 1),),
     touched_groups=1_000,
-    bursts=1,
+    bursts=(1, 1),
     many_groups=5_000,
-    settling_seconds=10.0,
-    idle_seconds=5.0,
+    settling_seconds=5.0,
+    idle_seconds=4.0,
 )
 
 

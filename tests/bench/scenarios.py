@@ -202,15 +202,15 @@ def touched(bench: Bench, name: str, settings: dict[str, object]) -> Touched:
     ):
         bench.say(f"{name} worker: forming {groups:,} groups")
         beats = events.beats(events.form_groups(_names("touched", groups), 1))
-        bench.say(f"{name} worker: {bench.scale.bursts} bursts of {groups:,} heartbeats")
+        warm_up, measured = bench.scale.bursts
+        bench.say(f"{name} worker: {warm_up} + {measured} bursts of {groups:,} heartbeats")
         seconds = []
-        # The first one is not counted: the JVM has not yet compiled what it runs.
-        for _ in range(1 + bench.scale.bursts):
+        for _ in range(warm_up + measured):
             timings = events.beat(beats, [0.0] * groups)
             if timings.failed:
                 raise RuntimeError(f"{timings.failed} of {groups} heartbeats failed")
             seconds.append(round(max(timings.latencies), 3))
-    return Touched(groups, seconds[1:])
+    return Touched(groups, seconds[warm_up:])
 
 
 def _names(kind: str, count: int) -> list[str]:
@@ -319,11 +319,12 @@ def many_groups(bench: Bench) -> Population:
         bench.say(f"no groups: settling for {scale.settling_seconds:g} s, then idle for {scale.idle_seconds:g} s")
         empty = _idle(coordinator, scale, 0)
     with running("many", bench.broker, bench.folder, BALANCED) as coordinator, bench.events(coordinator) as events:
+        bench.say(f"forming {scale.many_groups:,} groups of {MEMBERS_OF_MANY}")
         began = time.monotonic()
         members = events.form_groups(
             _names("many", scale.many_groups),
             MEMBERS_OF_MANY,
-            lambda formed: bench.say(f"{formed:,} of {MEMBERS_OF_MANY * scale.many_groups:,} members have joined"),
+            lambda formed: bench.say(f"{formed:,} members have joined"),
         )
         formed_seconds = time.monotonic() - began
         used = {role: memory(pids) for role, pids in coordinator.processes.by_role().items()}

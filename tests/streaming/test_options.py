@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from streaming.jars import Jars
 from streaming.options import BadOptions, JobOptions, load_options
+from streaming.profiles import PROFILES
+from streaming.session import spark_settings
 
 NEEDED = {"bootstrap_servers": "kafka:9092", "checkpoint": "/tmp/checkpoint"}
 
@@ -25,6 +28,33 @@ def test_two_options_are_enough() -> None:
     assert isinstance(options, JobOptions)
     assert (options.bootstrap_servers, options.checkpoint) == ("kafka:9092", "/tmp/checkpoint")
     assert options.protocol.group_initial_rebalance_delay_ms == 3_000
+
+
+def test_a_profile_says_how_often_there_is_a_batch_unless_the_interval_is_given() -> None:
+    def interval(**flags: object) -> int:
+        return load_options({**NEEDED, **flags}, {}).batch_interval_ms
+
+    assert interval(profile="latency") == 0 < interval() < interval(profile="object-store")
+    assert interval() == interval(profile="balanced")
+    assert interval(profile="object-store", trigger_interval_ms=7) == 7
+    assert problems({**NEEDED, "profile": "quick"})[0].startswith("profile (given as --profile): ")
+
+
+def test_a_profiles_spark_settings_give_way_to_the_users() -> None:
+    key = "sql.streaming.stateStore.maintenanceInterval"
+    jars = Jars((), ())
+    settings = spark_settings(load_options({**NEEDED, "profile": "object-store"}, {}), jars)
+    assert settings[f"spark.{key}"] == PROFILES["object-store"].spark[f"spark.{key}"]
+    chosen = load_options({**NEEDED, "profile": "object-store", f"spark.{key}": "9s"}, {})
+    assert spark_settings(chosen, jars)[f"spark.{key}"] == "9s"
+
+
+@pytest.mark.parametrize(
+    ("master", "local"),
+    [("local", True), ("local[*]", True), ("local-cluster[1,1,768]", False), ("spark://host:7077", False)],
+)
+def test_executors_in_processes_of_their_own_are_a_cluster(master: str, local: bool) -> None:
+    assert load_options({**NEEDED, "master": master}, {}).is_local == local
 
 
 def test_flags_come_before_the_environment_and_that_before_the_file(file: Path) -> None:

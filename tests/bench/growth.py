@@ -22,16 +22,20 @@ from rich.console import Console
 from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from streaming.broker import EmbeddedBroker
 from streaming.client import CoordinatorClient
+from streaming.profiles import PROFILES
 from tests.bench.coordinators import Coordinator, median_ms, running
 from tests.bench.environment import RESULTS, commit, machine, versions
 from tests.bench.events import Events, Membership
-from tests.bench.figures import Scale
+from tests.bench.figures import Idle, Scale
 from tests.bench.latency import percentile, schedule
-from tests.bench.scenarios import LATENCY, Bench
+from tests.bench.scenarios import LATENCY, Bench, idle
 
-WARM_UP_SECONDS = 60.0
+WARM_UP_SECONDS = 40.0
 RATE = 1_000
 GROUPS = 1_000
+FEW = 20
+SETTLED = Scale(settling_seconds=3.0, idle_seconds=15.0)
+"""Of a coordinator that is warm already."""
 
 
 class Steps(msgspec.Struct, frozen=True):
@@ -44,7 +48,7 @@ class Steps(msgspec.Struct, frozen=True):
     idle_groups: tuple[int, ...] = (1_000, 10_000, 100_000)
     state_partitions: tuple[int, ...] = (1, 2, 4)
     cores: tuple[int, ...] = (1, 2)
-    seconds: float = 8.0
+    seconds: float = 6.0
     warm_up_seconds: float = WARM_UP_SECONDS
 
 
@@ -69,14 +73,25 @@ class Curve(msgspec.Struct, frozen=True):
     points: list[Point]
 
 
+class ProfileCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a profile costs while nobody says anything, and what an answer takes at a few requests a second."""
+
+    name: str
+    batch_interval_ms: int
+    idle: Idle
+    p50_ms: float
+    p99_ms: float
+
+
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """All curves of a run."""
+    """All curves of a run, and the profiles."""
 
     date: str
     commit: str
     machine: dict[str, str]
     versions: dict[str, str]
     curves: list[Curve]
+    profiles: list[ProfileCost]
 
 
 class _Grown:
@@ -208,6 +223,26 @@ def curves(bench: Bench, steps: Steps) -> Iterator[Curve]:
     yield _job_by_job(bench, steps, f"Spark's cores: {rate}", "cores", steps.cores, lambda n: {"master": f"local[{n}]"})
 
 
+def profile_costs(bench: Bench, steps: Steps) -> Iterator[ProfileCost]:
+    """Each profile on a coordinator of its own, with a few groups."""
+    for name, profile in PROFILES.items():
+        bench.say(f"profile {name}")
+        with running(f"profile-{name}", bench.broker, bench.folder, {"profile": name}) as coordinator:
+            grown = _Grown(bench, coordinator, steps)
+            with grown.events:
+                members = grown.form("few", FEW, 1)
+                grown.beat(0, members, RATE // 10, steps.warm_up_seconds)
+                silent = idle(coordinator, bench.scale, FEW)
+                point = grown.beat(0, members, FEW, 2 * steps.seconds)
+        yield ProfileCost(
+            name=name,
+            batch_interval_ms=profile.trigger_interval_ms,
+            idle=silent,
+            p50_ms=point.value,
+            p99_ms=point.p99,
+        )
+
+
 def draw(growth: Growth) -> Figure:
     """All curves in one picture."""
     figure = Figure(figsize=(11, 13), layout="constrained")
@@ -245,13 +280,16 @@ def main(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="group-coordinator-growth-")))
         broker = stack.enter_context(EmbeddedBroker(data_dir=folder / "kafka"))
-        measured = list(curves(Bench(broker, folder, Scale(), say), SHORT if short else Steps()))
+        bench, steps = Bench(broker, folder, SETTLED, say), SHORT if short else Steps()
+        profiles = list(profile_costs(bench, steps))
+        measured = list(curves(bench, steps))
     growth = Growth(
         date=date.isoformat(timespec="seconds"),
         commit=before[0],
         machine=before[1],
         versions=before[2],
         curves=measured,
+        profiles=profiles,
     )
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / date.strftime("growth-%Y%m%d-%H%M%S")

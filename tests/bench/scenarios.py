@@ -34,6 +34,9 @@ from tests.bench.formation import measure_formation, protocol_delay_ms
 from tests.bench.latency import Timings, percentile, schedule, summary
 from tests.bench.usage import cpu_seconds, machine_cpu_seconds, memory
 
+BATCHES_KEPT = 50
+"""So many at least are in the checkpoint as a whole."""
+
 RESTART_LIMIT_SECONDS = 120.0
 STEADY_RATE = 1_000
 STEADY_GROUPS = 1_000
@@ -317,7 +320,7 @@ def many_groups(bench: Bench) -> Population:
     scale = bench.scale
     with running("empty", bench.broker, bench.folder, BALANCED) as coordinator:
         bench.say(f"no groups: settling for {scale.settling_seconds:g} s, then idle for {scale.idle_seconds:g} s")
-        empty = _idle(coordinator, scale, 0)
+        empty = idle(coordinator, scale, 0)
     with running("many", bench.broker, bench.folder, BALANCED) as coordinator, bench.events(coordinator) as events:
         bench.say(f"forming {scale.many_groups:,} groups of {MEMBERS_OF_MANY}")
         began = time.monotonic()
@@ -332,13 +335,13 @@ def many_groups(bench: Bench) -> Population:
         coordinator.kill()
         answer_seconds = _first_answer(coordinator, events, events.beats(members[:1]))
         bench.say(f"{scale.many_groups:,} groups: settling for {scale.settling_seconds:g} s, then idle")
-        idle = _idle(coordinator, scale, scale.many_groups)
+        full = idle(coordinator, scale, scale.many_groups)
     return Population(
         groups=scale.many_groups,
         formed_seconds=round(formed_seconds, 1),
         memory=used,
         first_answer_seconds=round(answer_seconds, 1),
-        idle=idle,
+        idle=full,
         idle_when_empty=empty,
     )
 
@@ -354,17 +357,21 @@ def _first_answer(coordinator: Coordinator, events: Events, beats: list[Beat]) -
     return time.monotonic() - began
 
 
-def _idle(coordinator: Coordinator, scale: Scale, groups: int) -> Idle:
+def idle(coordinator: Coordinator, scale: Scale, groups: int) -> Idle:
+    """Say nothing, and see what that costs."""
     time.sleep(scale.settling_seconds)
     began, used = time.time(), cpu_seconds(coordinator.processes.driver)
     time.sleep(scale.idle_seconds)
     ended, cores = time.time(), (cpu_seconds(coordinator.processes.driver) - used) / scale.idle_seconds
-    files = sum(began <= file.stat().st_mtime < ended for file in coordinator.checkpoint.rglob("*") if file.is_file())
+    batches = coordinator.batches(began, ended)
+    # Spark removes what is older than a hundred batches.
+    since = batches[-BATCHES_KEPT].began if len(batches) > BATCHES_KEPT else began
+    files = sum(since <= file.stat().st_mtime < ended for file in coordinator.checkpoint.rglob("*") if file.is_file())
     return Idle(
         groups=groups,
         coordinator_cores=round(cores, 3),
-        batch_ms=median_ms(coordinator.batches(began, ended)),
-        files_per_hour=round(files * 3600 / scale.idle_seconds),
+        batch_ms=median_ms(batches),
+        files_per_hour=round(files * 3600 / (ended - since)),
     )
 
 

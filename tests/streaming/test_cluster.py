@@ -20,6 +20,8 @@ def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for entry in Path(pyspark.__file__).parent.iterdir():
         (home / entry.name).symlink_to(entry)
     monkeypatch.setenv("SPARK_HOME", str(home))
+    # It would win over the option.
+    monkeypatch.delenv(VARIABLE, raising=False)
     return home
 
 

@@ -42,7 +42,7 @@ def test_a_profile_says_how_often_there_is_a_batch_unless_the_interval_is_given(
 
 def test_a_profiles_spark_settings_give_way_to_the_users() -> None:
     key = "sql.streaming.stateStore.maintenanceInterval"
-    jars = Jars((), ())
+    jars = Jars([], [])
     settings = spark_settings(load_options({**NEEDED, "profile": "object-store"}, {}), jars)
     assert settings[f"spark.{key}"] == PROFILES["object-store"].spark[f"spark.{key}"]
     chosen = load_options({**NEEDED, "profile": "object-store", f"spark.{key}": "9s"}, {})

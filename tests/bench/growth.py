@@ -1,4 +1,4 @@
-"""`python -m tests.bench.growth`: how cost grows with each thing that can grow; about 15 minutes.
+"""`python -m tests.bench.growth`: how cost grows with each thing that can grow; about 10 minutes.
 
 Each curve varies one thing and keeps the others. Latencies are request to response at a fixed rate; what was measured
 is kept under bench-results/ as JSON and as one picture.
@@ -30,12 +30,12 @@ from tests.bench.figures import Idle, Scale
 from tests.bench.latency import percentile, schedule
 from tests.bench.scenarios import LATENCY, Bench, idle
 
-WARM_UP_SECONDS = 40.0
+WARM_UP_SECONDS = 15.0
 RATE = 1_000
 GROUPS = 1_000
 FEW = 20
-SETTLED = Scale(settling_seconds=3.0, idle_seconds=15.0)
-"""Of a coordinator that is warm already."""
+SETTLED = Scale(settling_seconds=3.0, idle_seconds=10.0)
+"""After a load."""
 
 
 class Steps(msgspec.Struct, frozen=True):
@@ -46,9 +46,9 @@ class Steps(msgspec.Struct, frozen=True):
     offsets: tuple[int, ...] = (0, 100, 1_000, 10_000)
     touched: tuple[int, ...] = (10, 100, 1_000, 4_000, 10_000)
     idle_groups: tuple[int, ...] = (1_000, 10_000, 100_000)
-    state_partitions: tuple[int, ...] = (1, 2, 4)
+    state_partitions: tuple[int, ...] = (1, 2)
     cores: tuple[int, ...] = (1, 2)
-    seconds: float = 6.0
+    seconds: float = 4.0
     warm_up_seconds: float = WARM_UP_SECONDS
 
 

@@ -26,7 +26,6 @@ from streaming.options import JobOptions
 from streaming.python_worker import choose
 from streaming.session import (
     JVM_IS_GONE,
-    LOCAL_CHECKPOINT,
     SINK,
     SOURCE,
     forget_hadoop_defaults,
@@ -135,7 +134,7 @@ def run_job(options: JobOptions, report: Report = print) -> None:
         inherited = () if folder is None else (stack.enter_context(held(folder)),)
         spark_conf = spark_settings(options, jars)
         spark = stack.enter_context(spark_session(spark_conf, inherited=inherited))
-        if spark_conf.keys() >= LOCAL_CHECKPOINT.keys():
+        if folder is not None:
             forget_hadoop_defaults(spark, spark_conf)
         report(f"python workers: {choose(options.python_worker, spark.version).why}")
         query = start_query(spark, options, partitions, stack, report)

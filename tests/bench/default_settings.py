@@ -9,11 +9,12 @@ Spark and of its connector, and the operator itself.
 """
 
 import os
-from unittest.mock import patch
+from unittest.mock import create_autospec, patch
 
 from streaming import cli, job
 from streaming.jars import Jars
 from streaming.options import JobOptions
+from streaming.session import forget_hadoop_defaults
 
 
 def default_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
@@ -28,5 +29,8 @@ def default_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    with patch.multiple(job, SOURCE={}, SINK={}, spark_settings=default_settings):
+    keep_hadoop_defaults = create_autospec(forget_hadoop_defaults)
+    with patch.multiple(
+        job, SOURCE={}, SINK={}, spark_settings=default_settings, forget_hadoop_defaults=keep_hadoop_defaults
+    ):
         cli.main()

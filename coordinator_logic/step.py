@@ -63,9 +63,7 @@ def step(
         group = _handle(group_id, group, request, now, config, output)
     if group is None or group.state is State.DEAD:
         return StepResult(group, output.responses, output.journal, None)
-    group = _fire_at_end_of_batch(group, batch_time, started_at, config, output)
-    due = None if group is None else earliest(group, started_at)
-    wake_at = None if due is None else wake_time(due[1], started_at, config)
+    group, wake_at = _fire_at_end_of_batch(group, batch_time, started_at, config, output)
     return StepResult(group, output.responses, output.journal, wake_at)
 
 
@@ -97,17 +95,27 @@ def _end(turn: Turn, recorded: int) -> Group | None:
 def _fire_before(
     group: Group | None, now: int, started_at: int, config: CoordinatorConfig, output: Output
 ) -> Group | None:
-    while group and (due := earliest(group, started_at)) and due[1].deadline(started_at) <= now:
+    if now < output.nothing_due_before:
+        return group
+    while group and (due := earliest(group, started_at)):
+        deadline = due[1].deadline(started_at)
+        if deadline > now:
+            output.nothing_due_before = deadline
+            break
         group = _fire(group, *due, started_at, config, output)
     return group
 
 
 def _fire_at_end_of_batch(
     group: Group | None, batch_time: int, started_at: int, config: CoordinatorConfig, output: Output
-) -> Group | None:
-    while group and (due := earliest(group, started_at)) and wake_time(due[1], started_at, config) <= batch_time:
+) -> tuple[Group | None, int | None]:
+    """The group after it, and the batch time from which it wants to be called again."""
+    while group and (due := earliest(group, started_at)):
+        wake_at = wake_time(due[1], started_at, config)
+        if wake_at > batch_time:
+            return group, wake_at
         group = _fire(group, *due, started_at, config, output)
-    return group
+    return group, None
 
 
 def _fire(

@@ -30,7 +30,9 @@ def earliest(group: Group, started_at: int) -> tuple[str, Timer] | None:
     first: tuple[str, Timer] | None = None
     soonest = 0
     for key, timer in group.timers.items():
-        deadline = timer.deadline(started_at)
+        # Asked of every timer of every group that a batch touches: the call is for the few that a start puts off.
+        armed_at = timer.armed_at
+        deadline = timer.deadline(started_at) if armed_at < started_at else armed_at + timer.timeout_ms
         if first is None or deadline < soonest:
             first, soonest = (key, timer), deadline
     return first

@@ -27,10 +27,14 @@ from coordinator_logic.states import State
 
 @dataclass(slots=True)
 class Output:
-    """What a step sends out, in order."""
+    """What a step sends out, in order, and what it knows of the group's timers.
+
+    None of them is due before ``nothing_due_before`` (ms since the epoch): so a request need not look at all of them.
+    """
 
     responses: list[Response] = field(default_factory=list)
     journal: list[JournalEntry] = field(default_factory=list)
+    nothing_due_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,7 @@ class Turn:
         # Re-inserting keeps timers of the same deadline in the order in which they were armed.
         self.group.timers.pop(key, None)
         self.group.timers[key] = timer
+        self.output.nothing_due_before = min(self.output.nothing_due_before, timer.armed_at + timer.timeout_ms)
 
     def arm_heartbeat(self, member_id: str, timeout_ms: int) -> None:
         """Start a member's session, or a handed-out member id's time to join, anew."""

@@ -102,11 +102,16 @@ def wrapped(operator: Any, row_type: Any, _runner_conf: Any) -> Callable[..., Gr
         _, *columns = next(values)
         # A group that has timed out comes with one row, of nulls.
         records = [] if before.has_timed_out else list(map(KafkaRecord._make, zip(*columns, strict=True)))
-        stored = None if group.value is None else StateRow(*pickle.loads(group.value))  # noqa: S301 - from our own JVM
+        stored = None if group.value is None else _unpickled(group.value)
         outcome = operator.outcome(key[0][0], records, stored, before.batch_processing_time_ms)
         return _output(group, outcome, stored, row_type)
 
     return call
+
+
+def _unpickled(value: bytes) -> StateRow:
+    (stored,) = pickle.loads(value)  # noqa: S301 - from our own JVM
+    return StateRow.unpacked(bytes(stored))
 
 
 def _output(group: GroupInput, outcome: Outcome, stored: StateRow | None, row_type: Any) -> GroupOutput:
@@ -114,7 +119,7 @@ def _output(group: GroupInput, outcome: Outcome, stored: StateRow | None, row_ty
     old_timeout_timestamp = after.timeout_timestamp
     value = None
     if outcome.state is not None:
-        value = pickle.dumps(tuple(outcome.state), pickle.HIGHEST_PROTOCOL)
+        value = pickle.dumps((outcome.state.packed(),), pickle.HIGHEST_PROTOCOL)
         after.defined, after.updated, after.removed = True, True, False
     elif stored is not None:
         after.defined, after.updated, after.removed = False, False, True

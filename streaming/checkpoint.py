@@ -15,6 +15,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from streaming.errors import CannotRun
+from streaming.state_stores import PROVIDER, StateStore, store_of
 
 STARTS_KEPT = 100
 """Each batch asks for the last start before it, and the batches kept for time travel are few."""
@@ -28,6 +29,9 @@ class MadeWith(NamedTuple):
     state_partitions: int
     request_partitions: dict[str, int]
     """By topic, as of the newest batch."""
+
+    state_store: StateStore | None
+    """None for a provider that this job never uses."""
 
 
 class Checkpoint:
@@ -82,7 +86,7 @@ def _made_with(plan: str) -> MadeWith:
     _version, metadata, offsets = plan.split("\n")[:3]
     settings = msgspec.json.decode(metadata)["conf"]
     partitions = {topic: len(by_partition) for topic, by_partition in msgspec.json.decode(offsets).items()}
-    return MadeWith(int(settings["spark.sql.shuffle.partitions"]), partitions)
+    return MadeWith(int(settings["spark.sql.shuffle.partitions"]), partitions, store_of(settings[PROVIDER]))
 
 
 def local_path(location: str) -> Path | None:

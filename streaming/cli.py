@@ -323,7 +323,8 @@ def topics_to_commit(positions: Sequence[str], metadata: str) -> list[TopicToCom
 
 JOB_FLAGS = (
     *("checkpoint", "topic_prefix", "request_partitions", "response_partitions", "replication_factor"),
-    *("profile", "trigger_interval_ms", "state_partitions", "master", "driver_memory", "metrics_port"),
+    *("profile", "trigger_interval_ms", "state_partitions", "state_store"),
+    *("master", "driver_memory", "metrics_port"),
 )
 """Options of ``run`` that are the job's own, by the names that :func:`streaming.options.load_options` knows."""
 
@@ -343,6 +344,7 @@ def run(
     profile: Annotated[str | None, typer.Option(help="latency, balanced or object-store.")] = None,
     trigger_interval_ms: Annotated[int | None, typer.Option(help="Least time between two batches.")] = None,
     state_partitions: Annotated[int | None, typer.Option(help="Parts of the state; fixed with the checkpoint.")] = None,
+    state_store: Annotated[str | None, typer.Option(help="memory or rocksdb; fixed with the checkpoint.")] = None,
     master: Annotated[str | None, typer.Option(help="Spark's master, e.g. `local[2]`.")] = None,
     driver_memory: Annotated[str | None, typer.Option(help="Heap of the driver, e.g. `1g`.")] = None,
     metrics_port: Annotated[

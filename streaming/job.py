@@ -32,6 +32,7 @@ from streaming.session import (
     spark_session,
     spark_settings,
 )
+from streaming.state_stores import DEFAULT_STATE_STORE, STATE_STORES, StateStore
 from streaming.topics import Partitions, ensure_topics
 
 DEFAULT_STATE_PARTITIONS = 1
@@ -151,8 +152,11 @@ def start_query(
     made_with = checkpoint.made_with()
     if made_with is None:
         state_partitions = options.state_partitions or DEFAULT_STATE_PARTITIONS
+        state_store = options.state_store or DEFAULT_STATE_STORE
     else:
-        state_partitions = check_against_checkpoint(made_with, options, partitions)
+        state_partitions, state_store = check_against_checkpoint(made_with, options, partitions)
+    for key, value in STATE_STORES[state_store].items():
+        spark.conf.set(key, value)
     spark.conf.set("spark.sql.shuffle.partitions", str(state_partitions))
     config = msgspec.structs.replace(
         options.protocol, requests_topic=topics.requests, requests_partitions=partitions.requests
@@ -169,13 +173,21 @@ def start_query(
     return query
 
 
-def check_against_checkpoint(made_with: MadeWith, options: JobOptions, partitions: Partitions) -> int:
-    """The number of state partitions of a checkpoint; raises :class:`CannotRun` where it does not fit the rest."""
-    if options.state_partitions not in (None, made_with.state_partitions):
-        raise CannotRun(
-            f"checkpoint {options.checkpoint} was made with state-partitions {made_with.state_partitions}, "
-            f"the options say {options.state_partitions}: it is fixed when a checkpoint is made"
-        )
+def check_against_checkpoint(
+    made_with: MadeWith, options: JobOptions, partitions: Partitions
+) -> tuple[int, StateStore]:
+    """State partitions and state store of a checkpoint; raises :class:`CannotRun` where it does not fit the rest."""
+    for name, asked, found in (
+        ("state-partitions", options.state_partitions, made_with.state_partitions),
+        ("state-store", options.state_store, made_with.state_store),
+    ):
+        if asked not in (None, found):
+            raise CannotRun(
+                f"checkpoint {options.checkpoint} was made with {name} {found}, "
+                f"the options say {asked}: it is fixed when a checkpoint is made"
+            )
+    if made_with.state_store is None:
+        raise CannotRun(f"checkpoint {options.checkpoint} was made with a state store that this job does not use")
     known = made_with.request_partitions.get(options.topics.requests)
     if known is None:
         raise CannotRun(
@@ -187,7 +199,7 @@ def check_against_checkpoint(made_with: MadeWith, options: JobOptions, partition
             f"checkpoint {options.checkpoint} knows {known} partitions of {options.topics.requests}, which has "
             f"{partitions.requests}: the topic was made anew; give a new checkpoint, or bring the topic back"
         )
-    return made_with.state_partitions
+    return made_with.state_partitions, made_with.state_store
 
 
 def _run_to_the_end(query: StreamingQuery, signals: _Signals, options: JobOptions, report: Report) -> None:

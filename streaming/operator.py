@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
@@ -32,11 +33,12 @@ INPUT_COLUMNS = ("timestamp", "partition", "offset", "key", "value")
 """What the query hands over of each record, beside the group it belongs to; see :class:`KafkaRecord`."""
 
 OUTPUT_SCHEMA = "topic string, partition int, key binary, value binary, measure string"
-STATE_SCHEMA = (
-    "state string, protocolType string, generation int, members int, snapshot binary, "
-    "joinAnsweredAt long, sessionsFrom long"
-)
-"""Spark refuses a checkpoint whose schema was another one: this never changes. The snapshot's own format may."""
+STATE_SCHEMA = "stored binary"
+"""A :class:`StateRow`. Spark refuses a checkpoint whose schema was another one: this never changes, formats inside may.
+
+One column, because Spark decodes the row of every group in every batch to look at its timeout, and makes the decoder
+anew several times a batch: both cost by the column.
+"""
 
 MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 """A group that would grow beyond it is refused the request: it has to fit into a worker, and into Arrow."""
@@ -56,12 +58,8 @@ RETRY_AFTER_DEFECT_MS = 60_000
 
 
 class StateRow(NamedTuple):
-    """A group in the state store: columns to query by, and the snapshot."""
+    """A group in the state store: the snapshot, and what the operator itself has to remember."""
 
-    state: str
-    protocol_type: str
-    generation: int
-    members: int
     snapshot: bytes
 
     join_answered_at: int = 0
@@ -74,6 +72,18 @@ class StateRow(NamedTuple):
         """No session counts from before this time, as seen from the call after the one that stored this row."""
         is_late = self.join_answered_at and batch_time - self.join_answered_at > SLOW_BATCH_MS
         return batch_time if is_late else self.sessions_from
+
+    @classmethod
+    def unpacked(cls, stored: bytes) -> "StateRow":
+        """From the state's column, as :meth:`packed` made it."""
+        return cls(stored[_TIMES.size :], *_TIMES.unpack_from(stored))
+
+    def packed(self) -> bytes:
+        """For the state's column: the two times, big-endian int64, and the snapshot."""
+        return _TIMES.pack(self.join_answered_at, self.sessions_from) + self.snapshot
+
+
+_TIMES = Struct(">qq")
 
 
 @dataclass(frozen=True)
@@ -111,11 +121,11 @@ class GroupOperator:
     def __call__(
         self, key: tuple[str], frames: "Iterator[pd.DataFrame]", state: "GroupState"
     ) -> "Iterator[pd.DataFrame]":
-        stored = StateRow(*state.get) if state.exists else None
+        stored = StateRow.unpacked(bytes(state.get[0])) if state.exists else None
         batch_time = state.getCurrentProcessingTimeMs()
         outcome = self.outcome(key[0], _records(frames), stored, batch_time)
         if outcome.state is not None:
-            state.update(outcome.state)
+            state.update((outcome.state.packed(),))
         elif stored is not None:
             state.remove()
         if outcome.wake_at is not None:
@@ -306,7 +316,7 @@ def _stored(group: Group | None) -> StateRow | None:
     encoded = snapshot.encode(group)
     if len(encoded) > MAX_SNAPSHOT_BYTES:
         raise wire.RowTooLarge(f"the group would have {len(encoded)} bytes, more than {MAX_SNAPSHOT_BYTES}")
-    return StateRow(group.state.value, group.protocol_type or "", group.generation, len(group.members), encoded)
+    return StateRow(encoded)
 
 
 def _no_record(group_id: str) -> KafkaRecord:

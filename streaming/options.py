@@ -26,6 +26,7 @@ import msgspec
 from coordinator_logic.config import CoordinatorConfig
 from streaming.profiles import DEFAULT_PROFILE, PROFILES, ProfileName
 from streaming.python_worker import ARROW, PythonWorker
+from streaming.state_stores import PROVIDER, StateStore
 from streaming.topics import TopicLayout, TopicNames
 
 ENVIRONMENT_PREFIX = "GROUP_COORDINATOR_"
@@ -47,7 +48,7 @@ REFUSED = {
         "every batch must read all that is available, or members are expelled whose heartbeats wait unread",
     ),
     "spark.sql.shuffle.partitions": "use state-partitions: it is fixed when a checkpoint is made",
-    "spark.sql.streaming.stateStore.providerClass": "a checkpoint can be read by the provider that wrote it only",
+    PROVIDER: "use state-store: a checkpoint can be read by the provider that wrote it only",
     "spark.sql.streaming.noDataMicroBatches.enabled": "deadlines must fire although no request comes",
     "spark.master": "use master",
     "spark.driver.memory": "use driver-memory",
@@ -93,6 +94,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     With one, a batch is a single task, which is quickest as long as one core bears the load.
     """
+
+    state_store: StateStore | None = None
+    """``memory`` or ``rocksdb``, see :mod:`streaming.state_stores`; fixed when the checkpoint is made."""
 
     master: Annotated[str, msgspec.Meta(min_length=1)] = "local[*]"
     driver_memory: Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]*[mgMG]$")] = "1g"

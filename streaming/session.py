@@ -40,15 +40,6 @@ SAID_AT_EVERY_START = (
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
 STREAMING = {
-    # The only provider that keeps state outside the JVM's heap; with the changelog a commit uploads what
-    # changed instead of a snapshot, and costs about as little as the in-memory provider's.
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Version 2 names state files by the attempt that wrote them, which ends a family of faults where a retried
-    # task met the files of the attempt before.
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     # Deadlines must fire although no request comes.
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     # Spark switches it off for a stateful query anyway, with two warnings at every start.
@@ -116,6 +107,10 @@ SOURCE = {
     "failOnDataLoss": "false",
     # A prefetch that waits at the broker holds up the next seek, by up to the default of 500 ms.
     "kafka.fetch.max.wait.ms": "10",
+    # With every poll Spark asks the broker twice where the log begins and ends; by default a poll gives 500 records
+    # at most, of 1 MiB together.
+    "kafka.max.poll.records": "100000",
+    "kafka.max.partition.fetch.bytes": str(16 * 1024 * 1024),
 }
 
 SINK = {
@@ -123,6 +118,9 @@ SINK = {
     "kafka.acks": "all",
     # Nothing else comes to fill a batch that lingers.
     "kafka.linger.ms": "0",
+    # All answers of a batch come at once, and the batch waits until the broker has them: by the default of 16 KiB
+    # in dozens of requests.
+    "kafka.batch.size": str(512 * 1024),
     "kafka.max.request.size": str(MAX_ROW_BYTES + BATCH_OVERHEAD_BYTES),
 }
 

@@ -99,7 +99,7 @@ def from_spark(groups: list[Touched]) -> bytes:
         chunks: list[list[tuple[Any, ...]]] = [
             [(touched.group_id, *record) for record in chunk] for chunk in touched.chunks
         ] or [[(touched.group_id, None, None, None, None, None)]]
-        value = None if touched.stored is None else pickle.dumps(tuple(touched.stored))
+        value = None if touched.stored is None else pickle.dumps((touched.stored.packed(),))
         for index, chunk in enumerate(chunks):
             if index:
                 rounds.append(([], []))

@@ -16,11 +16,13 @@ from streaming.jars import resolve_jars
 from streaming.job import check_against_checkpoint
 from streaming.options import JobOptions, load_options
 from streaming.session import spark_session, spark_settings
+from streaming.state_stores import PROVIDER, STATE_STORES
 from streaming.topics import Partitions
 
-PLAN = """v1
-{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{"spark.sql.shuffle.partitions":"3"}}
-{"group-requests":{"0":5,"1":7}}"""
+ROCKSDB = STATE_STORES["rocksdb"][PROVIDER]
+PLAN = f"""v1
+{{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{{"spark.sql.shuffle.partitions":"3","{PROVIDER}":"{ROCKSDB}"}}}}
+{{"group-requests":{{"0":5,"1":7}}}}"""
 
 
 def options_for(folder: Path, **flags: object) -> JobOptions:
@@ -51,7 +53,9 @@ def test_a_checkpoint_says_what_it_was_made_with(spark: SparkSession, tmp_path: 
     assert Checkpoint(spark, tmp_path.as_uri()).made_with() is None
     (tmp_path / "offsets" / "9").write_text(PLAN)
     (tmp_path / "offsets" / "10").write_text(PLAN.replace('"3"', '"4"'))
-    assert Checkpoint(spark, tmp_path.as_uri()).made_with() == MadeWith(4, {"group-requests": 2})
+    assert Checkpoint(spark, tmp_path.as_uri()).made_with() == MadeWith(4, {"group-requests": 2}, "rocksdb")
+    (tmp_path / "offsets" / "11").write_text(PLAN.replace(ROCKSDB, "some.OtherProvider"))
+    assert Checkpoint(spark, tmp_path.as_uri()).made_with() == MadeWith(3, {"group-requests": 2}, None)
 
 
 def test_a_plan_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -61,20 +65,22 @@ def test_a_plan_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path
         Checkpoint(spark, tmp_path.as_uri()).made_with()
 
 
-MADE_WITH = MadeWith(3, {"group-requests": 2})
+MADE_WITH = MadeWith(3, {"group-requests": 2}, "rocksdb")
 
 
 def test_options_and_topics_that_fit_a_checkpoint_are_taken(tmp_path: Path) -> None:
-    for options in (options_for(tmp_path), options_for(tmp_path, state_partitions=3)):
-        assert check_against_checkpoint(MADE_WITH, options, Partitions(2, 8)) == 3
+    asked: tuple[dict[str, object], ...] = ({}, {"state_partitions": 3}, {"state_store": "rocksdb"})
+    for flags in asked:
+        assert check_against_checkpoint(MADE_WITH, options_for(tmp_path, **flags), Partitions(2, 8)) == (3, "rocksdb")
     # A topic may have grown: every partition is read, and a request in any of them is taken.
-    assert check_against_checkpoint(MADE_WITH, options_for(tmp_path), Partitions(4, 8)) == 3
+    assert check_against_checkpoint(MADE_WITH, options_for(tmp_path), Partitions(4, 8)) == (3, "rocksdb")
 
 
 @pytest.mark.parametrize(
     ("flags", "partitions", "problem"),
     [
         ({"state_partitions": 2}, 2, "made with state-partitions 3, the options say 2"),
+        ({"state_store": "memory"}, 2, "made with state-store rocksdb, the options say memory"),
         ({"topic_prefix": "other-"}, 2, "belongs to group-requests, not to other-group-requests"),
         ({}, 1, "knows 2 partitions of group-requests, which has 1"),
     ],
@@ -84,6 +90,11 @@ def test_what_does_not_fit_a_checkpoint_is_refused(
 ) -> None:
     with pytest.raises(CannotRun, match=problem):
         check_against_checkpoint(MADE_WITH, options_for(tmp_path, **flags), Partitions(partitions, 8))
+
+
+def test_a_checkpoint_of_another_provider_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CannotRun, match="a state store that this job does not use"):
+        check_against_checkpoint(MADE_WITH._replace(state_store=None), options_for(tmp_path), Partitions(2, 8))
 
 
 def test_a_checkpoint_is_held_by_one_process_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,8 @@ def test_a_batch_that_was_not_committed_runs_again_with_the_same_bytes(
 def test_a_checkpoint_that_was_copied_aside_goes_on_in_the_same_way(
     new_coordinator: Callable[..., CoordinatorProcess],
 ) -> None:
-    coordinator = new_coordinator()
+    # The other test has the default one.
+    coordinator = new_coordinator({"state-store": "rocksdb"})
     coordinator.start()
     servers, topics = coordinator.bootstrap_servers, coordinator.topics
     append(servers, topics.requests, (b"g", dumped(commit("g", 1))))

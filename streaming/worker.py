@@ -2,7 +2,9 @@
 
 pyspark's own imports nothing and lets every worker import for itself. Worse, a worker runs a full garbage
 collection after every task, over every object that pandas, pyarrow and the logic brought along. Here they
-are imported once, before the fork, and then frozen: the collector does not look at them again.
+are imported once, before the fork, and then frozen: the collector does not look at them again. That collection
+is enough for the Arrow-native worker, which makes no cycles: others, in the middle of a task, would look at
+everything that the task has put together so far, a third of its time.
 
 pyspark imports late because a thread that was started before a fork is missing after it. These imports start
 none; a test watches over that.
@@ -41,6 +43,7 @@ def install_chosen() -> None:
         from streaming import arrow_worker
 
         arrow_worker.install()
+        gc.disable()
     elif asked == ARROW:
         print(f"python workers: {choice.why}", file=sys.stderr)
 

@@ -16,8 +16,9 @@ setup: $(STAMP) ## Create .venv, install the project, download the jars
 demo: setup ## Run a broker, the coordinator and a few group members on this machine
 	@$(VENV)/bin/group-coordinator demo
 
+# Two at a time: most of a test with Spark or a broker is waiting, and each of the two has its own of both.
 test: setup ## Run all tests
-	$(PYTHON) -m pytest --ignore=tests/bench
+	$(PYTHON) -m pytest -n 2 --dist loadfile --ignore=tests/bench
 
 lint: $(STAMP) ## Check style, formatting and types
 	$(VENV)/bin/ruff check

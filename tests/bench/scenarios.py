@@ -316,7 +316,7 @@ def a_broker(bench: Bench) -> Figures:
 
 
 def many_groups(bench: Bench) -> Population:
-    """The same coordinator without groups and with many, equally long after its start; killed in between."""
+    """A coordinator without groups, and one with many, that is killed at last."""
     scale = bench.scale
     with running("empty", bench.broker, bench.folder, BALANCED) as coordinator:
         bench.say(f"no groups: settling for {scale.settling_seconds:g} s, then idle for {scale.idle_seconds:g} s")
@@ -331,11 +331,12 @@ def many_groups(bench: Bench) -> Population:
         )
         formed_seconds = time.monotonic() - began
         used = {role: memory(pids) for role, pids in coordinator.processes.by_role().items()}
+        settling = scale.settling_seconds_of_many
+        bench.say(f"{scale.many_groups:,} groups: settling for {settling:g} s, then idle")
+        full = idle(coordinator, msgspec.structs.replace(scale, settling_seconds=settling), scale.many_groups)
         bench.say("kill -9, and started again")
         coordinator.kill()
         answer_seconds = _first_answer(coordinator, events, events.beats(members[:1]))
-        bench.say(f"{scale.many_groups:,} groups: settling for {scale.settling_seconds:g} s, then idle")
-        full = idle(coordinator, scale, scale.many_groups)
     return Population(
         groups=scale.many_groups,
         formed_seconds=round(formed_seconds, 1),

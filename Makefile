@@ -16,9 +16,11 @@ setup: $(STAMP) ## Create .venv, install the project, download the jars
 demo: setup ## Run a broker, the coordinator and a few group members on this machine
 	@$(VENV)/bin/group-coordinator demo
 
-# Two at a time: most of a test with Spark or a broker is waiting, and each of the two has its own of both.
+# Two files at a time: a test with Spark or a broker is waiting for half of its time, and each of the two has its own of
+# both. One at a time where a broker's own timers judge, or a kill has to be survived within a session.
 test: setup ## Run all tests
-	$(PYTHON) -m pytest -n 2 --dist loadfile --ignore=tests/bench
+	$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/streaming tests/logic
+	$(PYTHON) -m pytest tests/oracle tests/recovery
 
 lint: $(STAMP) ## Check style, formatting and types
 	$(VENV)/bin/ruff check

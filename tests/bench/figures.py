@@ -13,22 +13,22 @@ OURS, STOCK, DEFAULTS, BROKER = "this job", "pyspark's worker", "Spark's default
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """How much is measured, and for how long."""
 
-    warm_up_seconds: float = 110.0
+    warm_up_seconds: float = 100.0
     measured_seconds: float = 30.0
     full_warm_up_seconds: float = 15.0
     full_measured_seconds: float = 60.0
     slow_warm_up_seconds: float = 8.0
     """Of Spark's defaults: the longer they are given, the further they fall behind; and of a broker."""
-    slow_measured_seconds: float = 20.0
+    slow_measured_seconds: float = 12.0
     formations: tuple[tuple[int, int], ...] = ((1, 5), (10, 5), (50, 2))
     """Members of a group, and how many such groups."""
-    touched_groups: int = 2_000
-    bursts: tuple[int, int] = (3, 3)
+    touched_groups: int = 4_000
+    bursts: tuple[int, int] = (3, 2)
     """To warm up, and measured."""
     many_groups: int = 100_000
-    settling_seconds: float = 170.0
+    settling_seconds: float = 155.0
     """Until a job without groups has mostly compiled what an idle batch runs; two and a half of those a second."""
-    settling_seconds_of_many: float = 100.0
+    settling_seconds_of_many: float = 75.0
     """The same, for one that has just had a minute of load."""
     idle_seconds: float = 15.0
 

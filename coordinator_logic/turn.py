@@ -53,6 +53,7 @@ def _cause(origin: Request | FiredTimer) -> Cause:
         origin.address.correlation_id,
         origin.place.partition,
         origin.place.offset,
+        origin.principal,
     )
 
 

@@ -1,0 +1,42 @@
+"""Runs a gateway until it is told to stop."""
+
+import asyncio
+from collections.abc import Callable
+
+from streaming.gateway.cluster import Cluster
+from streaming.gateway.metrics import GatewayMetrics
+from streaming.gateway.options import GatewayOptions
+from streaming.gateway.request import ServedApi
+from streaming.gateway.server import GatewayServer
+from streaming.signals import STOP_SIGNALS
+
+__all__ = ["run_gateway"]
+
+
+def run_gateway(options: GatewayOptions, report: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C; what is in flight is answered first, within the limit.
+
+    ``report`` is given a line for everything that its user should know; the one that begins with ``ready`` comes when
+    clients may connect. Main thread only. Raises :class:`streaming.errors.CannotRun`.
+    """
+    asyncio.run(_serve(options, report))
+
+
+async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None:
+    stop = asyncio.Event()
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    metrics = GatewayMetrics()
+    if options.metrics_port is not None:
+        report(f"metrics at port {metrics.serve(options.metrics_port)}")
+    served: dict[int, ServedApi] = {}
+    server = GatewayServer(options, Cluster(options, served), served, metrics)
+    await server.start()
+    try:
+        brokers = ", ".join(f"{node_id} at {address}" for node_id, address in server.addresses.items())
+        report(f"ready: clients connect to {server.address}; shown brokers: {brokers}")
+        await stop.wait()
+        report("stopping when the requests in flight are answered")
+    finally:
+        await server.stop()
+    report("stopped")

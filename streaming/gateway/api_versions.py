@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from kio.schema.api_versions.v0.response import ApiVersion as ApiVersionV0
 from kio.schema.api_versions.v0.response import ApiVersionsResponse as ApiVersionsResponseV0
@@ -74,7 +74,7 @@ class ApiRanges:
         newest: Any = answers[max(answers)]
         of_broker = {int(api.api_key): VersionRange(api.min_version, api.max_version) for api in newest.api_keys}
         self._ranges = {key: shown for key in {*of_broker, *served} if (shown := _shown(key, of_broker, served))}
-        self._answers = {version: self._truthful(answer) for version, answer in answers.items()}
+        self._answers: dict[int, Entity] = {version: self._truthful(answer) for version, answer in answers.items()}
 
     def __getitem__(self, api_key: int) -> VersionRange:
         """``KeyError`` for an API that is not offered."""
@@ -82,10 +82,10 @@ class ApiRanges:
 
     def answer(self, request: RequestPayload) -> Entity:
         """The response to an ApiVersions request of a version that is offered."""
-        answer = self._answers[request.__version__]
+        answer: Any = self._answers[request.__version__]
         if request.__version__ >= SOFTWARE_TOLD_SINCE and not _tells_software(request):
-            return replace(answer, error_code=ErrorCode.invalid_request, api_keys=())
-        return answer
+            answer = replace(answer, error_code=ErrorCode.invalid_request, api_keys=())
+        return cast("Entity", answer)
 
     def _truthful(self, answer: Any) -> Any:
         (of_version,) = {type(api) for api in answer.api_keys}

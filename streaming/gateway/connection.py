@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from enum import Enum, auto
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
@@ -146,15 +146,15 @@ class ClientConnection(asyncio.Protocol):
     # ---- the client's side ---------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Not an instance of it in every loop: uvloop's are of their own kind.
+        self._transport = cast("asyncio.Transport", transport)
         if not self._around.opened(self):
             self._is_closing = True
-            transport.abort()
+            self._transport.abort()
             return
         peer = transport.get_extra_info("peername")
         self._host = peer[0] if peer else ""
-        transport.set_write_buffer_limits(self._limits.connection_buffer_bytes)
+        self._transport.set_write_buffer_limits(self._limits.connection_buffer_bytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
@@ -104,9 +104,9 @@ class Upstream(asyncio.Protocol):
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(self._write_buffer)
+        # Not an instance of it in every loop: uvloop's are of their own kind.
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(self._write_buffer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._user.upstream_lost(f"the broker's connection ended: {exc or 'it closed it'}")

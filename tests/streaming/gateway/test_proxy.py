@@ -2,7 +2,7 @@ import os
 import uuid
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.broker import EmbeddedBroker
@@ -23,7 +23,7 @@ def consume(bootstrap_servers: str, topic: str, count: int) -> list[bytes]:
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "unused", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        messages = []
+        messages: list[Message] = []
         while len(messages) < count:
             batch = consumer.consume(count - len(messages), LIMIT_SECONDS)
             assert batch, f"only {len(messages)} of {count} records came"

@@ -201,6 +201,15 @@ class ClientConnection(asyncio.Protocol):
         self._is_draining = True
         self._read()
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes that wait here, in either direction, for somebody to take them."""
+        from_broker = self._transport.get_write_buffer_size() + self._answers.size
+        from_client = len(self._unread)
+        if self._upstream is not None:
+            from_client += self._upstream.buffered_bytes
+        return from_broker + from_client
+
     def is_idle_since(self, moment: float) -> bool:
         """Whether nothing went in or out since then (monotonic seconds), and no handler is at work."""
         return self._last_active < moment and not self._answers.await_handler

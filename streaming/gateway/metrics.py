@@ -38,6 +38,9 @@ class GatewayMetrics:
             buckets=LATENCY_BUCKETS,
         )
         self.connections = Gauge(f"{PREFIX}_connections", "Connections of clients.", registry=self.registry)
+        self.buffered = Gauge(
+            f"{PREFIX}_buffered_bytes", "What waits in the gateway for slow receivers.", registry=self.registry
+        )
         self._refused = Counter(
             f"{PREFIX}_refused_frames",
             "Connections closed for what a client sent.",

@@ -56,6 +56,8 @@ class GatewayServer:
         self._tls = _listener_tls(options)
         self._background: set[asyncio.Task[None]] = set()
         self._all_closed = asyncio.Event()
+        # Asked for by the thread that serves the metrics: the copy is made in one go.
+        self.metrics.buffered.set_function(lambda: sum(found.buffered_bytes for found in tuple(self.connections)))
 
     @property
     def address(self) -> Address:

@@ -82,6 +82,11 @@ class Upstream(asyncio.Protocol):
         """Whether an answer is to come."""
         return bool(self._expected)
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes that wait here for the broker, or for the rest of an answer that is collected."""
+        return self._transport.get_write_buffer_size() + len(self._unread)
+
     def send(self, data: bytes) -> None:
         """Write to the broker; when ``is_full`` is set afterwards, wait for ``upstream_writable``."""
         self._transport.write(data)

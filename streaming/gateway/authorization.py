@@ -1,142 +1,165 @@
-"""Who may do what with a group: asked of the cluster's own rules, which are read again every few seconds."""
+"""Who may do what with a group, decided by the cluster's own authorizer; what it said is remembered for a moment.
 
-import asyncio
+The broker is asked over the client's own connection, so that it decides about the very principal that it has
+authenticated there. A cluster without an authorizer allows everything, and is asked no more than that.
+"""
+
 import logging
-from typing import Any
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
-
-from streaming.client.errors import CoordinatorNotAvailable
-from streaming.client.librdkafka import LibrdkafkaConfig, admin_config
-from streaming.gateway.acls import CLUSTER_NAME, GROUP_OPERATIONS, Acls, Operation, Resource, Rule, operation_bits
+from streaming.gateway import permissions
+from streaming.gateway.permissions import Operation, TopicAccess
 from streaming.gateway.request import Caller
+from streaming.gateway.topic_catalog import TopicCatalog
+from streaming.gateway.upstream import Forward, UpstreamLost, forward_upstream
 
-__all__ = ["Authorizer", "MayNotReadAcls"]
+__all__ = ["Authorizer"]
 
 log = logging.getLogger(__name__)
 
-REFRESH_SECONDS = 5.0
-ASK_TIMEOUT_SECONDS = 10.0
-ANYTHING: Any = None
-EVERY_ACL = AclBindingFilter(
-    ResourceType.ANY,
-    ANYTHING,
-    ResourcePatternType.ANY,
-    ANYTHING,
-    ANYTHING,
-    AclOperation.ANY,
-    AclPermissionType.ANY,
-)
+DECISION_SECONDS = 5.0
+"""For how long a changed rule may go unnoticed."""
+AUTHORIZER_SECONDS = 30.0
+"""For how long it may go unnoticed that the brokers were given an authorizer: they are restarted for it."""
+MOST_REMEMBERED = 100_000
+
+ALL_GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
+"""Read, Delete, Describe, DescribeConfigs, AlterConfigs: what a broker without an authorizer tells of a group."""
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
 
 
-class MayNotReadAcls(Exception):
-    """The cluster has an authorizer, and it does not let the gateway read the rules."""
+class _Memory(Generic[KeyT, ValueT]):
+    """Values that count for a while."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._values: OrderedDict[KeyT, tuple[float, ValueT]] = OrderedDict()
+
+    def get(self, key: KeyT) -> ValueT | None:
+        until, value = self._values.get(key, (0.0, None))
+        return value if time.monotonic() < until else None
+
+    def put(self, key: KeyT, value: ValueT) -> ValueT:
+        self._values[key] = (time.monotonic() + self._seconds, value)
+        self._values.move_to_end(key)
+        if len(self._values) > MOST_REMEMBERED:
+            self._values.popitem(last=False)
+        return value
 
 
 class Authorizer:
-    """Decides by the cluster's ACLs; a cluster without an authorizer allows everything.
+    """What the clients of the gateway may do. To be asked where a handler runs, see :func:`forward_upstream`.
 
-    Rules are at most :data:`REFRESH_SECONDS` old while Kafka answers, and the last known ones afterwards, as in a
-    broker that has lost its controller. Who the super users are cannot be read from a cluster (nor whether what has no
-    rule is open): it has to be said, as in ``server.properties``.
+    Every question may raise :class:`UpstreamLost`, and :class:`CoordinatorNotAvailable` that about topics.
     """
 
-    def __init__(
-        self,
-        bootstrap_servers: str,
-        client_id: str,
-        config: LibrdkafkaConfig | None = None,
-        *,
-        super_users: frozenset[str] = frozenset(),
-        open_without_rules: bool = False,
-    ) -> None:
-        self._admin = AdminClient(admin_config(bootstrap_servers, client_id, config or {}))
-        self._super_users = super_users
-        self._open_without_rules = open_without_rules
-        self._acls: Acls | None = None
-        self._refreshing: asyncio.Task[None] | None = None
+    def __init__(self, topics: TopicCatalog, forward: Forward = forward_upstream) -> None:
+        self._topics = topics
+        self._forward = forward
+        self._has_authorizer: bool | None = None
+        self._ask_again_at = 0.0
+        self._decisions: _Memory[tuple[str, str, str, str], bool] = _Memory(DECISION_SECONDS)
+        self._access: _Memory[tuple[str, str], TopicAccess] = _Memory(DECISION_SECONDS)
 
-    async def start(self) -> None:
-        """Read the rules for the first time.
-
-        Raises :class:`MayNotReadAcls`, :class:`CoordinatorNotAvailable` when no broker answers.
-        """
-        self._acls = await self._read()
-        self._refreshing = asyncio.create_task(self._refresh())
-
-    async def close(self) -> None:
-        """Read them no more."""
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.gather(self._refreshing, return_exceptions=True)
-
-    def allows(self, caller: Caller, operation: Operation, resource: Resource, name: str) -> bool:
-        """Whether the caller may do that with the resource of this name."""
-        if self._acls is None:
+    async def allows(self, caller: Caller, operation: Operation, group_id: str) -> bool:
+        """Whether the caller may read, delete or describe a group."""
+        if not await self._decides():
             return True
-        return self._acls.allows(caller.principal, caller.host, operation, resource, name)
+        if operation is Operation.DESCRIBE:
+            return (await self._describable(caller, [group_id]))[0]
+        ask = permissions.may_read_group if operation is Operation.READ else permissions.may_delete_group
+        return await self._decision(caller, operation.name, group_id, lambda: ask(self._forward, group_id))
 
-    def allows_describing_cluster(self, caller: Caller) -> bool:
-        """Whether the caller may describe the cluster, and with it all groups."""
-        return self.allows(caller, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)
+    async def allows_transaction(self, caller: Caller, transactional_id: str, group_id: str) -> bool:
+        """Whether the caller may write with a transactional id."""
+        if not await self._decides():
+            return True
 
-    def operations_on_group(self, caller: Caller, group_id: str) -> int:
-        """What the caller may do with a group, packed as in DescribeGroups (KIP-430)."""
-        return operation_bits(
-            operation for operation in GROUP_OPERATIONS if self.allows(caller, operation, Resource.GROUP, group_id)
-        )
+        def ask() -> Awaitable[bool]:
+            return permissions.may_write_transactionally(self._forward, transactional_id, group_id)
 
-    async def _refresh(self) -> None:
-        while True:
-            await asyncio.sleep(REFRESH_SECONDS)
+        return await self._decision(caller, "transaction", transactional_id, ask)
+
+    async def describable(self, caller: Caller, group_ids: Sequence[str]) -> list[bool]:
+        """Whether the caller may describe each of the groups, or the cluster and with it all of them."""
+        if not group_ids or not await self._decides():
+            return [True] * len(group_ids)
+        sees_all = await self._decision(caller, "cluster", "", lambda: permissions.may_describe_cluster(self._forward))
+        return [True] * len(group_ids) if sees_all else await self._describable(caller, group_ids)
+
+    async def operations_on_group(self, caller: Caller, group_id: str) -> int:
+        """What the caller may do with a group, packed as in DescribeGroups (KIP-430).
+
+        Where there is an authorizer, without what concerns configurations: groups have none here.
+        """
+        if not await self._decides():
+            return ALL_GROUP_OPERATIONS
+        operations = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
+        return sum(op.bit for op in operations if await self.allows(caller, op, group_id))
+
+    async def topics(self, caller: Caller, names: Iterable[str]) -> Mapping[str, TopicAccess]:
+        """The topics as the caller may see them."""
+        if not await self._decides():
+            counts = await self._topics.partition_counts(names)
+            return {name: TopicAccess(count) for name, count in counts.items()}
+        found: dict[str, TopicAccess] = {}
+        to_ask = []
+        for name in dict.fromkeys(names):
+            known = self._access.get((caller.principal, name))
+            if known is None:
+                to_ask.append(name)
+            else:
+                found[name] = known
+        if to_ask:
+            asked = await permissions.topic_access(self._forward, to_ask)
+            for name in to_ask:
+                found[name] = asked.get(name, TopicAccess(0))
+                if found[name].partitions:
+                    self._access.put((caller.principal, name), found[name])
+        return found
+
+    async def describable_topics(self, caller: Caller, names: Collection[str]) -> Collection[str]:
+        """Those of the topics that the caller may describe, whether they exist or not."""
+        if not names or not await self._decides():
+            return names
+        return {name for name, access in (await self.topics(caller, names)).items() if access.may_describe}
+
+    async def _decides(self) -> bool:
+        now = time.monotonic()
+        if self._has_authorizer is None or now >= self._ask_again_at:
+            self._ask_again_at = now + AUTHORIZER_SECONDS
             try:
-                self._acls = await self._read()
-            except (MayNotReadAcls, CoordinatorNotAvailable) as failure:
-                log.warning("the access rules stay as they are: %s", failure)
+                self._has_authorizer = await permissions.has_authorizer(self._forward)
+            except UpstreamLost:
+                if self._has_authorizer is None:
+                    raise
+                log.warning("no broker says whether there is an authorizer now")
+        return bool(self._has_authorizer)
 
-    async def _read(self) -> Acls | None:
-        asked = self._admin.describe_acls(EVERY_ACL, request_timeout=ASK_TIMEOUT_SECONDS)
-        try:
-            bindings = await asyncio.wrap_future(asked)
-        except KafkaException as failure:
-            error: KafkaError = failure.args[0]
-            if error.code() == KafkaError.SECURITY_DISABLED:
-                return None
-            if error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-                raise MayNotReadAcls(
-                    "the gateway may not read the cluster's access rules: allow it Describe on the cluster"
-                ) from failure
-            raise CoordinatorNotAvailable(f"reading the cluster's access rules: {error.str()}") from failure
-        rules = [rule for rule in map(_rule, bindings) if rule is not None]
-        return Acls(rules, self._super_users, open_without_rules=self._open_without_rules)
+    async def _describable(self, caller: Caller, group_ids: Sequence[str]) -> list[bool]:
+        unknown = [
+            group_id
+            for group_id in dict.fromkeys(group_ids)
+            if self._decisions.get(_key(caller, Operation.DESCRIBE.name, group_id)) is None
+        ]
+        answers: dict[str, bool] = {}
+        if unknown:
+            answers = dict(zip(unknown, await permissions.describable_groups(self._forward, unknown), strict=True))
+            for group_id, allowed in answers.items():
+                self._decisions.put(_key(caller, Operation.DESCRIBE.name, group_id), allowed)
+        known = (self._decisions.get(_key(caller, Operation.DESCRIBE.name, group_id)) for group_id in group_ids)
+        return [bool(answers.get(group_id, was)) for group_id, was in zip(group_ids, known, strict=True)]
+
+    async def _decision(self, caller: Caller, what: str, name: str, ask: Callable[[], Awaitable[bool]]) -> bool:
+        key = _key(caller, what, name)
+        known = self._decisions.get(key)
+        return self._decisions.put(key, await ask()) if known is None else known
 
 
-def _rule(binding: AclBinding) -> Rule | None:
-    """The rule that a binding is; None for one about resources that no group API asks about."""
-    kinds: dict[Any, Resource] = {
-        ResourceType.TOPIC: Resource.TOPIC,
-        ResourceType.GROUP: Resource.GROUP,
-        ResourceType.BROKER: Resource.CLUSTER,
-        ResourceType.TRANSACTIONAL_ID: Resource.TRANSACTIONAL_ID,
-    }
-    resource = kinds.get(binding.restype)
-    if resource is None:
-        return None
-    return Rule(
-        resource,
-        binding.name,
-        binding.resource_pattern_type is ResourcePatternType.PREFIXED,
-        binding.principal,
-        binding.host,
-        Operation[AclOperation(binding.operation).name],
-        binding.permission_type is AclPermissionType.ALLOW,
-    )
+def _key(caller: Caller, what: str, name: str) -> tuple[str, str, str, str]:
+    return caller.principal, caller.host, what, name

@@ -15,7 +15,6 @@ from streaming.gateway.channel import GroupChannel
 from streaming.gateway.directory import GroupDirectory
 from streaming.gateway.errors import outage_error, patience, refusal
 from streaming.gateway.request import Caller
-from streaming.gateway.topic_catalog import TopicCatalog
 
 __all__ = ["GroupBackend", "IsCoordinator", "ask", "body_of"]
 
@@ -32,7 +31,6 @@ class GroupBackend:
     channel: GroupChannel
     directory: GroupDirectory
     authorizer: Authorizer
-    topics: TopicCatalog
     is_coordinator: IsCoordinator
 
 

@@ -18,9 +18,9 @@ from coordinator_logic.messages import (
     ListGroupsResponse,
     ResponseBody,
 )
-from streaming.gateway.acls import Operation, Resource
 from streaming.gateway.backend import GroupBackend, ask
 from streaming.gateway.errors import LOADING
+from streaming.gateway.permissions import Operation
 from streaming.gateway.projection import from_wire
 from streaming.gateway.request import ClientRequest
 
@@ -43,14 +43,15 @@ async def _describe(
     backend: GroupBackend, request: ClientRequest, group_id: str, *, with_operations: bool
 ) -> DescribedGroup:
     caller = request.caller
-    if not backend.authorizer.allows(caller, Operation.DESCRIBE, Resource.GROUP, group_id):
+    if not await backend.authorizer.allows(caller, Operation.DESCRIBE, group_id):
         return DescribedGroup(group_id, Error.GROUP_AUTHORIZATION_FAILED)
     body = DescribeGroupsRequest([group_id])
     answer = await ask(backend.channel, APIS["DescribeGroups"], request.version, group_id, body, caller)
     assert isinstance(answer, DescribeGroupsResponse)
     (described,) = answer.groups
     if with_operations and described.error_code == Error.NONE:
-        return replace(described, authorized_operations=backend.authorizer.operations_on_group(caller, group_id))
+        operations = await backend.authorizer.operations_on_group(caller, group_id)
+        return replace(described, authorized_operations=operations)
     return described
 
 
@@ -64,7 +65,7 @@ async def delete_groups(backend: GroupBackend, request: ClientRequest) -> Respon
 
 
 async def _delete(backend: GroupBackend, request: ClientRequest, group_id: str) -> DeletedGroup:
-    if not backend.authorizer.allows(request.caller, Operation.DELETE, Resource.GROUP, group_id):
+    if not await backend.authorizer.allows(request.caller, Operation.DELETE, group_id):
         return DeletedGroup(group_id, Error.GROUP_AUTHORIZATION_FAILED)
     body = DeleteGroupsRequest([group_id])
     answer = await ask(backend.channel, APIS["DeleteGroups"], request.version, group_id, body, request.caller)
@@ -81,12 +82,8 @@ async def list_groups(backend: GroupBackend, request: ClientRequest) -> Response
     if not backend.directory.is_complete:
         return ListGroupsResponse(error_code=LOADING)
     body = from_wire(request.payload, ListGroupsRequest)
-    caller, authorizer = request.caller, backend.authorizer
-    sees_all = authorizer.allows_describing_cluster(caller)
-    entries = (
-        entry
-        for entry in backend.directory.entries()
-        if backend.is_coordinator(entry.group_id, request.node_id)
-        and (sees_all or authorizer.allows(caller, Operation.DESCRIBE, Resource.GROUP, entry.group_id))
-    )
-    return listed(entries, body)
+    entries = [
+        entry for entry in backend.directory.entries() if backend.is_coordinator(entry.group_id, request.node_id)
+    ]
+    visible = await backend.authorizer.describable(request.caller, [entry.group_id for entry in entries])
+    return listed((entry for entry, is_visible in zip(entries, visible, strict=True) if is_visible), body)

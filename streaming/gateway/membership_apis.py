@@ -9,9 +9,9 @@ from coordinator_logic.errors import Error
 from coordinator_logic.handlers import APIS
 from coordinator_logic.messages import HeartbeatRequest, HeartbeatResponse, ResponseBody, ResponseEnvelope
 from streaming.client.errors import CoordinatorError, error_of
-from streaming.gateway.acls import Operation, Resource
 from streaming.gateway.backend import GroupBackend, ask
 from streaming.gateway.errors import PATIENT_SECONDS, outage_error, patience, refusal
+from streaming.gateway.permissions import Operation
 from streaming.gateway.projection import from_wire
 from streaming.gateway.request import Caller, ClientRequest
 
@@ -34,7 +34,7 @@ async def member_request(backend: GroupBackend, api_name: str, request: ClientRe
     """Answer a JoinGroup, SyncGroup or LeaveGroup: allowed to whoever may read the group."""
     api = APIS[api_name]
     body = from_wire(request.payload, api.request_type)
-    if not backend.authorizer.allows(request.caller, Operation.READ, Resource.GROUP, body.group_id):
+    if not await backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
         return refusal(api, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     return await ask(backend.channel, api, request.version, body.group_id, body, request.caller)
 
@@ -59,7 +59,7 @@ class Heartbeats:
     async def handle(self, request: ClientRequest) -> ResponseBody:
         """Answer a heartbeat: allowed to whoever may read the group."""
         body = from_wire(request.payload, HeartbeatRequest)
-        if not self._backend.authorizer.allows(request.caller, Operation.READ, Resource.GROUP, body.group_id):
+        if not await self._backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
             return HeartbeatResponse(Error.GROUP_AUTHORIZATION_FAILED)
         return HeartbeatResponse(await self._beat(body, request.version, request.caller))
 

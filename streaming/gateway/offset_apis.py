@@ -5,8 +5,8 @@ does not exist, is answered here, and only the rest becomes an event.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self, TypeVar
 
 from msgspec.structs import replace
 
@@ -33,9 +33,9 @@ from coordinator_logic.messages import (
     TxnOffsetCommitResponse,
 )
 from streaming.client.errors import CoordinatorNotAvailable, error_of
-from streaming.gateway.acls import Operation, Resource
 from streaming.gateway.backend import GroupBackend, ask
 from streaming.gateway.errors import LOADING, refusal
+from streaming.gateway.permissions import Operation
 from streaming.gateway.projection import from_wire
 from streaming.gateway.request import Caller, ClientRequest
 
@@ -58,7 +58,7 @@ async def offset_commit(backend: GroupBackend, request: ClientRequest) -> Respon
     """Commit: allowed to whoever may read the group, of topics that it may read."""
     body = from_wire(request.payload, OffsetCommitRequest)
     caller = request.caller
-    if not backend.authorizer.allows(caller, Operation.READ, Resource.GROUP, body.group_id):
+    if not await backend.authorizer.allows(caller, Operation.READ, body.group_id):
         return refusal(COMMIT, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     try:
         taken, refused = await _sift(backend, caller, body.topics, CommittedTopic, CommittedPartition)
@@ -75,9 +75,9 @@ async def txn_offset_commit(backend: GroupBackend, request: ClientRequest) -> Re
     """Commit in a transaction: allowed to whoever may also write with the transactional id."""
     body = from_wire(request.payload, TxnOffsetCommitRequest)
     caller, authorizer = request.caller, backend.authorizer
-    if not authorizer.allows(caller, Operation.WRITE, Resource.TRANSACTIONAL_ID, body.transactional_id):
+    if not await authorizer.allows_transaction(caller, body.transactional_id, body.group_id):
         return refusal(TXN_COMMIT, body, request.version, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not authorizer.allows(caller, Operation.READ, Resource.GROUP, body.group_id):
+    if not await authorizer.allows(caller, Operation.READ, body.group_id):
         return refusal(TXN_COMMIT, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     try:
         taken, refused = await _sift(backend, caller, body.topics, CommittedTopic, CommittedPartition)
@@ -94,7 +94,7 @@ async def offset_delete(backend: GroupBackend, request: ClientRequest) -> Respon
     """Forget offsets: allowed to whoever may delete the group, of topics that it may read."""
     body = from_wire(request.payload, OffsetDeleteRequest)
     caller = request.caller
-    if not backend.authorizer.allows(caller, Operation.DELETE, Resource.GROUP, body.group_id):
+    if not await backend.authorizer.allows(caller, Operation.DELETE, body.group_id):
         return refusal(DELETE, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     try:
         taken, refused = await _sift(backend, caller, body.topics, DeletedTopic, DeletedPartition)
@@ -115,12 +115,12 @@ async def _sift(
 
     Raises :class:`CoordinatorNotAvailable` when it cannot be told which topics there are.
     """
-    readable = _allowed(backend, caller, Operation.READ, (topic.name for topic in topics))
-    counts = await backend.topics.partition_counts(readable)
+    seen = await backend.authorizer.topics(caller, (topic.name for topic in topics))
     taken, refused = [], []
     for topic in topics:
-        count = counts.get(topic.name, 0)
-        error = Error.UNKNOWN_TOPIC_OR_PARTITION if topic.name in readable else Error.TOPIC_AUTHORIZATION_FAILED
+        access = seen[topic.name]
+        count = access.partitions if access.may_read else 0
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION if access.may_read else Error.TOPIC_AUTHORIZATION_FAILED
         existing = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
         missing = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
         if existing:
@@ -129,10 +129,6 @@ async def _sift(
             answers = [answered_partition(partition.partition_index, error) for partition in missing]
             refused.append(answered_topic(topic.name, answers))
     return taken, refused
-
-
-def _allowed(backend: GroupBackend, caller: Caller, operation: Operation, topics: Iterable[str]) -> set[str]:
-    return {name for name in topics if backend.authorizer.allows(caller, operation, Resource.TOPIC, name)}
 
 
 def _merged(refused: Sequence[AnsweredT], answered: Sequence[AnsweredT]) -> list[AnsweredT]:
@@ -161,55 +157,61 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> Respons
             *(_fetch_group(backend, request, group, require_stable=body.require_stable) for group in body.groups)
         )
         return OffsetFetchResponse(groups=fetched)
-    if not backend.authorizer.allows(request.caller, Operation.DESCRIBE, Resource.GROUP, body.group_id):
+    if not await backend.authorizer.allows(request.caller, Operation.DESCRIBE, body.group_id):
         return refusal(FETCH, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
-    allowed = _describable(backend, request.caller, body.topics)
-    answer = await ask(
-        backend.channel, FETCH, request.version, body.group_id, replace(body, topics=allowed), request.caller
-    )
+    sight = await _Sight.of(backend, request.caller, body.topics)
+    asked = replace(body, topics=sight.visible)
+    answer = await ask(backend.channel, FETCH, request.version, body.group_id, asked, request.caller)
     assert isinstance(answer, OffsetFetchResponse)
     if answer.error_code != Error.NONE:
         return refusal(FETCH, body, request.version, error_of(answer.error_code))
-    return OffsetFetchResponse(topics=_with_hidden(backend, request.caller, body.topics, answer.topics))
+    return OffsetFetchResponse(topics=await sight.complete(answer.topics))
 
 
 async def _fetch_group(
     backend: GroupBackend, request: ClientRequest, group: GroupToFetch, *, require_stable: bool
 ) -> FetchedGroup:
-    caller = request.caller
-    if not backend.authorizer.allows(caller, Operation.DESCRIBE, Resource.GROUP, group.group_id):
+    if not await backend.authorizer.allows(request.caller, Operation.DESCRIBE, group.group_id):
         return FetchedGroup(group.group_id, [], Error.GROUP_AUTHORIZATION_FAILED)
-    allowed = replace(group, topics=_describable(backend, caller, group.topics))
-    body = OffsetFetchRequest(groups=[allowed], require_stable=require_stable)
-    answer = await ask(backend.channel, FETCH, request.version, group.group_id, body, caller)
+    sight = await _Sight.of(backend, request.caller, group.topics)
+    body = OffsetFetchRequest(groups=[replace(group, topics=sight.visible)], require_stable=require_stable)
+    answer = await ask(backend.channel, FETCH, request.version, group.group_id, body, request.caller)
     assert isinstance(answer, OffsetFetchResponse)
     (fetched,) = answer.groups
     if fetched.error_code != Error.NONE:
         return fetched
-    return replace(fetched, topics=_with_hidden(backend, caller, group.topics, fetched.topics))
+    return replace(fetched, topics=await sight.complete(fetched.topics))
 
 
-def _describable(
-    backend: GroupBackend, caller: Caller, topics: Sequence[TopicToFetch] | None
-) -> list[TopicToFetch] | None:
-    if topics is None:
-        return None
-    allowed = _allowed(backend, caller, Operation.DESCRIBE, (topic.name for topic in topics))
-    return [topic for topic in topics if topic.name in allowed]
+class _Sight(NamedTuple):
+    """Of the topics that a client asks about (None: all), those that it may see, and those that it may not."""
 
+    backend: GroupBackend
+    caller: Caller
+    visible: list[TopicToFetch] | None
+    hidden: list[TopicToFetch]
 
-def _with_hidden(
-    backend: GroupBackend, caller: Caller, asked: Sequence[TopicToFetch] | None, fetched: list[FetchedTopic]
-) -> list[FetchedTopic]:
-    """The answer with an error for each topic that the caller named and may not describe; of all, without them."""
-    if asked is None:
-        allowed = _allowed(backend, caller, Operation.DESCRIBE, (topic.name for topic in fetched))
-        return [topic for topic in fetched if topic.name in allowed]
-    allowed = _allowed(backend, caller, Operation.DESCRIBE, (topic.name for topic in asked))
-    error = Error.TOPIC_AUTHORIZATION_FAILED
-    hidden = [
-        FetchedTopic(topic.name, [FetchedPartition(index, error_code=error) for index in topic.partition_indexes])
-        for topic in asked
-        if topic.name not in allowed
-    ]
-    return [*fetched, *hidden]
+    @classmethod
+    async def of(cls, backend: GroupBackend, caller: Caller, topics: Sequence[TopicToFetch] | None) -> Self:
+        if topics is None:
+            return cls(backend, caller, None, [])
+        described = await backend.authorizer.describable_topics(caller, [topic.name for topic in topics])
+        return cls(
+            backend,
+            caller,
+            [topic for topic in topics if topic.name in described],
+            [topic for topic in topics if topic.name not in described],
+        )
+
+    async def complete(self, fetched: list[FetchedTopic]) -> list[FetchedTopic]:
+        """The answer with an error for each topic that was hidden; where all were asked for, without them."""
+        if self.visible is None:
+            names = [topic.name for topic in fetched]
+            described = await self.backend.authorizer.describable_topics(self.caller, names)
+            return [topic for topic in fetched if topic.name in described]
+        error = Error.TOPIC_AUTHORIZATION_FAILED
+        refused = (
+            FetchedTopic(topic.name, [FetchedPartition(index, error_code=error) for index in topic.partition_indexes])
+            for topic in self.hidden
+        )
+        return [*fetched, *refused]

@@ -23,8 +23,7 @@ Answer = Callable[[ClientRequest], Awaitable[ResponseBody]]
 LIST_GROUPS_KEY = 16
 LIST_GROUPS_VERSIONS = range(6)
 LAST_TXN_VERSION = 4
-"""From v5 on a producer leaves it to the broker to add the group to its transaction (KIP-890): the gateway would not see
-that."""
+"""From v5 on a producer leaves it to the broker to add the group to its transaction: KIP-890."""
 
 
 def group_apis(backend: GroupBackend) -> dict[int, ServedApi]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-VALUES: dict[type, Any] = {str: "text", bytes: b"bytes", bool: True, int: 1, UUID: UUID(int=5)}
+VALUES: dict[type, Any] = {str: "text", bytes: b"bytes", bool: True, int: 1, float: 1.0, UUID: UUID(int=5)}
 
 
 def filled(entity_type: type) -> Any:

@@ -41,6 +41,7 @@ def metadata(*topics: str) -> MetadataRequest:
     return MetadataRequest(
         topics=tuple(MetadataRequestTopic(name=TopicName(topic), topic_id=None) for topic in topics),
         allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
     )
 
 

@@ -100,7 +100,7 @@ class Authorizer:
         if not await self._decides():
             return ALL_GROUP_OPERATIONS
         operations = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
-        return sum(op.bit for op in operations if await self.allows(caller, op, group_id))
+        return sum([op.bit for op in operations if await self.allows(caller, op, group_id)])
 
     async def topics(self, caller: Caller, names: Iterable[str]) -> Mapping[str, TopicAccess]:
         """The topics as the caller may see them."""

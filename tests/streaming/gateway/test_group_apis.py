@@ -1,7 +1,7 @@
 """The group APIs before a real broker and a real job, beside the broker's own coordinator, in every version."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -18,12 +18,17 @@ from coordinator_logic.messages import (
     TopicToFetch,
 )
 from streaming.broker import EmbeddedBroker
+from streaming.gateway.addresses import coordinator_node
+from streaming.gateway.cluster import Cluster
+from streaming.gateway.groups import serving_groups
 from streaming.gateway.projection import to_wire
+from streaming.gateway.request import ServedApi
 from tests.oracle.connection import Connections
 from tests.oracle.judge import await_coordinators
 from tests.streaming.client_support import create_topic, unique
 from tests.streaming.coordinator_process import CoordinatorProcess
 from tests.streaming.gateway.asked_handlers import AskedHandlers, asked_handlers, wait_connected
+from tests.streaming.gateway.in_process import RunningGateway
 from tests.streaming.gateway.wire_stories import (
     VERSIONS,
     Conversation,
@@ -69,21 +74,46 @@ def topic(broker: EmbeddedBroker) -> str:
     return name
 
 
+@pytest.fixture(scope="module")
+def serving(coordinator: CoordinatorProcess) -> Iterator[RunningGateway]:
+    """A gateway with its sockets, before the coordinator."""
+    stack = AsyncExitStack()
+
+    async def make(cluster: Cluster) -> Mapping[int, ServedApi]:
+        def is_coordinator(group_id: str, node_id: int) -> bool:
+            return coordinator_node(group_id, cluster.node_ids()) == node_id
+
+        side = await stack.enter_async_context(
+            serving_groups(coordinator.bootstrap_servers, coordinator.topics, "serving", {}, is_coordinator)
+        )
+        await side.channel.wait_connected()
+        return side.apis
+
+    running = RunningGateway(coordinator.bootstrap_servers, make)
+    try:
+        running.start()
+        yield running
+        running.call(stack.aclose())
+    finally:
+        running.stop()
+
+
 @pytest.mark.parametrize("story", [life_of_a_group, what_is_refused])
 def test_every_version_is_answered_as_by_the_broker(
-    story: Story, handlers: AskedHandlers, runner: asyncio.Runner, judge: EmbeddedBroker, topic: str
+    story: Story, serving: RunningGateway, runner: asyncio.Runner, judge: EmbeddedBroker, topic: str
 ) -> None:
     group_id = unique("story")
 
     async def tell() -> tuple[list[Conversation], list[Conversation]]:
-        connections = Connections(judge.bootstrap_servers)
+        gateway, broker = Connections(serving.bootstrap_servers), Connections(judge.bootstrap_servers)
         try:
-            ours = [Conversation(handlers.ask, version, f"{group_id}-{version}") for version in VERSIONS]
-            theirs = [Conversation(connections.ask, version, f"{group_id}-{version}") for version in VERSIONS]
+            ours = [Conversation(gateway.ask, version, f"{group_id}-{version}") for version in VERSIONS]
+            theirs = [Conversation(broker.ask, version, f"{group_id}-{version}") for version in VERSIONS]
             async with asyncio.timeout(LIMIT_SECONDS):
                 await asyncio.gather(*(story(told, topic) for told in (*ours, *theirs)))
         finally:
-            connections.close()
+            gateway.close()
+            broker.close()
         return ours, theirs
 
     for ours, theirs in zip(*runner.run(tell()), strict=True):

@@ -46,7 +46,7 @@ from streaming.console import (
     reporter,
 )
 from streaming.errors import CannotRun
-from streaming.gateway.command import gateway
+from streaming.gateway.command import gateway as gateway_command
 from streaming.jars import JarResolutionError, MissingPrerequisite
 from streaming.signals import stop_requested
 
@@ -307,6 +307,12 @@ def run(
     checkpoint: Annotated[str | None, typer.Option(help="Where the groups live: a folder, or a URI for Spark.")] = None,
     embedded: Annotated[bool, typer.Option("--embedded", help="Start a Kafka broker for it on this machine.")] = False,
     embedded_port: Annotated[int, typer.Option(min=0, max=65535, help="The broker's port; 0 takes a free one.")] = 0,
+    gateway: Annotated[
+        bool, typer.Option("--gateway", help="Start a gateway with it, for Kafka clients as they are.")
+    ] = False,
+    gateway_listen: Annotated[
+        str | None, typer.Option(help="`HOST:PORT` of the gateway; 127.0.0.1:19092 by default.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with any of the options.")] = None,
     topic_prefix: Annotated[str | None, typer.Option(help="What the names of its topics begin with.")] = None,
     request_partitions: Annotated[int | None, typer.Option(help="Partitions of a new request topic.")] = None,
@@ -337,20 +343,29 @@ def run(
 
     `group-coordinator run --embedded`
 
+    `group-coordinator run --embedded --gateway`
+
     `group-coordinator run -b kafka-1:9092 --checkpoint /var/lib/coordinator --metrics-port 9404`
     """
     flags = {name: context.params[name] for name in JOB_FLAGS} | key_values(settings, "--set")
-    from streaming.run import BadOptions, run_coordinator
+    from streaming.run import BadOptions, GatewayChoice, run_coordinator
 
     try:
-        run_coordinator(flags, bootstrap_servers, config, embedded_port if embedded else None, reporter(as_json))
+        run_coordinator(
+            flags,
+            bootstrap_servers,
+            config,
+            embedded_port if embedded else None,
+            reporter(as_json),
+            GatewayChoice(gateway_listen) if gateway else None,
+        )
     except BadOptions as error:
         fail(str(error), USAGE)
     except (CannotRun, BrokerStartError, JarResolutionError, MissingPrerequisite) as error:
         fail(str(error), REFUSED)
 
 
-app.command()(gateway)
+app.command("gateway")(gateway_command)
 
 
 @app.command()

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -47,6 +46,7 @@ class Cluster:
         self._brokers: dict[int, Broker] = {}
         self._known: dict[int, Broker] = {}
         self._ranges: dict[int, ApiRanges] = {}
+        self._newest: dict[int, ResponsePayload] = {}
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
@@ -83,7 +83,7 @@ class Cluster:
         for broker in self._brokers.values():
             try:
                 async with asyncio.timeout(self._timeout):
-                    self._ranges[broker.node_id] = await self._ask_ranges(broker)
+                    await self._look_at(broker)
             except (OSError, asyncio.IncompleteReadError, *MALFORMED) as failure:
                 log.warning("broker %s does not say what it offers: %r", broker.node_id, failure)
 
@@ -109,24 +109,36 @@ class Cluster:
             )
         return protocol
 
-    async def _ask_ranges(self, broker: Broker) -> ApiRanges:
-        """A broker answers ApiVersions to everybody, authenticated or not."""
-        reader, writer = await _open_stream(broker.address, self._tls)
+    async def _look_at(self, broker: Broker) -> None:
+        """Ask a broker what it offers; everything is asked only when something has changed.
+
+        A broker answers ApiVersions to everybody, but to who is not authenticated only once in a connection.
+        """
+        oldest: Any = await self._ask(broker, _api_versions_request(0))
+        offered = next(api for api in oldest.api_keys if api.api_key == API_VERSIONS)
+        newest = min(offered.max_version, KNOWN_VERSIONS[API_VERSIONS][1])
+        answers = {newest: await self._ask(broker, _api_versions_request(newest))}
+        if self._newest.get(broker.node_id) == answers[newest]:
+            return
+        for version in range(newest):
+            answers[version] = await self._ask(broker, _api_versions_request(version))
+        self._newest[broker.node_id] = answers[newest]
+        self._ranges[broker.node_id] = ApiRanges(answers, self._served)
+
+    async def _ask(self, broker: Broker, request: RequestPayload) -> ResponsePayload:
+        host, port = broker.address
+        server_hostname = host if self._tls else None
+        reader, writer = await asyncio.open_connection(host, port, ssl=self._tls, server_hostname=server_hostname)
         try:
-            oldest: Any = await _ask(reader, writer, _api_versions_request(0))
-            offered = next(api for api in oldest.api_keys if api.api_key == API_VERSIONS)
-            known = range(min(offered.max_version, KNOWN_VERSIONS[API_VERSIONS][1]) + 1)
-            answers = {version: await _ask(reader, writer, _api_versions_request(version)) for version in known}
+            writer.write(encode_request(request, 0, CLIENT_ID))
+            begin = await reader.readexactly(LENGTH_SIZE)
+            length = int.from_bytes(begin, "big")
+            if length > LARGEST_ANSWER:
+                raise ValueError(f"an answer of {length} bytes")
+            frame = begin + await reader.readexactly(length)
         finally:
             writer.close()
-        return ApiRanges(answers, self._served)
-
-
-async def _open_stream(
-    address: Address, tls: ssl.SSLContext | None
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    server_hostname = address.host if tls else None
-    return await asyncio.open_connection(address.host, address.port, ssl=tls, server_hostname=server_hostname)
+        return decode_response(frame, request.__api_key__, request.__version__)
 
 
 def _api_versions_request(version: int) -> RequestPayload:
@@ -136,13 +148,3 @@ def _api_versions_request(version: int) -> RequestPayload:
     return request(  # type: ignore[no-any-return]
         client_software_name=CLIENT_ID, client_software_version=SOFTWARE_VERSION
     )
-
-
-async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: RequestPayload) -> ResponsePayload:
-    writer.write(encode_request(request, 0, CLIENT_ID))
-    begin = await reader.readexactly(LENGTH_SIZE)
-    length = int.from_bytes(begin, "big")
-    if length > LARGEST_ANSWER:
-        raise ValueError(f"an answer of {length} bytes")
-    frame = begin + await reader.readexactly(length)
-    return decode_response(frame, request.__api_key__, request.__version__)

@@ -1,11 +1,12 @@
 """The command ``group-coordinator gateway``. What it needs beyond a Kafka client is imported when it runs."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streaming.console import REFUSED, USAGE, AsJson, BootstrapServers, TopicPrefix, fail, key_values, reporter
+from streaming.console import REFUSED, USAGE, AsJson, fail, key_values, reporter
 from streaming.errors import CannotRun
 from streaming.options import BadOptions
 
@@ -18,12 +19,24 @@ FLAGS = (
 
 def gateway(
     context: typer.Context,
-    bootstrap_servers: BootstrapServers,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-servers",
+            "-b",
+            envvar="GROUP_COORDINATOR_BOOTSTRAP_SERVERS",
+            help="The real Kafka brokers, `host:port[,host:port...]`.",
+        ),
+    ] = None,
     listen: Annotated[
         str | None, typer.Option(help="`HOST:PORT` where clients connect; 127.0.0.1:19092 by default.")
     ] = None,
     advertised_host: Annotated[str | None, typer.Option(help="The host that clients are told.")] = None,
-    topic_prefix: TopicPrefix = "",
+    config: Annotated[Path | None, typer.Option(help="A TOML file with any of the options.")] = None,
+    topic_prefix: Annotated[
+        str | None,
+        typer.Option(envvar="GROUP_COORDINATOR_TOPIC_PREFIX", help="What the coordinator's topics begin with."),
+    ] = None,
     metrics_port: Annotated[
         int | None, typer.Option(help="Port of the Prometheus metrics; 0 takes a free one.")
     ] = None,
@@ -41,8 +54,9 @@ def gateway(
     Each broker of the real cluster is shown at a port of its own, from the one of `--listen` on. Everything that is
     not about groups goes to the real brokers. Ctrl-C or SIGTERM ends it when the requests in flight are answered.
 
-    `--set kafka.KEY=VALUE` goes to the gateway's own Kafka clients (librdkafka's properties). Where they say that the
-    brokers want SASL, clients of the gateway authenticate with the broker, through the gateway.
+    Every option can also be an environment variable, `GROUP_COORDINATOR_GATEWAY_LISTEN` for `--listen`, or a key of
+    the TOML file. `--set kafka.KEY=VALUE` goes to the gateway's own Kafka clients (librdkafka's properties). Where
+    they say that the brokers want SASL, clients of the gateway authenticate with the broker, through the gateway.
 
     Example: `group-coordinator gateway -b localhost:9092 --listen localhost:19092`
     """
@@ -53,7 +67,7 @@ def gateway(
     except ModuleNotFoundError as missing:
         fail(f"{missing.name} is not installed: install the extra `gateway`", REFUSED)
     try:
-        run_gateway(load_gateway_options(flags), reporter(as_json))
+        run_gateway(load_gateway_options(flags, os.environ, config), reporter(as_json))
     except BadOptions as error:
         fail(str(error), USAGE)
     except CannotRun as error:

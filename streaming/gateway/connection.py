@@ -453,10 +453,9 @@ class ClientConnection(asyncio.Protocol):
     async def _forward(self, client_id: str, payload: RequestPayload) -> ResponsePayload:
         """Ask the broker what a handler wants to know; see :func:`streaming.gateway.upstream.forward_upstream`."""
         while self._upstream is None:
-            if self._is_closing:
-                raise UpstreamLost("the client has gone")
             self._connect()
-            assert self._connecting is not None
+            if self._is_closing or self._connecting is None:
+                raise UpstreamLost("the connection is being closed")
             await asyncio.wait([self._connecting])
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._forwards.add(future)

@@ -1,4 +1,9 @@
-"""A gateway's options, from flags and ``--set``."""
+"""A gateway's options: from flags, environment variables and a TOML file, in this order of precedence.
+
+As with the job's options (:mod:`streaming.options`), every option has one key: ``--listen`` is
+``GROUP_COORDINATOR_GATEWAY_LISTEN`` in the environment and ``listen`` in the file, ``--set kafka.sasl.password=...``
+is ``GROUP_COORDINATOR_GATEWAY_KAFKA_SASL_PASSWORD`` and ``kafka.sasl.password``.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,10 +13,11 @@ import msgspec
 
 from streaming.gateway.addresses import Address
 from streaming.gateway.limits import Limits, Milliseconds
-from streaming.options import BadOptions
+from streaming.options import BadOptions, Given, given_in_file
 
 __all__ = ["GatewayOptions", "load_gateway_options"]
 
+ENVIRONMENT_PREFIX = "GROUP_COORDINATOR_GATEWAY_"
 DEFAULT_LISTEN = "127.0.0.1:19092"
 WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - what cannot be told to clients, not what is bound
 
@@ -78,33 +84,19 @@ _OWN: dict[str, Any] = {
 }
 
 
-def load_gateway_options(flags: Mapping[str, object]) -> GatewayOptions:
-    """The options from flags, by their names or as ``--set`` spells them; a flag that is None was not given.
+def load_gateway_options(
+    flags: Mapping[str, object], environ: Mapping[str, str] | None = None, file: Path | None = None
+) -> GatewayOptions:
+    """Put the options together. Flags that are None were not given.
 
-    Raises :class:`BadOptions`, which names every problem.
+    Raises :class:`BadOptions`, which names every problem and where it comes from.
     """
-    own: dict[str, object] = {}
-    limits: dict[str, object] = {}
-    kafka: dict[str, str] = {}
-    problems = []
-    for key, value in _given(flags):
-        group, _, rest = key.partition(".")
-        try:
-            if key in _OWN:
-                own[key] = msgspec.convert(value, _OWN[key], strict=False)
-            elif key in _LIMITS:
-                limits[key] = msgspec.convert(value, _LIMITS[key], strict=False)
-            elif group == KAFKA and rest:
-                kafka[rest] = str(value)
-            else:
-                raise ValueError("there is no such option")
-        except ValueError as error:
-            problems.append(f"{key}: {error}")
-    if "bootstrap-servers" not in own:
-        problems.append("bootstrap-servers is missing: give --bootstrap-servers")
-    if problems:
-        raise BadOptions("\n".join(problems))
-    options = msgspec.convert({**own, "limits": limits, KAFKA: kafka}, GatewayOptions)
+    given: dict[str, Given] = {}
+    if file is not None:
+        given.update(given_in_file(file))
+    given.update(_from_environment(environ or {}))
+    given.update(_from_flags(flags))
+    options = _validated(given)
     if options.shown_host in WILDCARDS:
         raise BadOptions(f"listen {options.listen}: clients cannot be told this host, give --advertised-host")
     if options.tls_key is not None and options.tls_cert is None:
@@ -112,7 +104,45 @@ def load_gateway_options(flags: Mapping[str, object]) -> GatewayOptions:
     return options
 
 
-def _given(flags: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, Given]]:
     for name, value in flags.items():
         if value is not None:
-            yield (name if "." in name else name.replace("_", "-")), str(value) if isinstance(value, Path) else value
+            key = name if "." in name else name.replace("_", "-")
+            yield key, Given(str(value) if isinstance(value, Path) else value, f"given as --{key}")
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Given]]:
+    known = {key.replace("-", "_").upper(): key for key in (*_OWN, *_LIMITS)}
+    for variable, value in environ.items():
+        name = variable.removeprefix(ENVIRONMENT_PREFIX)
+        if name == variable:
+            continue
+        if name in known:
+            yield known[name], Given(value, f"given as {variable}")
+        elif name.startswith("KAFKA_"):
+            yield name.lower().replace("_", "."), Given(value, f"given as {variable}")
+
+
+def _validated(given: Mapping[str, Given]) -> GatewayOptions:
+    own: dict[str, object] = {}
+    limits: dict[str, object] = {}
+    kafka: dict[str, str] = {}
+    problems = []
+    for key, (value, where) in given.items():
+        group, _, rest = key.partition(".")
+        try:
+            if key in _OWN:
+                own[key] = msgspec.convert(value, _OWN[key], strict=False)
+            elif key in _LIMITS:
+                limits[key] = msgspec.convert(value, _LIMITS[key], strict=False)
+            elif group == KAFKA and rest:
+                kafka[rest] = str(value).lower() if isinstance(value, bool) else str(value)
+            else:
+                raise ValueError("there is no such option")
+        except ValueError as error:
+            problems.append(f"{key} ({where}): {error}")
+    if "bootstrap-servers" not in given:
+        problems.append("bootstrap-servers is missing: give --bootstrap-servers")
+    if problems:
+        raise BadOptions("\n".join(problems))
+    return msgspec.convert({**own, "limits": limits, KAFKA: kafka}, GatewayOptions)

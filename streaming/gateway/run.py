@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Callable
 
-from streaming.gateway.cluster import Cluster
+from streaming.gateway.addresses import coordinator_node
+from streaming.gateway.cluster import CLIENT_ID, Cluster
+from streaming.gateway.groups import serving_groups
 from streaming.gateway.metrics import GatewayMetrics
 from streaming.gateway.options import GatewayOptions
 from streaming.gateway.request import ServedApi
 from streaming.gateway.server import GatewayServer
 from streaming.signals import STOP_SIGNALS
+from streaming.topics import TopicNames
 
 __all__ = ["run_gateway"]
 
@@ -30,13 +33,24 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
     if options.metrics_port is not None:
         report(f"metrics at port {metrics.serve(options.metrics_port)}")
     served: dict[int, ServedApi] = {}
-    server = GatewayServer(options, Cluster(options, served), served, metrics)
-    await server.start()
+    cluster = Cluster(options, served)
+
+    def is_coordinator(group_id: str, node_id: int) -> bool:
+        return coordinator_node(group_id, cluster.node_ids()) == node_id
+
+    topics = TopicNames(options.topic_prefix)
+    async with serving_groups(options.bootstrap_servers, topics, CLIENT_ID, options.kafka, is_coordinator) as groups:
+        served.update(groups.apis)
+        await _until(stop, GatewayServer(options, cluster, served, metrics), report)
+    report("stopped")
+
+
+async def _until(stop: asyncio.Event, server: GatewayServer, report: Callable[[str], None]) -> None:
     try:
+        await server.start()
         brokers = ", ".join(f"{node_id} at {address}" for node_id, address in server.addresses.items())
         report(f"ready: clients connect to {server.address}; shown brokers: {brokers}")
         await stop.wait()
         report("stopping when the requests in flight are answered")
     finally:
         await server.stop()
-    report("stopped")

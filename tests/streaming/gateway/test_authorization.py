@@ -15,10 +15,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from kio.index import load_request_schema
+from kio.schema.list_groups.v5.request import ListGroupsRequest
 
 from coordinator_logic.messages import DescribeGroupsRequest
 from streaming.broker import EmbeddedBroker
-from streaming.gateway import authorization
+from streaming.gateway import authorization, permissions
 from streaming.gateway.authorization import Authorizer
 from streaming.gateway.permissions import Operation
 from streaming.gateway.projection import to_wire
@@ -273,6 +274,22 @@ def test_transactional_ids_are_asked_for(guarded: EmbeddedBroker, rule: Allow, t
     ours, theirs = with_both(guarded, ask)
     assert ours == theirs
     assert "transactional_id_authorization_failed" in repr(ours)
+
+
+def test_asking_changes_nothing_at_the_broker(guarded: EmbeddedBroker) -> None:
+    group_id = unique("asked-about")
+
+    async def ask(authorizer: Authorizer, connections: Connections) -> list[str]:
+        for operation in (Operation.READ, Operation.DELETE, Operation.DESCRIBE):
+            assert await authorizer.allows(CALLER, operation, group_id)
+        assert await authorizer.allows_transaction(CALLER, group_id, group_id)
+        listing = await connections.ask(ListGroupsRequest(states_filter=(), types_filter=()))
+        metadata = await authorizer.topics(CALLER, [permissions.NO_TOPIC])
+        return [group.group_id for group in listing.groups if group.group_id == group_id] + [
+            topic for topic, access in metadata.items() if access.partitions
+        ]
+
+    assert with_authorizer(guarded, ask) == []
 
 
 def test_a_changed_rule_counts_when_what_is_remembered_has_grown_old(

@@ -36,7 +36,7 @@ from coordinator_logic.messages import (
     TxnTopicToCommit,
 )
 from streaming.broker import EmbeddedBroker
-from streaming.gateway import errors, membership_apis
+from streaming.gateway import errors
 from streaming.gateway.projection import to_wire
 from streaming.topics import TopicNames
 from tests.streaming.client_support import PlayedCoordinator, create_topic, unique
@@ -283,4 +283,4 @@ def test_answers_of_clients_that_are_gone_harm_nobody(
 def test_every_api_of_the_coordinator_has_its_patience() -> None:
     events_only = {"FindCoordinator", "WriteTxnMarkers", "TopicsDeleted"}
     assert errors._PATIENCE.keys() == APIS.keys() - events_only
-    assert membership_apis.PATIENT_SECONDS >= errors.BESIDE_HEARTBEATS_SECONDS
+    assert errors.PATIENT_SECONDS >= errors.BESIDE_HEARTBEATS_SECONDS

@@ -12,11 +12,11 @@ take them, the other is not read. Two rules keep the answers in order without st
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import copy_context
 from enum import Enum, auto
 from functools import partial
-from typing import Protocol, cast
+from typing import cast
 
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
@@ -26,8 +26,6 @@ from streaming.gateway.addresses import (
     DESCRIBE_CLUSTER,
     FIND_COORDINATOR,
     METADATA,
-    Address,
-    Broker,
     rewrite_addresses,
 )
 from streaming.gateway.answers import Answers, Slot
@@ -35,7 +33,6 @@ from streaming.gateway.api_versions import (
     API_VERSIONS,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
-    ApiRanges,
     unsupported_version,
 )
 from streaming.gateway.codec import (
@@ -58,13 +55,12 @@ from streaming.gateway.frames import (
     peek_acks,
     peek_request_head,
 )
-from streaming.gateway.limits import Limits
-from streaming.gateway.metrics import GatewayMetrics
-from streaming.gateway.request import Caller, ClientRequest, ServedApi
+from streaming.gateway.request import Caller, ClientRequest
 from streaming.gateway.sasl import ANONYMOUS, MECHANISMS, SaslExchange
+from streaming.gateway.surroundings import Surroundings
 from streaming.gateway.upstream import Expected, Upstream, UpstreamLost, current_forward
 
-__all__ = ["ClientConnection", "Surroundings"]
+__all__ = ["ClientConnection"]
 
 log = logging.getLogger(__name__)
 
@@ -88,38 +84,6 @@ OWN_CORRELATION_ID = 0
 """Of requests that a handler has sent over the client's connection to the broker; they are told apart by order."""
 
 
-class Surroundings(Protocol):
-    """What the connections to one listener share."""
-
-    node_id: int
-    limits: Limits
-    metrics: GatewayMetrics
-    requires_sasl: bool
-
-    @property
-    def ranges(self) -> ApiRanges:
-        """What a client may ask for."""
-
-    @property
-    def served(self) -> Mapping[int, ServedApi]:
-        """What is answered here, by API key."""
-
-    def show(self, broker: Broker) -> Address | None:
-        """Where the gateway stands for a broker."""
-
-    def coordinator_of(self, group_id: str) -> Broker | None:
-        """The listener that is shown as a group's coordinator."""
-
-    async def connect(self, make: Callable[[], Upstream]) -> Upstream:
-        """A new connection to the broker. ``OSError`` when there is none to be had."""
-
-    def opened(self, connection: "ClientConnection") -> bool:
-        """Count a new connection; whether there is room for it."""
-
-    def closed(self, connection: "ClientConnection") -> None:
-        """Forget a connection."""
-
-
 class ClientConnection(asyncio.Protocol):
     """See the module's description."""
 
@@ -140,6 +104,7 @@ class ClientConnection(asyncio.Protocol):
         self._upstream_is_gone = False
         self._client_is_slow = False
         self._is_draining = False
+        self._has_said_all = False
         self._is_closing = False
         self._last_active = time.monotonic()
 
@@ -163,7 +128,15 @@ class ClientConnection(asyncio.Protocol):
             task.cancel()
         self._fail_forwards("the client has gone")
         if self._upstream is not None:
-            self._upstream.abort()
+            # In order: what a producer sent with acks 0 before it went is still on its way.
+            self._upstream.close()
+
+    def eof_received(self) -> bool:
+        """The client will send no more. What is here already goes to the broker first: nobody would send it again."""
+        self._has_said_all = True
+        # TLS has no half of a connection that could stay open.
+        is_secured = self._transport.get_extra_info("sslcontext") is not None
+        return self._broker_is_awaited and len(self._unread) > 0 and not is_secured
 
     def pause_writing(self) -> None:
         self._client_is_slow = True
@@ -229,13 +202,12 @@ class ClientConnection(asyncio.Protocol):
     @property
     def _is_held(self) -> bool:
         """Whether nothing of the client's can be handed on just now."""
-        return (
-            self._is_closing
-            or self._client_is_slow
-            or self._connecting is not None
-            or self._awaits_sasl
-            or (self._upstream is not None and self._upstream.is_full)
-        )
+        return self._is_closing or self._client_is_slow or self._awaits_sasl or self._broker_is_awaited
+
+    @property
+    def _broker_is_awaited(self) -> bool:
+        """Whether bytes for the broker have to wait, for the connection or for room in it."""
+        return self._connecting is not None or (self._upstream is not None and self._upstream.is_full)
 
     @property
     def _is_full(self) -> bool:
@@ -264,7 +236,8 @@ class ClientConnection(asyncio.Protocol):
                         break
         except FrameRefused as refused:
             self._refuse(refused)
-        if self._is_draining and not self._passing and not self._answers:
+        is_through = self._is_draining and not self._passing and not self._answers
+        if is_through or (self._has_said_all and not self._broker_is_awaited):
             self.close()
         # A little is read ahead in any case: only who reads learns that the client has gone.
         self._let_in(wants_more or len(self._unread) < READ_AHEAD_BYTES)

@@ -207,7 +207,8 @@ class _Listener:
         if not node_ids:
             return None
         node_id = coordinator_node(group_id, node_ids)
-        return Broker(node_id, self._gateway.addresses[node_id])
+        address = self._gateway.show(self._gateway.cluster.brokers[node_id])
+        return address and Broker(node_id, address)
 
     async def connect(self, make: Callable[[], Upstream]) -> Upstream:
         """A new connection to the broker. Clients know the first listener only, so that one must always answer."""

@@ -104,6 +104,10 @@ class Upstream(asyncio.Protocol):
         else:
             self._transport.pause_reading()
 
+    def close(self) -> None:
+        """End it when what was sent has gone out."""
+        self._transport.close()
+
     def abort(self) -> None:
         """End it at once."""
         self._transport.abort()

@@ -14,6 +14,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from multiprocessing.context import ForkProcess
 from typing import Any, ClassVar
 
 from kio.schema.api_versions.v0.response import ApiVersion, ApiVersionsResponse
@@ -129,7 +130,7 @@ def measure(address: tuple[str, int], api: tuple[int, int], size: int, answer: i
         return time.perf_counter() - started
 
 
-def in_process(work: Callable[..., Any], *arguments: Any) -> multiprocessing.Process:
+def in_process(work: Callable[..., Any], *arguments: Any) -> ForkProcess:
     """A process that ends with this one."""
     process = multiprocessing.get_context("fork").Process(target=work, args=arguments, daemon=True)
     process.start()

@@ -21,11 +21,11 @@ def _value(hint: Any) -> Any:
         return (_value(get_args(hint)[0]),)
     if get_args(hint):
         return _value(next(of for of in get_args(hint) if of is not type(None)))
-    if is_dataclass(hint):
+    if is_dataclass(hint) and isinstance(hint, type):
         return filled(hint)
     if issubclass(hint, ErrorCode):
         return ErrorCode.none
     if issubclass(hint, timedelta):
-        return hint.parse(timedelta(milliseconds=5))  # type: ignore[attr-defined]
+        return hint.parse(timedelta(milliseconds=5))
     base = next(base for base in VALUES if issubclass(hint, base))
     return hint(VALUES[base]) if hint not in (UUID, bool) else VALUES[base]

@@ -3,12 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
-from kio.index import load_request_schema
+from kio.index import load_payload_module
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.fetch.v11.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.types import GroupId, TopicName
+from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload
 
@@ -17,10 +18,18 @@ from streaming.gateway.frames import PRODUCE
 SECOND = i32Timedelta.parse(timedelta(seconds=1))
 
 
-def produce(version: int, *, acks: int, transactional_id: str | None) -> RequestPayload:
-    """A Produce request to no topic."""
-    request: Any = load_request_schema(PRODUCE, version)
-    made: RequestPayload = request(transactional_id=transactional_id, acks=i16(acks), timeout=SECOND, topic_data=())
+def produce(
+    version: int, *, acks: int, transactional_id: str | None = None, topic: str | None = None, records: bytes = b""
+) -> RequestPayload:
+    """A Produce request to no topic, or with these record batches to partition 0 of one."""
+    module: Any = load_payload_module(PRODUCE, version, EntityType.request)
+    data = []
+    if topic is not None:
+        partition = module.PartitionProduceData(index=i32(0), records=records)
+        data.append(module.TopicProduceData(name=TopicName(topic), partition_data=(partition,)))
+    made: RequestPayload = module.ProduceRequest(
+        transactional_id=transactional_id, acks=i16(acks), timeout=SECOND, topic_data=tuple(data)
+    )
     return made
 
 

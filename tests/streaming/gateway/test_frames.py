@@ -1,6 +1,4 @@
 import pytest
-from kio.schema.heartbeat.v4.request import HeartbeatRequest
-from kio.schema.types import GroupId
 
 from streaming.gateway.codec import KNOWN_VERSIONS, encode_request
 from streaming.gateway.frames import (
@@ -15,7 +13,7 @@ from streaming.gateway.frames import (
     peek_request_head,
     peek_response_head,
 )
-from tests.streaming.gateway.requests import produce
+from tests.streaming.gateway.requests import heartbeat, produce
 
 LARGEST = 1_000_000
 
@@ -42,8 +40,7 @@ def test_bytes_are_taken_in_the_order_in_which_they_came() -> None:
 
 
 def test_a_head_is_read_as_soon_as_it_is_there_and_not_before() -> None:
-    request = HeartbeatRequest(group_id=GroupId("g"), generation_id=1, member_id="m", group_instance_id=None)
-    frame = encode_request(request, 7, "client")
+    frame = encode_request(heartbeat(), 7, "client")
     unread = ByteBuffer()
     for size in range(12):
         assert peek_request_head(unread, LARGEST) is None

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -13,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from kio.static.primitive import i8, i32Timedelta
-from kio.static.protocol import Entity
+from kio.static.protocol import Entity, RequestPayload
 
 from streaming.broker import EmbeddedBroker
 from streaming.gateway.request import ClientRequest, ServedApi
@@ -21,7 +22,7 @@ from streaming.gateway.upstream import forward_upstream
 from tests.streaming.gateway.clients import LIMIT_SECONDS, consume_all, produce_all
 from tests.streaming.gateway.conftest import NewGateway
 from tests.streaming.gateway.in_process import RunningGateway
-from tests.streaming.gateway.requests import api_versions, fetch, heartbeat, metadata
+from tests.streaming.gateway.requests import api_versions, fetch, heartbeat, metadata, produce
 from tests.streaming.gateway.wire_client import ClosedByPeer, WireClient
 
 HEARTBEAT = 12
@@ -87,6 +88,17 @@ def test_the_bytes_are_those_of_the_broker(gateway: RunningGateway, broker: Embe
     assert len(frames[0]) > 7_000_000
 
 
+def test_what_was_sent_without_acks_before_the_client_went_still_arrives(gateway: RunningGateway, topic: str) -> None:
+    produce_all(gateway.bootstrap_servers, topic, [b"value"])
+    with WireClient(gateway.port) as client:
+        fetched = client.ask(fetch(topic, 1000)).responses[0].partitions[0]
+    unacknowledged = produce(7, acks=0, topic=topic, records=fetched.records)
+    for _ in range(20):
+        with WireClient(gateway.port) as client:
+            client.send(unacknowledged)
+    assert consume_all(gateway.bootstrap_servers, topic, 21) == [b"value"] * 21
+
+
 def test_a_transactional_producer_works(gateway: RunningGateway, topic: str) -> None:
     producer = Producer({"bootstrap.servers": gateway.bootstrap_servers, "transactional.id": f"through-{topic}"})
     producer.init_transactions(LIMIT_SECONDS)
@@ -135,7 +147,15 @@ def test_requests_for_broker_and_gateway_are_answered_in_their_order(new_gateway
         return answer()
 
     running = new_gateway(heartbeats(slow))
-    kinds = [metadata(topic), heartbeat(), fetch(topic, 1000), heartbeat(), heartbeat(), api_versions(), metadata()]
+    kinds: list[RequestPayload] = [
+        metadata(topic),
+        heartbeat(),
+        fetch(topic, 1000),
+        heartbeat(),
+        heartbeat(),
+        api_versions(),
+        metadata(),
+    ]
     requests = kinds * 20
     with WireClient(running.port) as client:
         sent = [client.send(request) for request in requests]
@@ -146,7 +166,7 @@ def test_a_parked_request_holds_up_its_own_connection_only(new_gateway: NewGatew
     parking = Parking()
     running = new_gateway(heartbeats(parking.handle))
     with WireClient(running.port) as parked, WireClient(running.port) as other:
-        held = [heartbeat("parked"), heartbeat("later"), metadata(topic)]
+        held: list[RequestPayload] = [heartbeat("parked"), heartbeat("later"), metadata(topic)]
         sent = [parked.send(request) for request in held]
         eventually(lambda: parking.arrived == ["parked", "later"], "the requests behind a parked one are begun")
         assert other.ask(heartbeat("other")).error_code is ErrorCode.none
@@ -198,13 +218,13 @@ def test_a_handler_is_told_who_asks_and_may_ask_the_broker(new_gateway: NewGatew
 
     async def asks(request: ClientRequest) -> Entity:
         seen.append(request)
-        found = await forward_upstream(metadata(topic))
-        return answer(found.topics[0].error_code)  # type: ignore[attr-defined]
+        found: Any = await forward_upstream(metadata(topic))
+        return answer(found.topics[0].error_code)
 
     running = new_gateway(heartbeats(asks))
     with WireClient(running.port) as client:
         sent = [client.send(heartbeat(), "me"), client.send(metadata(topic)), client.send(heartbeat(), "me")]
-        kinds = [heartbeat(), metadata(topic), heartbeat()]
+        kinds: list[RequestPayload] = [heartbeat(), metadata(topic), heartbeat()]
         assert [client.receive(kind)[0] for kind in kinds] == sent
     caller = seen[0].caller
     assert (caller.client_id, caller.host, caller.principal) == ("me", "127.0.0.1", "User:ANONYMOUS")

@@ -19,7 +19,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
-from kio.static.protocol import Entity
+from kio.static.protocol import Entity, RequestPayload
 
 from streaming.broker import EmbeddedBroker
 from streaming.gateway.request import ClientRequest
@@ -180,7 +180,7 @@ def test_a_wrong_password_authenticates_nobody(running: RunningGateway, witness:
 def test_a_name_that_is_sent_behind_a_good_one_is_not_believed(running: RunningGateway, witness: Witness) -> None:
     """Nothing waits for an answer: who asks is who the broker's answer is about, not whom the last token names."""
     with WireClient(running.port) as client:
-        requests = [
+        requests: list[RequestPayload] = [
             handshake("PLAIN"),
             SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice-secret"),
             heartbeat(),
@@ -196,10 +196,12 @@ def test_a_name_that_is_sent_behind_a_good_one_is_not_believed(running: RunningG
 
 
 @pytest.mark.parametrize("request_", [heartbeat(), metadata("secured")], ids=["handler", "broker"])
-def test_who_did_not_authenticate_is_refused(running: RunningGateway, witness: Witness, request_: Entity) -> None:
+def test_who_did_not_authenticate_is_refused(
+    running: RunningGateway, witness: Witness, request_: RequestPayload
+) -> None:
     with WireClient(running.port) as client:
         assert client.ask(api_versions()).error_code is ErrorCode.none
-        client.send(request_)  # type: ignore[arg-type]
+        client.send(request_)
         assert client.is_closed_by_peer()
     assert running.metric("refused_frames_total", reason="not-authenticated") == 1
     assert witness.principals == []

@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from coordinator_logic.messages import Message, ResponseEnvelope
@@ -31,14 +32,29 @@ class SentEvent:
     ``appended`` says whether it is known to be in the log: then it will be carried out, answered or not.
     """
 
-    __slots__ = ("answer", "appended")
+    __slots__ = ("_waiter", "answer", "appended")
 
     def __init__(self, answer: "asyncio.Future[ResponseEnvelope]") -> None:
         self.answer = answer
         self.appended = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def wait_appended(self) -> None:
+        """Return when it is known to be in the log. Raises what ``answer`` fails with when that does not happen."""
+        self._waiter = self.answer.get_loop().create_future()
+        if not self.appended:
+            await asyncio.wait((self._waiter, self.answer), return_when=asyncio.FIRST_COMPLETED)
+        if not self.appended:
+            await self.answer
 
     def _note_appended(self) -> None:
+        """On the reader's thread."""
         self.appended = True
+        # The loop is woken only where somebody waits for this: answers are what everybody else waits for.
+        waiter = self._waiter
+        if waiter is not None:
+            with suppress(RuntimeError):
+                waiter.get_loop().call_soon_threadsafe(_finish, waiter)
 
 
 class GroupChannel:
@@ -160,6 +176,11 @@ class GroupChannel:
                 answer.set_result(answered.result())
             else:
                 answer.set_exception(failure)
+
+
+def _finish(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def _sender(caller: Caller) -> Sender:

@@ -12,6 +12,7 @@ from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
+from streaming.gateway.describe_transactions import DescribeTransactionsResponse
 from streaming.gateway.frames import LENGTH_SIZE, FrameRefused, Refusal
 
 __all__ = [
@@ -38,6 +39,11 @@ KNOWN_VERSIONS: Mapping[int, tuple[int, int]] = MappingProxyType(_known_versions
 
 MALFORMED = (SerialError, KioIndexError, LookupError, ValueError, OverflowError)
 """What kio raises for bytes that are no such entity; a tagged field that it does not know is a ``KeyError``."""
+
+_REPAIRED: Mapping[tuple[int, int], type[Any]] = MappingProxyType(
+    {(DescribeTransactionsResponse.__api_key__, 0): DescribeTransactionsResponse}
+)
+"""Responses that kio cannot read as brokers write them."""
 
 _NAMES = {key: name.title().replace("_", "") for key, name in api_key_map.items()}
 
@@ -82,9 +88,9 @@ def encode_request(payload: Entity, correlation_id: int, client_id: str) -> byte
 
 def decode_response(frame: bytes, api_key: int, version: int) -> ResponsePayload:
     """The payload of a response, its length bytes included. Raises one of :data:`MALFORMED`."""
-    payload_type = load_response_schema(api_key, version)
+    payload_type: Any = _REPAIRED.get((api_key, version)) or load_response_schema(api_key, version)
     _, size = entity_reader(payload_type.__header_schema__)(frame, LENGTH_SIZE)
-    return entity_reader(payload_type)(frame, LENGTH_SIZE + size)[0]
+    return entity_reader(payload_type)(frame, LENGTH_SIZE + size)[0]  # type: ignore[no-any-return]
 
 
 def _framed(header: Any, payload: Any) -> bytes:

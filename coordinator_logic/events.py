@@ -36,6 +36,7 @@ class Request(msgspec.Struct, frozen=True):
     client_id: str
     client_host: str
     body: RequestBody
+    principal: str | None = None
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -605,7 +605,8 @@ class RequestEnvelope(Message, frozen=True):
     """The value of a record of ``group-requests``; its key is the group id.
 
     ``correlation_id`` is chosen by the sender, unique over all senders (a UUID will do), and comes back in the
-    response. ``reply_partition`` is the partition of ``group-responses`` that the sender reads.
+    response. ``reply_partition`` is the partition of ``group-responses`` that the sender reads. ``principal`` is who a
+    sender that authenticates its own clients (the gateway) found the client to be: ``User:alice``; it is believed.
     """
 
     api: str
@@ -615,6 +616,7 @@ class RequestEnvelope(Message, frozen=True):
     body: msgspec.Raw
     client_id: str | None = None
     client_host: str | None = None
+    principal: str | None = None
 
 
 NO_BODY = msgspec.Raw(b"null")

@@ -166,7 +166,10 @@ Record = MembershipRecord | OffsetRecord
 
 
 class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
-    """The request that caused a record: who sent it, and where in ``group-requests`` it stands."""
+    """The request that caused a record: who sent it, and where in ``group-requests`` it stands.
+
+    ``principal`` is null where nobody authenticated the sender.
+    """
 
     api: str
     version: int
@@ -176,6 +179,7 @@ class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
     correlation_id: str
     partition: int
     offset: int
+    principal: str | None = None
 
 
 class TimerCause(Message, frozen=True, tag_field="type", tag="Timer"):

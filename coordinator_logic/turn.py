@@ -57,6 +57,7 @@ def _cause(origin: Request | FiredTimer) -> Cause:
         origin.address.correlation_id,
         origin.place.partition,
         origin.place.offset,
+        origin.principal,
     )
 
 

@@ -6,17 +6,14 @@ Exit codes: 0 done; 1 refused by the coordinator, not found, or failed; 2 wrong 
 answered (no broker, no topics, or no running coordinator); 130 interrupted.
 """
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
-import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_assignment
@@ -33,14 +30,25 @@ from coordinator_logic.messages import (
 from streaming.broker import BrokerStartError, EmbeddedBroker
 from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
 from streaming.client.errors import error_of
+from streaming.console import (
+    INTERRUPTED,
+    REFUSED,
+    UNANSWERED,
+    USAGE,
+    AsJson,
+    BootstrapServers,
+    TopicPrefix,
+    err,
+    fail,
+    key_values,
+    out,
+    print_json,
+    reporter,
+)
 from streaming.errors import CannotRun
+from streaming.gateway.command import gateway as gateway_command
 from streaming.jars import JarResolutionError, MissingPrerequisite
 from streaming.signals import stop_requested
-
-REFUSED, USAGE, UNANSWERED, INTERRUPTED = 1, 2, 3, 130
-
-out = Console()
-err = Console(stderr=True)
 
 app = typer.Typer(
     name="group-coordinator",
@@ -56,23 +64,7 @@ offsets = typer.Typer(name="offsets", help="Show and set what groups have commit
 app.add_typer(groups)
 app.add_typer(offsets)
 
-BootstrapServers = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap-servers",
-        "-b",
-        envvar="GROUP_COORDINATOR_BOOTSTRAP_SERVERS",
-        help="Kafka brokers, `host:port[,host:port...]`.",
-    ),
-]
-TopicPrefix = Annotated[
-    str,
-    typer.Option(
-        "--topic-prefix", envvar="GROUP_COORDINATOR_TOPIC_PREFIX", help="What the coordinator's topics begin with."
-    ),
-]
 Timeout = Annotated[int, typer.Option("--timeout", min=1, help="Seconds to wait for an answer.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 ClientProperties = Annotated[
     list[str] | None,
     typer.Option("--property", "-X", metavar="KEY=VALUE", help="A librdkafka property, e.g. for TLS. Repeatable."),
@@ -80,26 +72,6 @@ ClientProperties = Annotated[
 
 
 # ---- common ----------------------------------------------------------------------------------------------------
-
-
-def fail(message: str, code: int) -> NoReturn:
-    """Print one line to standard error and leave with the exit code."""
-    err.print(f"group-coordinator: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(code)
-
-
-def print_json(value: Any) -> None:
-    """Print a message, or a list of them, as JSON."""
-    sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False) + "\n")
-
-
-def key_values(pairs: Sequence[str] | None, option: str) -> dict[str, str]:
-    """The ``KEY=VALUE`` pairs that an option was given, as a dict."""
-    split = [pair.partition("=") for pair in pairs or ()]
-    for key, equals, _ in split:
-        if not key or not equals:
-            fail(f"{option} {key!r} is not KEY=VALUE", USAGE)
-    return {key: value for key, _, value in split}
 
 
 @contextmanager
@@ -336,6 +308,12 @@ def run(
     checkpoint: Annotated[str | None, typer.Option(help="Where the groups live: a folder, or a URI for Spark.")] = None,
     embedded: Annotated[bool, typer.Option("--embedded", help="Start a Kafka broker for it on this machine.")] = False,
     embedded_port: Annotated[int, typer.Option(min=0, max=65535, help="The broker's port; 0 takes a free one.")] = 0,
+    gateway: Annotated[
+        bool, typer.Option("--gateway", help="Start a gateway with it, for Kafka clients as they are.")
+    ] = False,
+    gateway_listen: Annotated[
+        str | None, typer.Option(help="`HOST:PORT` of the gateway; 127.0.0.1:19092 by default.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with any of the options.")] = None,
     topic_prefix: Annotated[str | None, typer.Option(help="What the names of its topics begin with.")] = None,
     request_partitions: Annotated[int | None, typer.Option(help="Partitions of a new request topic.")] = None,
@@ -367,24 +345,29 @@ def run(
 
     `group-coordinator run --embedded`
 
+    `group-coordinator run --embedded --gateway`
+
     `group-coordinator run -b kafka-1:9092 --checkpoint /var/lib/coordinator --metrics-port 9404`
     """
     flags = {name: context.params[name] for name in JOB_FLAGS} | key_values(settings, "--set")
-    from streaming.run import BadOptions, run_coordinator
-
-    def report(line: str) -> None:
-        if as_json:
-            sys.stdout.write(json.dumps({"ready": line.startswith("ready"), "message": line}) + "\n")
-            sys.stdout.flush()
-        else:
-            out.print(line, markup=False, highlight=False, soft_wrap=True)
+    from streaming.run import BadOptions, GatewayChoice, run_coordinator
 
     try:
-        run_coordinator(flags, bootstrap_servers, config, embedded_port if embedded else None, report)
+        run_coordinator(
+            flags,
+            bootstrap_servers,
+            config,
+            embedded_port if embedded else None,
+            reporter(as_json),
+            GatewayChoice(gateway_listen) if gateway else None,
+        )
     except BadOptions as error:
         fail(str(error), USAGE)
     except (CannotRun, BrokerStartError, JarResolutionError, MissingPrerequisite) as error:
         fail(str(error), REFUSED)
+
+
+app.command("gateway")(gateway_command)
 
 
 @app.command()

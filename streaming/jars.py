@@ -22,12 +22,12 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["JarResolutionError", "Jars", "MissingPrerequisite", "java_executable", "resolve_jars"]
+__all__ = ["JarResolutionError", "Jars", "MissingPrerequisite", "java_executable", "resolve_file", "resolve_jars"]
 
 OLDEST_JAVA = 17
 RESOLVE_LIMIT_SECONDS = 900.0
@@ -64,21 +64,29 @@ class Jars:
 def resolve_jars(report: Report | None = None) -> Jars:
     """Find the jars in the cache; download them first when this Ivy file was never resolved.
 
+    See :func:`resolve_file` for ``report`` and the errors; MissingPrerequisite also when the Ivy file is missing.
+    """
+    connector, broker = resolve_file(_ivy_file(), ("connector", "broker"), report)
+    return Jars(connector, broker)
+
+
+def resolve_file(ivy_file: Path, configurations: Sequence[str], report: Report | None = None) -> list[list[Path]]:
+    """The jars of each of these configurations of an Ivy file, from the cache or, the first time, downloaded.
+
     `report` is given a line about the progress at most once a second, and only while there is something
     to download. Any number of processes may call this at once: one downloads, the others wait for it.
 
-    Raises MissingPrerequisite when Java, pyspark or the Ivy file is missing, JarResolutionError when the
-    download fails or takes longer than RESOLVE_LIMIT_SECONDS.
+    Raises MissingPrerequisite when Java or pyspark is missing, JarResolutionError when the download fails or
+    takes longer than RESOLVE_LIMIT_SECONDS.
     """
-    ivy_file = _ivy_file()
     cache = _cache_folder()
     resolved = cache / f"jars-{hashlib.sha256(ivy_file.read_bytes()).hexdigest()[:16]}"
     if not resolved.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with _locked(cache / "lock"):
             if not resolved.is_dir():
-                _resolve_into(resolved, ivy_file, report or (lambda _: None))
-    return Jars(connector=_jars_in(resolved / "connector"), broker=_jars_in(resolved / "broker"))
+                _resolve_into(resolved, ivy_file, configurations, report or (lambda _: None))
+    return [_jars_in(resolved / configuration) for configuration in configurations]
 
 
 def java_executable() -> str:
@@ -154,14 +162,14 @@ def _locked(lock_file: Path) -> Iterator[None]:
         yield
 
 
-def _resolve_into(resolved: Path, ivy_file: Path, report: Report) -> None:
+def _resolve_into(resolved: Path, ivy_file: Path, configurations: Sequence[str], report: Report) -> None:
     """Call with the lock held. `resolved` appears whole or not at all."""
     for left_by_a_killed_process in resolved.parent.glob("resolving-*"):
         shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
     scratch = Path(tempfile.mkdtemp(prefix="resolving-", dir=resolved.parent))
     try:
-        _run_ivy(ivy_file, scratch, resolved.parent / "ivy", report)
-        for conf in ("connector", "broker"):
+        _run_ivy(ivy_file, configurations, scratch, resolved.parent / "ivy", report)
+        for conf in configurations:
             if not _jars_in(scratch / conf):
                 raise JarResolutionError(f"{ivy_file} resolved to no jars for the configuration {conf}.")
         # mkdtemp's folder is its owner's alone; a cache in an image is read by other users.
@@ -171,16 +179,16 @@ def _resolve_into(resolved: Path, ivy_file: Path, report: Report) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run_ivy(ivy_file: Path, destination: Path, ivy_cache: Path, report: Report) -> None:
+def _run_ivy(ivy_file: Path, configurations: Sequence[str], destination: Path, ivy_cache: Path, report: Report) -> None:
     # Ivy's own cache keeps what an interrupted download had already got.
     command = [java_executable(), "-jar", str(_ivy_jar()), "-ivy", str(ivy_file), "-cache", str(ivy_cache)]
     settings = os.environ.get("GROUP_COORDINATOR_IVY_SETTINGS")
     if settings:
         command += ["-settings", settings]
-    command += ["-confs", "connector", "broker"]
+    command += ["-confs", *configurations]
     command += ["-retrieve", str(destination / "[conf]" / "[artifact]-[revision].[ext]")]
 
-    report("Resolving the jars of Spark's Kafka connector and of the broker (once).")
+    report(f"Resolving the jars that {ivy_file} names (once).")
     last_lines: deque[str] = deque(maxlen=TAIL_LINES)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
         limit = threading.Timer(RESOLVE_LIMIT_SECONDS, ivy.kill)

@@ -153,7 +153,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         return {"bootstrap.servers": self.bootstrap_servers, **shared, **self.librdkafka}
 
 
-class _Given(NamedTuple):
+class Given(NamedTuple):
+    """A value, and where it was given, for whom it is to be told."""
+
     value: object
     where: str
 
@@ -176,22 +178,22 @@ def load_options(flags: Mapping[str, object], environ: Mapping[str, str], file: 
 
     Raises :class:`BadOptions`, which names every problem and where it comes from.
     """
-    given: dict[str, _Given] = {}
+    given: dict[str, Given] = {}
     if file is not None:
-        given.update(_from_file(file))
+        given.update(given_in_file(file))
     given.update(_from_environment(environ))
     given.update(_from_flags(flags))
     return _validated(given)
 
 
-def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, _Given]]:
+def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, Given]]:
     for name, value in flags.items():
         if value is not None:
             key = name if "." in name else name.replace("_", "-")
-            yield key, _Given(value, "given as a flag" if "." in name else f"given as --{key}")
+            yield key, Given(value, "given as a flag" if "." in name else f"given as --{key}")
 
 
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]]:
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Given]]:
     """Variables with our prefix that are no option are left alone: Kubernetes makes some for a service."""
     known = {re.sub(r"[-.]", "_", key).upper(): key for key in (*_OWN_TYPES, *_PROTOCOL_TYPES)}
     for variable, value in environ.items():
@@ -199,12 +201,13 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]
             continue
         name = variable.removeprefix(ENVIRONMENT_PREFIX)
         if name in known:
-            yield known[name], _Given(value, f"given as {variable}")
+            yield known[name], Given(value, f"given as {variable}")
         elif name.startswith(("KAFKA_", "LIBRDKAFKA_")):
-            yield name.lower().replace("_", "."), _Given(value, f"given as {variable}")
+            yield name.lower().replace("_", "."), Given(value, f"given as {variable}")
 
 
-def _from_file(file: Path) -> Iterator[tuple[str, _Given]]:
+def given_in_file(file: Path) -> Iterator[tuple[str, Given]]:
+    """The options of a TOML file, by key. Raises :class:`BadOptions` when it cannot be read."""
     try:
         content = tomllib.loads(file.read_text())
     except OSError as error:
@@ -212,7 +215,7 @@ def _from_file(file: Path) -> Iterator[tuple[str, _Given]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadOptions(f"{file} is not TOML: {error}") from error
     for key, value in _flattened(content):
-        yield key, _Given(value, f"given in {file}")
+        yield key, Given(value, f"given in {file}")
 
 
 def _flattened(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -224,7 +227,7 @@ def _flattened(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[
             yield f"{prefix}{key}", value
 
 
-def _validated(given: Mapping[str, _Given]) -> JobOptions:
+def _validated(given: Mapping[str, Given]) -> JobOptions:
     own: dict[str, object] = {}
     protocol: dict[str, object] = {}
     groups: dict[str, dict[str, str]] = {name: {} for name in _GROUPS}

@@ -74,6 +74,7 @@ FIELDS = {
     "partitionIndexes": "The partitions' numbers.",
     "partitions": "The partitions, an entry for each.",
     "port": "The partition of the request topic that holds the group; -1 on an error.",
+    "principal": "Who the client is, as authenticated by the gateway (`User:alice`); null where nobody asked.",
     "producerEpoch": "The producer's epoch: fences an older producer of the same transactional id.",
     "producerId": "The transactional producer's id.",
     "protocolData": "The chosen protocol of a Stable group, else empty.",

@@ -1,4 +1,4 @@
-"""The five topics: their names, partitions and settings, how they are made, and what is checked at start."""
+"""The six topics: their names, partitions and settings, how they are made, and what is checked at start."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -58,6 +58,11 @@ class TopicNames:
         return f"{self.prefix}group-directory"
 
     @property
+    def transactions(self) -> str:
+        """The gateways' own: which groups have a part in a producer's transaction, compacted."""
+        return f"{self.prefix}group-transactions"
+
+    @property
     def rejects(self) -> str:
         """What could not be read, with the reason."""
         return f"{self.prefix}group-rejects"
@@ -114,6 +119,8 @@ def _topics(names: TopicNames, layout: TopicLayout) -> list[_Topic]:
         _Topic(names.journal, DEFAULT_JOURNAL_PARTITIONS, delete, {"retention.ms": str(365 * DAY_MS)}, written),
         # Tombstones stay for a day, so that a reader that was away learns of a group's end.
         _Topic(names.directory, 1, {"cleanup.policy": "compact"}, {"delete.retention.ms": str(DAY_MS)}, written),
+        # One partition, so that who has read to its end knows everything.
+        _Topic(names.transactions, 1, {"cleanup.policy": "compact"}, {"delete.retention.ms": str(DAY_MS)}, {}),
         _Topic(names.rejects, 1, delete, week, written),
     ]
 

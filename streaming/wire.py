@@ -126,7 +126,7 @@ def read(record: KafkaRecord, response_partitions: int) -> Request | Rejected:
             address = _salvaged_address(record, response_partitions)
         return Rejected(record, refusal.cause, str(refusal), refusal.error, address)
     place = Place(record.timestamp, record.partition, record.offset)
-    return Request(place, address, envelope.client_id or "", envelope.client_host or "", body)
+    return Request(place, address, envelope.client_id or "", envelope.client_host or "", body, envelope.principal)
 
 
 def _group_id(key: bytes | None) -> str:

@@ -50,7 +50,7 @@ def _read_to_the_end(
             raise RequestTimedOut(f"topic {topic!r} could not be read to its end in time")
         error = record.error()
         if error is None:
-            _take_line(entries, record.key(), record.value())
+            take_line(entries, record.key(), record.value())
         elif error.code() == KafkaError._PARTITION_EOF:
             unfinished.discard(record.partition())
         elif not error.retriable():
@@ -58,7 +58,8 @@ def _read_to_the_end(
     return entries
 
 
-def _take_line(entries: dict[bytes | None, GroupDirectoryEntry], key: bytes | None, value: bytes | None) -> None:
+def take_line(entries: dict[bytes | None, GroupDirectoryEntry], key: bytes | None, value: bytes | None) -> None:
+    """Take a record of the directory over into what was read of it so far."""
     if value is None:
         entries.pop(key, None)
         return

@@ -45,6 +45,17 @@ class RequestTimedOut(_Named, TimeoutError):
     code = Error.REQUEST_TIMED_OUT
 
 
+class Unanswered(RequestTimedOut):
+    """No answer came in time, but the request is in the log and will be carried out."""
+
+
+class RequestTooLarge(CoordinatorError):
+    """The request does not fit into the request topic, and never will."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Error.UNKNOWN_SERVER_ERROR, message)
+
+
 class CoordinatorNotAvailable(_Named):
     """The topics or the broker are not there, or the coordinator says that it cannot serve the group."""
 

@@ -8,9 +8,9 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -18,7 +18,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from coordinator_logic import messages
 from coordinator_logic.messages import RequestEnvelope, ResponseEnvelope
 from coordinator_logic.partitioning import partition_for
-from streaming.client.errors import CoordinatorNotAvailable, RequestTimedOut
+from streaming.client.errors import (
+    CoordinatorError,
+    CoordinatorNotAvailable,
+    RequestTimedOut,
+    RequestTooLarge,
+    Unanswered,
+)
 from streaming.client.librdkafka import (
     LibrdkafkaConfig,
     end_offset,
@@ -37,20 +43,31 @@ An answer that arrives wakes it at once.
 """
 
 
+_TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+
 _decode_response = msgspec.json.Decoder(ResponseEnvelope).decode
 _encode = msgspec.json.Encoder().encode
+
+
+class Sender(NamedTuple):
+    """For whom a request is sent: what its envelope says about that. See :class:`RequestEnvelope`."""
+
+    client_id: str
+    client_host: str
+    principal: str | None = None
 
 
 class _Pending:
     """A request that waits for its answer."""
 
-    __slots__ = ("appended", "deadline", "future", "request", "timeout")
+    __slots__ = ("appended", "deadline", "future", "on_appended", "request", "timeout")
 
-    def __init__(self, request: str, timeout: float) -> None:
+    def __init__(self, request: str, timeout: float, on_appended: Callable[[], None] | None) -> None:
         self.request = request
         self.timeout = timeout
         self.deadline = time.monotonic() + timeout
         self.appended = False
+        self.on_appended = on_appended
         self.future: Future[ResponseEnvelope] = Future()
         # The request is on its way to the log; nobody can take it back.
         self.future.set_running_or_notify_cancel()
@@ -61,6 +78,9 @@ class RequestReply:
 
     ``unclaimed_answers`` counts answers that nobody waited for (repeated ones too: the job's sink is
     at-least-once, and may send an answer again), ``unreadable_answers`` records that are no answers.
+
+    ``delivery_timeout`` (s) is when the producer gives a request up that the broker has not taken: then it is not in
+    the log, and will not be. None leaves that to librdkafka, or to ``config``.
     """
 
     def __init__(
@@ -71,18 +91,21 @@ class RequestReply:
         client_host: str,
         config: LibrdkafkaConfig,
         connect_timeout: float,
+        delivery_timeout: float | None = None,
     ) -> None:
         self.unclaimed_answers = 0
         self.unreadable_answers = 0
         self._bootstrap_servers = bootstrap_servers
         self._topics = topics
-        self._client_id = client_id
-        self._client_host = client_host
+        self._sender = Sender(client_id, client_host)
         self._lock = threading.Lock()
         self._pending: dict[str, _Pending] = {}
         self._closed = False
         # First, because it takes half a second until an idempotent producer may send.
-        self._producer = Producer(producer_config(bootstrap_servers, client_id, config))
+        settings = producer_config(bootstrap_servers, client_id, config)
+        if delivery_timeout is not None:
+            settings["message.timeout.ms"] = round(delivery_timeout * 1000)
+        self._producer = Producer(settings)
         self._consumer = new_consumer(bootstrap_servers, client_id, config, {"auto.offset.reset": "earliest"})
         try:
             self._request_partitions = required_partition_count(self._consumer, topics.requests, connect_timeout)
@@ -111,12 +134,19 @@ class RequestReply:
         version: int,
         body: messages.Message | Mapping[str, Any],
         timeout: float,
+        sender: Sender | None = None,
+        on_appended: Callable[[], None] | None = None,
     ) -> Future[ResponseEnvelope]:
         """Append a request event for a group; the future has the answer, whatever error code it carries.
 
-        The future fails with :class:`RequestTimedOut` after ``timeout`` seconds, and with
-        :class:`CoordinatorNotAvailable` when the broker refuses the request or the client is closed.
+        The future fails with :class:`RequestTimedOut` after ``timeout`` seconds (:class:`Unanswered` if the request is
+        in the log), with :class:`RequestTooLarge`, and with :class:`CoordinatorNotAvailable` when the broker does not
+        take the request or the client is closed.
+
+        ``sender`` is who asks, if not the client itself. ``on_appended`` is called on the reader's thread when the
+        request is in the log: from then on it will be carried out.
         """
+        sender = sender or self._sender
         correlation_id = str(uuid.uuid4())
         envelope = RequestEnvelope(
             api=api,
@@ -124,10 +154,11 @@ class RequestReply:
             correlation_id=correlation_id,
             reply_partition=self._reply_partition,
             body=msgspec.Raw(_encode(body)),
-            client_id=self._client_id,
-            client_host=self._client_host,
+            client_id=sender.client_id,
+            client_host=sender.client_host,
+            principal=sender.principal,
         )
-        pending = _Pending(f"{api} for group {group_id!r}", timeout)
+        pending = _Pending(f"{api} for group {group_id!r}", timeout, on_appended)
         with self._lock:
             if self._closed:
                 raise CoordinatorNotAvailable(f"{pending.request} was not sent: the client is closed")
@@ -140,8 +171,10 @@ class RequestReply:
                 partition=partition_for(group_id, self._request_partitions),
                 on_delivery=lambda error, _record: self._on_delivery(correlation_id, error),
             )
-        except (BufferError, KafkaException) as failure:
-            self._fail(correlation_id, f"could not be sent: {failure}")
+        except BufferError as failure:
+            self._fail(correlation_id, CoordinatorNotAvailable(f"{pending.request} could not be sent: {failure}"))
+        except KafkaException as failure:
+            self._fail(correlation_id, _not_taken(pending.request, failure.args[0]))
         return pending.future
 
     def close(self) -> None:
@@ -156,7 +189,7 @@ class RequestReply:
         with self._lock:
             waiting = list(self._pending)
         for correlation_id in waiting:
-            self._fail(correlation_id, "has no answer: the client was closed")
+            self._fail_closed(correlation_id)
 
     def _read_answers(self) -> None:
         look_for_overdue_at = 0.0
@@ -194,13 +227,16 @@ class RequestReply:
         pending.future.set_result(answer)
 
     def _on_delivery(self, correlation_id: str, error: KafkaError | None) -> None:
-        if error is not None:
-            self._fail(correlation_id, f"was not taken by the broker: {error.str()}")
-            return
         with self._lock:
             pending = self._pending.get(correlation_id)
-            if pending is not None:
-                pending.appended = True
+        if pending is None:
+            return
+        if error is not None:
+            self._fail(correlation_id, _not_taken(pending.request, error))
+            return
+        pending.appended = True
+        if pending.on_appended is not None:
+            pending.on_appended()
 
     def _expire_overdue(self) -> None:
         now = time.monotonic()
@@ -209,20 +245,31 @@ class RequestReply:
         for correlation_id in overdue:
             pending = self._take(correlation_id)
             if pending is not None:
-                pending.future.set_exception(RequestTimedOut(self._why_overdue(pending)))
+                pending.future.set_exception(self._overdue(pending))
 
-    def _why_overdue(self, pending: _Pending) -> str:
+    def _overdue(self, pending: _Pending) -> CoordinatorError:
         within = f"within {pending.timeout:g} s"
         if pending.appended:
             topic = self._topics.requests
-            return f"{pending.request} is in topic {topic!r}, but was not answered {within}"
-        return f"{pending.request} was not taken by the broker at {self._bootstrap_servers} {within}"
+            return Unanswered(f"{pending.request} is in topic {topic!r}, but was not answered {within}")
+        return RequestTimedOut(f"{pending.request} was not taken by the broker at {self._bootstrap_servers} {within}")
 
     def _take(self, correlation_id: str) -> _Pending | None:
         with self._lock:
             return self._pending.pop(correlation_id, None)
 
-    def _fail(self, correlation_id: str, why: str) -> None:
+    def _fail(self, correlation_id: str, failure: CoordinatorError) -> None:
         pending = self._take(correlation_id)
         if pending is not None:
-            pending.future.set_exception(CoordinatorNotAvailable(f"{pending.request} {why}"))
+            pending.future.set_exception(failure)
+
+    def _fail_closed(self, correlation_id: str) -> None:
+        pending = self._take(correlation_id)
+        if pending is not None:
+            why = f"{pending.request} has no answer: the client was closed"
+            pending.future.set_exception(CoordinatorNotAvailable(why))
+
+
+def _not_taken(request: str, error: KafkaError) -> CoordinatorError:
+    failure = RequestTooLarge if error.code() in _TOO_LARGE else CoordinatorNotAvailable
+    return failure(f"{request} was not taken by the broker: {error.str()}")

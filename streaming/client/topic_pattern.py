@@ -15,7 +15,7 @@ def internal_topics(names: TopicNames) -> frozenset[str]:
 
     Whoever consumed the requests and committed what it consumed would write the next request by doing so.
     """
-    own = {names.requests, names.responses, names.journal, names.directory, names.rejects}
+    own = {names.requests, names.responses, names.journal, names.directory, names.rejects, names.transactions}
     return KAFKAS_INTERNAL_TOPICS | own
 
 

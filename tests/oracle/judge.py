@@ -84,11 +84,11 @@ def judge(config: CoordinatorConfig = CONFIG) -> Iterator[EmbeddedBroker]:
         created = admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in TOPICS])
         for topic in created.values():
             topic.result(LIMIT_SECONDS)
-        asyncio.run(_await_coordinators(broker.bootstrap_servers))
+        asyncio.run(await_coordinators(broker.bootstrap_servers))
         yield broker
 
 
-async def _await_coordinators(bootstrap_servers: str) -> None:
+async def await_coordinators(bootstrap_servers: str) -> None:
     """Return when the coordinators of groups and of transactions answer.
 
     Their topics are made when they are first asked for, which takes a moment.

@@ -1,0 +1,252 @@
+"""A group whose members are processes of any client, and what must be true of it."""
+
+import json
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tests.clients.libraries import Library, member_command
+from tests.clients.process import Process
+
+__all__ = ["Member", "WatchedGroup"]
+
+LIMIT_SECONDS = 60.0
+SESSION_MS = 6_000
+"""The shortest that Kafka allows by default."""
+
+
+@dataclass
+class Ownership:
+    """A partition was a member's in this time (Unix milliseconds); ``until`` is None while it is."""
+
+    member: str
+    since: int
+    until: int | None = None
+
+
+class Member:
+    """A member's process, and where it stands by its own words."""
+
+    def __init__(self, name: str, process: Process) -> None:
+        self.name = name
+        self.process = process
+        self.owned: set[int] = set()
+        self.assignments = 0
+        """How often it was told what is its own: once for each rebalance."""
+        self.revocations = 0
+        self.consumed = 0
+        self.positions: dict[int, int] = {}
+
+
+class WatchedGroup:
+    """Members that are started with the same settings, on one topic. All that they tell is kept.
+
+    Whatever a member does that no member may do is an entry in ``violations``.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        group_id: str,
+        topic: str,
+        partitions: int,
+        folder: Path,
+        assignor: str = "range",
+        session_ms: int = SESSION_MS,
+        auto_commit: bool = False,
+    ) -> None:
+        self.group_id = group_id
+        self.topic = topic
+        self.partitions = partitions
+        self.members: dict[str, Member] = {}
+        self.violations: list[str] = []
+        self.committed: dict[int, int] = {}
+        self.consumed: dict[int, set[int]] = defaultdict(set)
+        self.delivered = 0
+        self._bootstrap_servers = bootstrap_servers
+        self._folder = folder
+        self._assignor = assignor
+        self._session_ms = session_ms
+        self._auto_commit = auto_commit
+        self._ownerships: dict[int, list[Ownership]] = defaultdict(list)
+        self._changed = threading.Condition()
+
+    # ---- processes -----------------------------------------------------------------------------------------------
+
+    def start(self, name: str, library: Library, instance_id: str | None = None) -> Member:
+        """Start a new member. It is not waited for."""
+        options = {
+            "bootstrap-server": self._bootstrap_servers,
+            "topic": self.topic,
+            "group-id": self.group_id,
+            "group-instance-id": instance_id,
+            "session-timeout": self._session_ms,
+        }
+        command = member_command(library, self._folder, self._assignor, options, auto_commit=self._auto_commit)
+        process = Process(f"{self.group_id}/{name}", command, lambda line: self._take_line(name, line))
+        self.members[name] = Member(name, process)
+        process.start()
+        return self.members[name]
+
+    def start_again(self, name: str) -> None:
+        """Start a member that has ended."""
+        self.members[name].process.start()
+
+    def end(self, *names: str) -> None:
+        """Close members in order, all at once, and wait for it."""
+        for name in names:
+            self.members[name].process.request_end()
+        for name in names:
+            self.members[name].process.wait()
+            self._forget(name)
+
+    def kill(self, name: str) -> None:
+        """``kill -9``."""
+        moment = _now()
+        self.members[name].process.kill()
+        self._forget(name, moment)
+
+    def kill_all(self) -> None:
+        """End what still runs, whatever state it is in."""
+        for member in self.members.values():
+            member.process.kill()
+
+    # ---- waiting -------------------------------------------------------------------------------------------------
+
+    def wait_until(self, what: str, condition: Callable[[], bool], seconds: float = LIMIT_SECONDS) -> None:
+        """Wait until members' words amount to something."""
+        with self._changed:
+            came = self._changed.wait_for(lambda: bool(self.violations) or condition(), seconds)
+        assert not self.violations, "\n".join(self.violations)
+        assert came, f"{self.group_id}: waited {seconds:g} s for: {what}\n{self.describe()}"
+
+    def await_shared_by(self, *names: str, seconds: float = LIMIT_SECONDS) -> None:
+        """Wait until these members, and nobody else, own all partitions, each one its share."""
+        self.wait_until(f"partitions shared by {', '.join(names)}", lambda: self._is_shared_by(names), seconds)
+
+    def await_consumption(self, *names: str, records: int = 1) -> None:
+        """Wait until each of these members has consumed more than it has now."""
+        before = {name: self.members[name].consumed for name in names}
+        self.wait_until(
+            f"records consumed by {', '.join(names)}",
+            lambda: all(self.members[name].consumed >= before[name] + records for name in names),
+        )
+
+    def await_consumed(self, ends: Mapping[int, int]) -> None:
+        """Wait until every record before these offsets was consumed."""
+        self.wait_until(
+            f"everything consumed up to {dict(ends)}",
+            lambda: all(len(self.consumed[partition]) >= end for partition, end in ends.items()),
+        )
+
+    def await_committed(self, ends: Mapping[int, int]) -> None:
+        """Wait until these offsets are committed, by what members say."""
+        self.wait_until(f"{dict(ends)} committed", lambda: ends.items() <= self.committed.items())
+
+    def _is_shared_by(self, names: Collection[str]) -> bool:
+        owners = {name: member.owned for name, member in self.members.items() if member.owned}
+        sizes = [len(self.members[name].owned) for name in names]
+        everything = [partition for owned in owners.values() for partition in owned]
+        return (
+            sorted(everything) == list(range(self.partitions))
+            and set(owners) <= set(names)
+            and max(sizes) - min(sizes) <= 1
+        )
+
+    # ---- what was told -------------------------------------------------------------------------------------------
+
+    @property
+    def rebalances(self) -> int:
+        """How often members were told of an assignment, all together."""
+        return sum(member.assignments for member in self.members.values())
+
+    def check_ownership(self) -> None:
+        """At no moment did two members own the same partition, by their own words and one clock."""
+        for partition, ownerships in self._ownerships.items():
+            in_order = sorted(ownerships, key=lambda ownership: ownership.since)
+            for first, second in pairwise(in_order):
+                has_ended = first.until is not None and first.until <= second.since
+                assert has_ended, f"partition {partition} had two owners: {first} and {second}"
+
+    def check_everything_consumed(self, ends: Mapping[int, int]) -> None:
+        """No record was skipped."""
+        missing = {index: sorted(set(range(end)) - self.consumed[index])[:10] for index, end in ends.items()}
+        assert not any(missing.values()), f"not consumed: {missing}"
+
+    def check_no_duplicates(self) -> None:
+        """No record was delivered twice."""
+        assert self.delivered == sum(map(len, self.consumed.values()))
+
+    def describe(self) -> str:
+        """Who owns what and has said what, for the message of a failure."""
+        lines = [f"{name} owns {sorted(member.owned)}" for name, member in self.members.items()]
+        lines += [f"committed {self.committed}; consumed { {p: len(s) for p, s in self.consumed.items()} }"]
+        return "\n".join(lines + [member.process.tail() for member in self.members.values()])
+
+    def _take_line(self, name: str, line: str) -> None:
+        if not line.startswith('{"timestamp"'):
+            return
+        event = json.loads(line)
+        member = self.members[name]
+        with self._changed:
+            match event["name"]:
+                case "partitions_assigned":
+                    self._assigned(member, event)
+                case "partitions_revoked":
+                    member.revocations += 1
+                    self._give_up(member, _indexes(event), event["timestamp"])
+                case "records_consumed":
+                    self._records(member, event)
+                case "offsets_committed" if event["success"]:
+                    self._offsets_committed(member, event)
+                case "shutdown_complete":
+                    self._give_up(member, set(member.owned), event["timestamp"])
+            self._changed.notify_all()
+
+    def _assigned(self, member: Member, event: Mapping[str, Any]) -> None:
+        member.assignments += 1
+        for partition in _indexes(event) - member.owned:
+            self._ownerships[partition].append(Ownership(member.name, event["timestamp"]))
+        member.owned |= _indexes(event)
+
+    def _give_up(self, member: Member, partitions: Collection[int], moment: int) -> None:
+        for partition in member.owned & set(partitions):
+            last = [kept for kept in self._ownerships[partition] if kept.member == member.name][-1]
+            last.until = moment
+            member.positions.pop(partition, None)
+        member.owned -= set(partitions)
+
+    def _forget(self, name: str, moment: int | None = None) -> None:
+        with self._changed:
+            self._give_up(self.members[name], set(self.members[name].owned), moment or _now())
+
+    def _records(self, member: Member, event: Mapping[str, Any]) -> None:
+        for span in event["partitions"]:
+            partition, first, last = span["partition"], span["minOffset"], span["maxOffset"]
+            if partition not in member.owned:
+                self.violations.append(f"{member.name} consumed partition {partition}, of which it owns none")
+            if member.positions.get(partition, first) != first:
+                self.violations.append(
+                    f"{member.name} consumed {first} of partition {partition} after {member.positions[partition] - 1}"
+                )
+            member.positions[partition] = last + 1
+            self.consumed[partition].update(range(first, last + 1))
+        member.consumed += event["count"]
+        self.delivered += event["count"]
+
+    def _offsets_committed(self, member: Member, event: Mapping[str, Any]) -> None:
+        for offset in event["offsets"]:
+            self.committed[offset["partition"]] = offset["offset"]
+
+
+def _indexes(event: Mapping[str, Any]) -> set[int]:
+    return {partition["partition"] for partition in event["partitions"]}
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

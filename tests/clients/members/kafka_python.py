@@ -1,0 +1,69 @@
+"""A member that uses kafka-python."""
+
+from collections.abc import Iterable
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
+
+from streaming.signals import stop_requested
+from tests.clients.members.telling import HEARTBEAT_INTERVAL_MS, POLL_SECONDS, Teller, parse_options
+
+ASSIGNORS = {
+    assignor.name: assignor
+    for assignor in (
+        RangePartitionAssignor,
+        RoundRobinPartitionAssignor,
+        StickyPartitionAssignor,
+        CooperativeStickyAssignor,
+    )
+}
+
+options = parse_options()
+teller = Teller()
+
+
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        teller.assigned(map(tuple, assigned))
+
+    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        teller.revoked(map(tuple, revoked))
+
+
+def poll_and_commit(consumer: KafkaConsumer) -> None:
+    records = consumer.poll(timeout_ms=POLL_SECONDS * 1000)
+    if not records:
+        return
+    offsets = {tuple(partition): [record.offset for record in batch] for partition, batch in records.items()}
+    teller.consumed(offsets)
+    if not options.enable_autocommit:
+        ends = {partition: found[-1] + 1 for partition, found in offsets.items()}
+        try:
+            consumer.commit({TopicPartition(*name): OffsetAndMetadata(end, "", -1) for name, end in ends.items()})
+            teller.committed(ends)
+        except KafkaError as failure:
+            teller.committed(ends, repr(failure))
+
+
+with stop_requested() as stop:
+    consumer = KafkaConsumer(
+        bootstrap_servers=options.bootstrap_server,
+        group_id=options.group_id,
+        group_instance_id=options.group_instance_id,
+        session_timeout_ms=options.session_timeout,
+        heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+        partition_assignment_strategy=[ASSIGNORS[options.assignment_strategy]],
+        auto_offset_reset="earliest",
+        enable_auto_commit=options.enable_autocommit,
+    )
+    teller.started()
+    consumer.subscribe([options.topic], listener=Listener())
+    while not stop.is_set():
+        poll_and_commit(consumer)
+    consumer.close()
+    teller.closed()

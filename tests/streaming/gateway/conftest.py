@@ -1,0 +1,49 @@
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streaming.broker import EmbeddedBroker
+from tests.streaming.gateway.in_process import RunningGateway
+
+LIMIT_SECONDS = 30
+NewGateway = Callable[..., RunningGateway]
+
+
+@pytest.fixture(scope="session")
+def gateway(broker: EmbeddedBroker) -> Iterator[RunningGateway]:
+    """A gateway that answers no group API, for all tests that leave it running. ``broker`` is what it stands before."""
+    running = RunningGateway(broker.bootstrap_servers)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def new_gateway(broker: EmbeddedBroker) -> Iterator[NewGateway]:
+    """Starts gateways before the shared broker; called with the arguments of :class:`RunningGateway` after the first.
+
+    ``bootstrap_servers=`` names another broker.
+    """
+    with ExitStack() as stack:
+
+        def make(*arguments: object, bootstrap_servers: str | None = None, **named: object) -> RunningGateway:
+            running = RunningGateway(bootstrap_servers or broker.bootstrap_servers, *arguments, **named)  # type: ignore[arg-type]
+            stack.callback(running.stop)
+            running.start()
+            return running
+
+        yield make
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker) -> str:
+    """A new topic of one partition at the shared broker."""
+    name = f"gateway-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(LIMIT_SECONDS)
+    return name

@@ -1,0 +1,150 @@
+"""A transactional producer without a library: each of its requests when the test says so, through any gateway."""
+
+import time
+from datetime import timedelta
+from typing import Any
+
+from kio.index import load_entity_module, load_request_schema
+from kio.schema.errors import ErrorCode
+from kio.schema.offset_fetch.v7.request import OffsetFetchRequest, OffsetFetchRequestTopic
+from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
+from kio.static.constants import EntityType
+from kio.static.primitive import i16, i32, i32Timedelta, i64
+from kio.static.protocol import RequestPayload
+
+from tests.streaming.gateway.wire_client import WireClient
+
+LIMIT_SECONDS = 40.0
+INIT_PRODUCER_ID, ADD_OFFSETS_TO_TXN, END_TXN = 22, 25, 26
+
+ASK_AGAIN = frozenset(
+    {
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.not_coordinator,
+        ErrorCode.concurrent_transactions,
+    }
+)
+"""What every producer waits for to go away."""
+
+
+class RawProducer:
+    """A producer with a group whose offset of partition 0 of a topic it commits in its transactions."""
+
+    def __init__(self, port: int, transactional_id: str, group_id: str, topic: str, timeout_ms: int = 60_000) -> None:
+        self.transactional_id = TransactionalId(transactional_id)
+        self.group_id = GroupId(group_id)
+        self.topic = topic
+        self.timeout = i32Timedelta.parse(timedelta(milliseconds=timeout_ms))
+        self.producer_id = ProducerId(-1)
+        self.producer_epoch = i16(-1)
+        self.port = port
+        self._client: WireClient | None = None
+
+    def go_to(self, port: int) -> None:
+        """Go on through another gateway."""
+        self.close()
+        self.port = port
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    @property
+    def client(self) -> WireClient:
+        """The connection to the gateway."""
+        if self._client is None:
+            self._client = WireClient(self.port)
+        return self._client
+
+    def ask(self, payload: RequestPayload) -> Any:
+        """The first answer that is not one to ask again."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while True:
+            answer: Any = self.client.ask(payload)
+            if getattr(answer, "error_code", None) not in ASK_AGAIN:
+                return answer
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.02)
+
+    def init(self, version: int = 4) -> ErrorCode:
+        """Become the one producer with this transactional id."""
+        request: Any = load_request_schema(INIT_PRODUCER_ID, version)
+        answer = self.ask(request(transactional_id=self.transactional_id, transaction_timeout=self.timeout))
+        self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
+        error: ErrorCode = answer.error_code
+        return error
+
+    def add_offsets_request(self, version: int = 3) -> RequestPayload:
+        """AddOffsetsToTxn for the group."""
+        request: Any = load_request_schema(ADD_OFFSETS_TO_TXN, version)
+        return request(  # type: ignore[no-any-return]
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            group_id=self.group_id,
+        )
+
+    def add_offsets(self, version: int = 3) -> ErrorCode:
+        """Take the group into the transaction."""
+        error: ErrorCode = self.ask(self.add_offsets_request(version)).error_code
+        return error
+
+    def commit_offset(self, offset: int, version: int = 3) -> ErrorCode:
+        """TxnOffsetCommit; the error of the one partition."""
+        return self.commit_offset_at(self.client, offset, version)
+
+    def commit_offset_at(self, client: WireClient, offset: int, version: int = 3) -> ErrorCode:
+        """TxnOffsetCommit over a connection to anybody."""
+        module: Any = load_entity_module("txn_offset_commit", version, EntityType.request)
+        partition = module.TxnOffsetCommitRequestPartition(
+            partition_index=i32(0), committed_offset=i64(offset), committed_metadata=""
+        )
+        topic = module.TxnOffsetCommitRequestTopic(name=TopicName(self.topic), partitions=(partition,))
+        answer: Any = client.ask(
+            module.TxnOffsetCommitRequest(
+                transactional_id=self.transactional_id,
+                group_id=self.group_id,
+                producer_id=self.producer_id,
+                producer_epoch=self.producer_epoch,
+                topics=(topic,),
+            )
+        )
+        ((error,),) = ([partition.error_code for partition in topic.partitions] for topic in answer.topics)
+        return error  # type: ignore[no-any-return]
+
+    def begin(self, offset: int) -> None:
+        """All of a transaction but its end."""
+        assert self.add_offsets() is ErrorCode.none
+        assert self.commit_offset(offset) is ErrorCode.none
+
+    def end_request(self, committed: bool, version: int = 3) -> RequestPayload:
+        """EndTxn."""
+        request: Any = load_request_schema(END_TXN, version)
+        return request(  # type: ignore[no-any-return]
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            committed=committed,
+        )
+
+    def end(self, committed: bool, version: int = 3) -> ErrorCode:
+        """End the transaction."""
+        error: ErrorCode = self.ask(self.end_request(committed, version)).error_code
+        return error
+
+    def committed_offset(self, port: int | None = None, *, require_stable: bool = True) -> int | str:
+        """The group's offset, -1 for none, or the name of the error that stands in its place."""
+        topic = OffsetFetchRequestTopic(name=TopicName(self.topic), partition_indexes=(i32(0),))
+        request = OffsetFetchRequest(group_id=self.group_id, topics=(topic,), require_stable=require_stable)
+        with WireClient(port or self.port) as client:
+            deadline = time.monotonic() + LIMIT_SECONDS
+            while (answer := client.ask(request)).error_code in ASK_AGAIN:
+                assert time.monotonic() < deadline, answer
+        assert answer.error_code is ErrorCode.none
+        (partition,) = answer.topics[0].partitions
+        if partition.error_code is not ErrorCode.none:
+            return partition.error_code.name  # type: ignore[no-any-return]
+        return partition.committed_offset  # type: ignore[no-any-return]

@@ -222,8 +222,10 @@ async def weigh(gateway: Gateway, connections: Connections, count: int) -> None:
     rate = count / HEARTBEAT_INTERVAL_SECONDS
     print(f"beating: {await on_schedule(rate, 15.0, lambda number: members[number % count].beat())}")
     print(f"and after heartbeats: {memory([gateway.pid])}")
-    for each in (*members, *asking):
-        each.close()
+    for member in members:
+        member.close()
+    for connection in asking:
+        connection.close()
 
 
 async def run(broker: EmbeddedBroker, topics: TopicNames, gateway: Gateway, asked: Any) -> None:

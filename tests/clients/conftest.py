@@ -1,4 +1,3 @@
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,10 +33,8 @@ def new_group(system: System, tmp_path: Path) -> Iterator[NewGroup]:
     """
     with ExitStack() as stack:
 
-        def make(partitions: int, bootstrap_servers: str | None = None, **settings: Any) -> WatchedGroup:
-            address = bootstrap_servers or system.bootstrap_servers
-            group_id = f"group-{uuid.uuid4().hex[:8]}"
-            group = WatchedGroup(address, group_id, system.new_topic(partitions), partitions, tmp_path, **settings)
+        def make(partitions: int, **settings: Any) -> WatchedGroup:
+            group = system.new_group(tmp_path, partitions, **settings)
             stack.callback(group.kill_all)
             return group
 

@@ -2,20 +2,16 @@
 
 import json
 import socket
-import time
 import urllib.request
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.clients.java import connect_worker
 from tests.clients.process import Process
+from tests.clients.waiting import LIMIT_SECONDS, await_condition
 
-__all__ = ["ConnectWorker", "await_condition"]
-
-LIMIT_SECONDS = 60.0
-PAUSE_SECONDS = 0.1
+__all__ = ["ConnectWorker"]
 
 STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
 
@@ -72,14 +68,3 @@ class ConnectWorker(Process):
         )
         with urllib.request.urlopen(request, timeout=LIMIT_SECONDS) as answer:
             return json.load(answer)
-
-
-def await_condition(what: str, condition: Callable[[], bool], describe: Callable[[], str]) -> None:
-    """Ask until it holds. An ``OSError`` (an HTTP error is one) means that it does not hold yet."""
-    deadline = time.monotonic() + LIMIT_SECONDS
-    while time.monotonic() < deadline:
-        with suppress(OSError):
-            if condition():
-                return
-        time.sleep(PAUSE_SECONDS)
-    raise AssertionError(f"waited {LIMIT_SECONDS:g} s for: {what}\n{describe()}")

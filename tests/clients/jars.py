@@ -1,6 +1,7 @@
-"""Kafka's own client tools, from Maven: what `ivy.xml` beside this file names."""
+"""Kafka's own client tools, from Maven: what `ivy.xml` beside this file names. Run as a program, it downloads them."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from streaming.jars import resolve_file
@@ -12,13 +13,19 @@ IVY_FILE = Path(__file__).parent / "ivy.xml"
 
 def tools_class_path() -> str:
     """What ``java -cp`` needs for the command-line tools."""
-    return _class_path(0)
+    tools, _ = _resolve()
+    return tools
 
 
 def connect_class_path() -> str:
     """What ``java -cp`` needs for a worker of Kafka Connect."""
-    return _class_path(1)
+    _, connect = _resolve()
+    return connect
 
 
-def _class_path(configuration: int) -> str:
-    return os.pathsep.join(map(str, resolve_file(IVY_FILE, ("tools", "connect"))[configuration]))
+def _resolve(report: Callable[[str], None] | None = None) -> list[str]:
+    return [os.pathsep.join(map(str, jars)) for jars in resolve_file(IVY_FILE, ("tools", "connect"), report)]
+
+
+if __name__ == "__main__":
+    _resolve(lambda line: print(line, flush=True))

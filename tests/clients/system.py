@@ -6,11 +6,13 @@ import sys
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.broker import EmbeddedBroker
+from tests.clients.group import WatchedGroup
 from tests.clients.process import Process
 from tests.streaming.coordinator_process import CoordinatorProcess
 
@@ -63,6 +65,14 @@ class System:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         admin.create_topics([NewTopic(name, partitions, 1)])[name].result(LIMIT_SECONDS)
         return name
+
+    def new_group(
+        self, folder: Path, partitions: int, *, bootstrap_servers: str | None = None, **settings: Any
+    ) -> WatchedGroup:
+        """A group on a topic of its own, with the settings of :class:`WatchedGroup`; its members are to be started."""
+        address = bootstrap_servers or self.bootstrap_servers
+        group_id = f"group-{uuid.uuid4().hex[:8]}"
+        return WatchedGroup(address, group_id, self.new_topic(partitions), partitions, folder, **settings)
 
     def produce(self, topic: str, partitions: Sequence[int], count: int) -> None:
         """``count`` records to each of these partitions, through the gateway."""

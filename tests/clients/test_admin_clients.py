@@ -14,6 +14,7 @@ from kafka.structs import OffsetAndMetadata
 from tests.clients.conftest import NewGroup
 from tests.clients.libraries import Library
 from tests.clients.system import System
+from tests.clients.waiting import await_condition
 
 LIMIT_SECONDS = 30
 RECORDS = 10
@@ -45,8 +46,12 @@ def test_admin_clients_of_all_libraries_manage_a_group(system: System, new_group
     finally:
         admin.close()
     assert confluent.delete_consumer_groups([group.group_id])[group.group_id].result(LIMIT_SECONDS) is None
-    listed = confluent.list_consumer_groups().result(LIMIT_SECONDS)
-    assert group.group_id not in {found.group_id for found in listed.valid}
+
+    def is_gone() -> bool:
+        listed = confluent.list_consumer_groups().result(LIMIT_SECONDS)
+        return group.group_id not in {found.group_id for found in listed.valid}
+
+    await_condition("the group is not listed any more", is_gone)
 
 
 def look_by_librdkafka(admin: AdminClient, group_id: str, topic: str) -> None:

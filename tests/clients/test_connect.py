@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.clients.connect import ConnectWorker, await_condition
+from tests.clients.connect import ConnectWorker
 from tests.clients.system import System
+from tests.clients.waiting import await_condition
 
 CLUSTER = "connect-cluster"
 

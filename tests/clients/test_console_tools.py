@@ -41,7 +41,7 @@ def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process
     (member,) = rows(groups(system, "--describe", "--group", group, "--members", "--verbose"), group)
     assert member[1].startswith("console-consumer-")
     assert member[2:5] == ["/127.0.0.1", "console-consumer", str(PARTITIONS)]
-    assert f"{topic}(0,1,2)" in member[-1] or "(0,1,2)" in member[-1]
+    assert any("0,1,2" in cell for cell in member)
     assert rows(groups(system, "--list", "--state"), group) == [[group, "Stable"]]
     state = groups(system, "--describe", "--group", group, "--state")
     assert system.bootstrap_servers in state
@@ -52,7 +52,7 @@ def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process
     assert "GroupNotEmptyException" in groups(system, "--delete", "--group", group)
 
     assert reader.end() in (0, 130, 143)
-    described = rows(groups(system, "--describe", "--group", group), group)
+    described = sorted(rows(groups(system, "--describe", "--group", group), group))
     assert [row[1:6] for row in described] == [[topic, str(index), "20", "20", "0"] for index in range(PARTITIONS)]
     assert rows(groups(system, "--list", "--state", "empty"), group) == [[group, "Empty"]]
 

@@ -1,35 +1,67 @@
 """Groups of one client library each: members come, go and are killed; and all libraries in one group."""
 
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
 import pytest
 
 from tests.clients.conftest import NewGroup
-from tests.clients.group import SESSION_MS
+from tests.clients.group import SESSION_MS, WatchedGroup
 from tests.clients.libraries import Library
 from tests.clients.system import System
 
 PARTITIONS = 6
 RECORDS = 50
+STORIES_AT_ONCE = 3
 
 TAKEOVER_SECONDS = 2 * SESSION_MS / 1000
 """A member that was killed has a whole session left at most; the others have another one to share its partitions."""
 
 
-@pytest.mark.parametrize(
-    ("library", "assignor", "auto_commit"),
-    [
-        pytest.param(Library.JAVA, "cooperative-sticky", True, id="java-cooperative"),
-        pytest.param(Library.LIBRDKAFKA, "range", True, id="librdkafka-eager"),
-        pytest.param(Library.LIBRDKAFKA, "cooperative-sticky", False, id="librdkafka-cooperative"),
-        # Its range and roundrobin lose dynamic members between which a static one stands.
-        pytest.param(Library.KAFKA_PYTHON, "sticky", False, id="kafka-python-eager"),
-        pytest.param(Library.KAFKA_PYTHON, "cooperative-sticky", True, id="kafka-python-cooperative"),
-        pytest.param(Library.AIOKAFKA, "roundrobin", False, id="aiokafka-eager"),
-    ],
-)
-def test_members_come_and_go(
-    system: System, new_group: NewGroup, library: Library, assignor: str, auto_commit: bool
-) -> None:
-    group = new_group(PARTITIONS, assignor=assignor, auto_commit=auto_commit)
+class Kind(NamedTuple):
+    """What a group's members have in common."""
+
+    library: Library
+    assignor: str
+    auto_commit: bool
+
+
+KINDS = {
+    "java-cooperative": Kind(Library.JAVA, "cooperative-sticky", True),
+    "librdkafka-eager": Kind(Library.LIBRDKAFKA, "range", True),
+    "librdkafka-cooperative": Kind(Library.LIBRDKAFKA, "cooperative-sticky", False),
+    # Its range and roundrobin forget dynamic members when a static one stands between them.
+    "kafka-python-eager": Kind(Library.KAFKA_PYTHON, "sticky", False),
+    "kafka-python-cooperative": Kind(Library.KAFKA_PYTHON, "cooperative-sticky", True),
+    "aiokafka-eager": Kind(Library.AIOKAFKA, "roundrobin", False),
+}
+
+
+@pytest.fixture(scope="module")
+def stories(system: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
+    """The story of each kind of group. Some are told at the same time, since most of a story is waiting."""
+    folder = tmp_path_factory.mktemp("stories")
+    groups = {
+        name: system.new_group(folder, PARTITIONS, assignor=kind.assignor, auto_commit=kind.auto_commit)
+        for name, kind in KINDS.items()
+    }
+    with ThreadPoolExecutor(STORIES_AT_ONCE) as pool:
+        try:
+            yield {name: pool.submit(come_and_go, system, groups[name], kind.library) for name, kind in KINDS.items()}
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for group in groups.values():
+                group.kill_all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_come_and_go(stories: dict[str, Future[None]], kind: str) -> None:
+    stories[kind].result()
+
+
+def come_and_go(system: System, group: WatchedGroup, library: Library) -> None:
+    """Joins, a static member's return, a clean end, a kill -9: all that a group of one library goes through."""
     everywhere = range(PARTITIONS)
     system.produce(group.topic, everywhere, RECORDS)
 

@@ -119,7 +119,7 @@ def test_of_those_that_start_with_the_same_instance_id_one_is_left(
     group = new_group(1, session_ms=LONG_SESSION_MS)
     producer = start_producer(system, group, new_process)
     for name in NAMES:
-        group.start(name, Library.JAVA, "the same")
+        group.start(name, Library.JAVA, "the-same")
 
     def running() -> list[str]:
         return [name for name in NAMES if group.members[name].process.is_running]

@@ -21,7 +21,7 @@ from streaming.gateway.transactions.participation import Described
 from streaming.gateway.transactions.sasl_client import SaslRefused, authenticate
 from streaming.gateway.upstream import Forward
 
-__all__ = ["CoordinatorsUnreachable", "TransactionCoordinators", "describe"]
+__all__ = ["CoordinatorsUnreachable", "Standing", "TransactionCoordinators", "describe"]
 
 log = logging.getLogger(__name__)
 

@@ -115,9 +115,11 @@ class Ledger:
 
     async def _end(self) -> int:
         partition = TopicPartition(self._topic, PARTITION)
-        asked = self._admin.list_offsets({partition: OffsetSpec.latest()}, request_timeout=ASK_TIMEOUT_SECONDS)
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = self._admin.list_offsets({partition: latest}, request_timeout=ASK_TIMEOUT_SECONDS)
         try:
-            return (await asyncio.wrap_future(asked[partition])).offset
+            end: int = (await asyncio.wrap_future(asked[partition])).offset
+            return end
         except KafkaException as failure:
             error: KafkaError = failure.args[0]
             if error.code() in MISSING:

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from coordinator_logic.messages import TxnMarker, WriteTxnMarkersRequest
+from coordinator_logic.messages import ResponseEnvelope, TxnMarker, WriteTxnMarkersRequest
 from streaming.client.errors import CoordinatorError
 from streaming.gateway.channel import GroupChannel, SentEvent
 from streaming.gateway.request import Caller
@@ -124,7 +124,7 @@ def log_outcome(line: Participation, committed: bool, why: str) -> None:
     log.info("transaction of %r for group %r: %s, %s", line.transactional_id, line.group_id, end, why)
 
 
-def _ignore(answer: "asyncio.Future[object]") -> None:
+def _ignore(answer: "asyncio.Future[ResponseEnvelope]") -> None:
     """The event is carried out, answered or not."""
     if not answer.cancelled():
         answer.exception()

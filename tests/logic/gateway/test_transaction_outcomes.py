@@ -145,7 +145,7 @@ def test_whatever_happens_a_settled_transaction_is_settled_as_it_ended() -> None
     frontier = [World()]
     while frontier:
         world = frontier.pop()
-        state = world.broker, world.line and world.line.phase, world.truth
+        state = world.broker, None if world.line is None else world.line.phase, world.truth
         if state in seen or world.broker.producer_epoch > 6:
             continue
         seen.add(state)

@@ -6,15 +6,17 @@ from typing import Any
 
 from kio.index import load_entity_module, load_request_schema
 from kio.schema.errors import ErrorCode
+from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.schema.offset_fetch.v7.request import OffsetFetchRequest, OffsetFetchRequestTopic
 from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.constants import EntityType
-from kio.static.primitive import i16, i32, i32Timedelta, i64
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload
 
 from tests.streaming.gateway.wire_client import WireClient
 
 LIMIT_SECONDS = 40.0
+GROUP, TRANSACTION = 0, 1
 INIT_PRODUCER_ID, ADD_OFFSETS_TO_TXN, END_TXN = 22, 25, 26
 
 ASK_AGAIN = frozenset(
@@ -26,6 +28,15 @@ ASK_AGAIN = frozenset(
     }
 )
 """What every producer waits for to go away."""
+
+
+def find_coordinator(client: WireClient, key: str, key_type: int) -> None:
+    """Return when there is one: a new broker makes the topic of its coordinators when it is first asked."""
+    request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,))
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while (answer := client.ask(request)).coordinators[0].error_code is not ErrorCode.none:
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.02)
 
 
 class RawProducer:
@@ -71,6 +82,7 @@ class RawProducer:
 
     def init(self, version: int = 4) -> ErrorCode:
         """Become the one producer with this transactional id."""
+        find_coordinator(self.client, self.transactional_id, TRANSACTION)
         request: Any = load_request_schema(INIT_PRODUCER_ID, version)
         answer = self.ask(request(transactional_id=self.transactional_id, transaction_timeout=self.timeout))
         self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch

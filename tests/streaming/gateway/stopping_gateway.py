@@ -52,5 +52,5 @@ async def _stop(transactional_id: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serving.TransactionApis = StoppingApis  # type: ignore[misc]
+    setattr(serving, "TransactionApis", StoppingApis)  # noqa: B010 - it is no part of what the module offers
     main()

@@ -1,5 +1,6 @@
 """SASL goes through to a real broker, and the gateway learns from its answers who a client is."""
 
+import asyncio
 import hmac
 import socket
 from base64 import b64decode, b64encode
@@ -22,7 +23,10 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.static.protocol import Entity, RequestPayload
 
 from streaming.broker import EmbeddedBroker
+from streaming.gateway.addresses import Address
 from streaming.gateway.request import ClientRequest
+from streaming.gateway.transactions.coordinators import CoordinatorsUnreachable, Standing, TransactionCoordinators
+from tests.streaming.client_support import wait_until
 from tests.streaming.gateway.clients import LIMIT_SECONDS, consume_all, produce_all
 from tests.streaming.gateway.conftest import NewGateway
 from tests.streaming.gateway.in_process import RunningGateway
@@ -221,3 +225,18 @@ def test_a_token_that_is_none_closes_the_connection(running: RunningGateway) -> 
         client.send(SaslAuthenticateRequest(auth_bytes=b"nonsense"))
         assert client.is_closed_by_peer()
     assert running.metric("refused_frames_total", reason="sasl-exchange") == 1
+
+
+@pytest.mark.parametrize("user", [ALICE, BOB], ids=["PLAIN", "SCRAM"])
+def test_the_gateways_own_questions_about_transactions_are_authenticated(secured: str, user: dict[str, str]) -> None:
+    def described(password: str) -> Standing:
+        host, _, port = secured.partition(":")
+        properties = {**user, "sasl.password": password}
+        brokers = [Address(host, int(port))]
+        coordinators = TransactionCoordinators(lambda: brokers, properties, None, "gateway", LIMIT_SECONDS)
+        return asyncio.run(coordinators.describe(["nobody"]))
+
+    # The broker makes its topic of transactions when it is first asked.
+    wait_until(lambda: described(user["sasl.password"]) == {"nobody": None}, "the coordinator answers")
+    with pytest.raises(CoordinatorsUnreachable, match="SaslRefused"):
+        described("wrong")

@@ -18,7 +18,7 @@ from tests.clients.process import Process
 from tests.streaming.client_support import create_topic, produce, unique, wait_until
 from tests.streaming.coordinator_process import CoordinatorProcess
 from tests.streaming.gateway import stopping_gateway
-from tests.streaming.gateway.raw_producer import RawProducer
+from tests.streaming.gateway.raw_producer import ASK_AGAIN, GROUP, RawProducer, find_coordinator
 from tests.streaming.gateway.wire_client import WireClient
 
 LIMIT_SECONDS = 60.0
@@ -263,14 +263,15 @@ def test_a_producer_that_begins_anew_in_the_middle_aborts_what_it_began(stage: S
 def test_offsets_outside_of_a_transaction_are_refused_as_a_broker_refuses_them(stage: Stage) -> None:
     def refused(producer: RawProducer) -> tuple[ErrorCode, ErrorCode]:
         with WireClient(int(stage.broker.bootstrap_servers.rpartition(":")[2])) as broker:
-            wait_until(
-                lambda: (
-                    producer.commit_offset_at(broker, 1)
-                    not in (ErrorCode.coordinator_load_in_progress, ErrorCode.not_coordinator)
-                ),
-                "the broker's own coordinator answers",
-            )
-            return producer.commit_offset(1), producer.commit_offset_at(broker, 1)
+            find_coordinator(broker, producer.group_id, GROUP)
+            answers: list[ErrorCode] = []
+
+            def is_answered() -> bool:
+                answers.append(producer.commit_offset_at(broker, 1))
+                return answers[-1] not in ASK_AGAIN
+
+            wait_until(is_answered, "the broker's own coordinator of groups has loaded")
+            return producer.commit_offset(1), answers[-1]
 
     producer = stage.producer()
     ours, brokers = refused(producer)

@@ -17,10 +17,11 @@ demo: setup ## Run a broker, the coordinator and a few group members on this mac
 	@$(VENV)/bin/group-coordinator demo
 
 # Two files at a time: a test with Spark or a broker is waiting for half of its time, and each of the two has its own of
-# both. One at a time where a broker's own timers judge, or a kill has to be survived within a session.
+# both. One at a time where somebody else's timers judge, or a kill has to be survived within a session.
 test: setup ## Run all tests
+	@$(PYTHON) -m tests.clients.jars
 	$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/streaming tests/logic
-	$(PYTHON) -m pytest tests/oracle tests/recovery
+	$(PYTHON) -m pytest tests/clients tests/oracle tests/recovery
 
 lint: $(STAMP) ## Check style, formatting and types
 	$(VENV)/bin/ruff check

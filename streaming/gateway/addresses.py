@@ -15,11 +15,12 @@ from kio.static.protocol import Entity
 from streaming.gateway.codec import decode_response, encode_response
 from streaming.gateway.frames import LENGTH_SIZE
 
-__all__ = ["Address", "Broker", "Show", "coordinator_node", "rewrite_addresses"]
+__all__ = ["Address", "Broker", "Show", "bootstrap_addresses", "coordinator_node", "rewrite_addresses"]
 
 METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER = 3, 10, 60
 THROTTLED_METADATA_SINCE = 3
 NOWHERE = -1
+DEFAULT_PORT = "9092"
 
 
 class Address(NamedTuple):
@@ -38,6 +39,17 @@ class Broker(NamedTuple):
 
     node_id: int
     address: Address
+
+
+def bootstrap_addresses(bootstrap_servers: str) -> list[Address]:
+    """The addresses in librdkafka's ``bootstrap.servers``: ``[protocol://]host[:port]``, separated by commas."""
+    addresses = []
+    for server in bootstrap_servers.split(","):
+        host, colon, port = server.rpartition("://")[2].strip().rpartition(":")
+        if not colon or port.endswith("]"):
+            host, port = f"{host}{colon}{port}", DEFAULT_PORT
+        addresses.append(Address(host.strip("[]"), int(port)))
+    return addresses
 
 
 Show = Callable[[Broker], Address | None]

@@ -5,30 +5,34 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 from kio.index import load_request_schema
+from kio.schema.metadata.v4.request import MetadataRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from streaming.client.librdkafka import admin_config
 from streaming.errors import CannotRun
-from streaming.gateway.addresses import Address, Broker
+from streaming.gateway.addresses import Address, Broker, bootstrap_addresses
 from streaming.gateway.api_versions import API_VERSIONS, SOFTWARE_TOLD_SINCE, ApiRanges
-from streaming.gateway.codec import KNOWN_VERSIONS, MALFORMED, decode_response, encode_request
-from streaming.gateway.frames import LENGTH_SIZE
+from streaming.gateway.broker_client import ASKING_FAILED, asking
+from streaming.gateway.codec import KNOWN_VERSIONS
 from streaming.gateway.options import GatewayOptions
 from streaming.gateway.request import ServedApi
 from streaming.gateway.tls import upstream_context
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "ClusterUnreachable"]
 
 log = logging.getLogger(__name__)
 
 CLIENT_ID = "group-coordinator-gateway"
 SOFTWARE_VERSION = "1"
-LARGEST_ANSWER = 1024 * 1024
+
+NO_TOPICS = MetadataRequest(topics=(), allow_auto_topic_creation=False)
+"""Asks for the brokers only, in a version that every broker since Kafka 0.11 serves."""
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.Protocol)
+
+
+class ClusterUnreachable(Exception):
+    """No broker could be asked."""
 
 
 class Cluster:
@@ -40,7 +44,6 @@ class Cluster:
     def __init__(self, options: GatewayOptions, served: Mapping[int, ServedApi]) -> None:
         self._options = options
         self._served = served
-        self._admin = AdminClient(admin_config(options.bootstrap_servers, CLIENT_ID, options.librdkafka_config))
         self._tls = upstream_context(options.kafka)
         self._timeout = options.limits.upstream_connect_timeout_ms / 1000
         self._brokers: dict[int, Broker] = {}
@@ -69,23 +72,34 @@ class Cluster:
         """Ask for the first time. Raises :class:`CannotRun` when nobody answers."""
         try:
             await self.refresh()
-        except (KafkaException, OSError) as failure:
-            raise CannotRun(f"Kafka at {self._options.bootstrap_servers} does not answer: {failure}") from failure
+        except ClusterUnreachable as failure:
+            raise CannotRun(str(failure)) from failure
         if not self._ranges:
             raise CannotRun(f"no broker of {self._options.bootstrap_servers} can be reached from here")
 
     async def refresh(self) -> None:
-        """Look which brokers there are, and what they offer. Raises ``KafkaException`` when nobody answers."""
-        asked = self._admin.describe_cluster(request_timeout=self._timeout)
-        description = await asyncio.wrap_future(asked)
-        self._brokers = {node.id: Broker(node.id, Address(node.host, node.port)) for node in description.nodes}
+        """Look which brokers there are, and what they offer. Raises :class:`ClusterUnreachable`."""
+        self._brokers = await self._find_brokers()
         self._known |= self._brokers
         for broker in self._brokers.values():
             try:
-                async with asyncio.timeout(self._timeout):
-                    await self._look_at(broker)
-            except (OSError, asyncio.IncompleteReadError, *MALFORMED) as failure:
+                await self._look_at(broker)
+            except ASKING_FAILED as failure:
                 log.warning("broker %s does not say what it offers: %r", broker.node_id, failure)
+
+    async def _find_brokers(self) -> dict[int, Broker]:
+        """The brokers, as told by the first one that can be asked."""
+        failure: BaseException | None = None
+        told = [broker.address for broker in self._brokers.values()]
+        for address in dict.fromkeys([*told, *bootstrap_addresses(self._options.bootstrap_servers)]):
+            try:
+                async with asking(address, self._tls, CLIENT_ID, self._timeout, self._options.kafka) as ask:
+                    answer: Any = await ask(NO_TOPICS)
+            except ASKING_FAILED as caught:
+                failure = caught
+                continue
+            return {node.node_id: Broker(node.node_id, Address(node.host, node.port)) for node in answer.brokers}
+        raise ClusterUnreachable(f"Kafka at {self._options.bootstrap_servers} does not answer: {failure!r}")
 
     async def connect(self, node_id: int, make: Callable[[], ProtocolT], or_another: bool) -> ProtocolT:
         """A connection to a broker, ``or_another`` one when it cannot be reached.
@@ -126,19 +140,8 @@ class Cluster:
         self._ranges[broker.node_id] = ApiRanges(answers, self._served)
 
     async def _ask(self, broker: Broker, request: RequestPayload) -> ResponsePayload:
-        host, port = broker.address
-        server_hostname = host if self._tls else None
-        reader, writer = await asyncio.open_connection(host, port, ssl=self._tls, server_hostname=server_hostname)
-        try:
-            writer.write(encode_request(request, 0, CLIENT_ID))
-            begin = await reader.readexactly(LENGTH_SIZE)
-            length = int.from_bytes(begin, "big")
-            if length > LARGEST_ANSWER:
-                raise ValueError(f"an answer of {length} bytes")
-            frame = begin + await reader.readexactly(length)
-        finally:
-            writer.close()
-        return decode_response(frame, request.__api_key__, request.__version__)
+        async with asking(broker.address, self._tls, CLIENT_ID, self._timeout) as ask:
+            return await ask(request)
 
 
 def _api_versions_request(version: int) -> RequestPayload:

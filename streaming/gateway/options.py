@@ -66,11 +66,6 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         return self.advertised_host or self.listen_address.host
 
     @property
-    def librdkafka_config(self) -> dict[str, str]:
-        """The configuration of the gateway's own clients."""
-        return {**self.kafka, "bootstrap.servers": self.bootstrap_servers}
-
-    @property
     def requires_sasl(self) -> bool:
         """Whether the brokers want to know who somebody is."""
         return self.kafka.get("security.protocol", "").upper().startswith("SASL")

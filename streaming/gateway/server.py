@@ -9,12 +9,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-
 from streaming.errors import CannotRun
 from streaming.gateway.addresses import Address, Broker, coordinator_node
 from streaming.gateway.api_versions import ApiRanges
-from streaming.gateway.cluster import Cluster
+from streaming.gateway.cluster import Cluster, ClusterUnreachable
 from streaming.gateway.connection import ClientConnection
 from streaming.gateway.metrics import GatewayMetrics
 from streaming.gateway.options import GatewayOptions
@@ -133,8 +131,8 @@ class GatewayServer:
             await asyncio.sleep(self.options.metadata_refresh_ms / 1000)
             try:
                 await self.cluster.refresh()
-            except KafkaException as failure:
-                log.warning("the cluster does not answer: %s", failure)
+            except ClusterUnreachable as failure:
+                log.warning("%s", failure)
             self._show_all()
 
     async def _close_idle(self) -> None:

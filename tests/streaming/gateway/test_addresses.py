@@ -14,6 +14,7 @@ from streaming.gateway.addresses import (
     METADATA,
     Address,
     Broker,
+    bootstrap_addresses,
     coordinator_node,
     rewrite_addresses,
 )
@@ -103,3 +104,15 @@ def test_only_the_groups_of_a_broker_that_goes_get_another_coordinator() -> None
     before = {group: coordinator_node(group, (1, 2, 3)) for group in groups}
     after = {group: coordinator_node(group, (1, 3)) for group in groups}
     assert {before[group] for group in groups if before[group] != after[group]} == {2}
+
+
+@pytest.mark.parametrize(
+    ("servers", "addresses"),
+    [
+        ("a:1", [("a", 1)]),
+        ("a:1, PLAINTEXT://b:2,c", [("a", 1), ("b", 2), ("c", 9092)]),
+        ("[::1]:5,[::2]", [("::1", 5), ("::2", 9092)]),
+    ],
+)
+def test_bootstrap_servers_are_read_as_librdkafka_reads_them(servers: str, addresses: list[tuple[str, int]]) -> None:
+    assert bootstrap_addresses(servers) == addresses

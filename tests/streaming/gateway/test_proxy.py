@@ -88,15 +88,35 @@ def test_the_bytes_are_those_of_the_broker(gateway: RunningGateway, broker: Embe
     assert len(frames[0]) > 7_000_000
 
 
-def test_what_was_sent_without_acks_before_the_client_went_still_arrives(gateway: RunningGateway, topic: str) -> None:
-    produce_all(gateway.bootstrap_servers, topic, [b"value"])
+def unacknowledged(running: RunningGateway, topic: str, value: bytes) -> RequestPayload:
+    """Writes the value to the topic, and returns a Produce request with acks 0 that writes it once more."""
+    produce_all(running.bootstrap_servers, topic, [value])
+    with WireClient(running.port) as client:
+        fetched = client.ask(fetch(topic, 2 * len(value))).responses[0].partitions[0]
+    return produce(7, acks=0, topic=topic, records=fetched.records)
+
+
+def test_a_request_without_acks_has_no_answer(gateway: RunningGateway, topic: str) -> None:
+    request = unacknowledged(gateway, topic, b"value")
     with WireClient(gateway.port) as client:
-        fetched = client.ask(fetch(topic, 1000)).responses[0].partitions[0]
-    unacknowledged = produce(7, acks=0, topic=topic, records=fetched.records)
-    for _ in range(20):
+        for _ in range(3):
+            client.send(request)
+            assert client.ask(metadata(topic)).topics[0].error_code is ErrorCode.none
+    assert consume_all(gateway.bootstrap_servers, topic, 4) == [b"value"] * 4
+
+
+@pytest.mark.parametrize(("size", "count"), [(5, 1), (900_000, 4)])
+def test_what_was_sent_without_acks_before_the_client_went_still_arrives(
+    gateway: RunningGateway, topic: str, size: int, count: int
+) -> None:
+    value = os.urandom(size)
+    request = unacknowledged(gateway, topic, value)
+    for _ in range(10):
         with WireClient(gateway.port) as client:
-            client.send(unacknowledged)
-    assert consume_all(gateway.bootstrap_servers, topic, 21) == [b"value"] * 21
+            for _ in range(count):
+                client.send(request)
+    everything = [value] * (1 + 10 * count)
+    assert consume_all(gateway.bootstrap_servers, topic, len(everything)) == everything
 
 
 def test_a_transactional_producer_works(gateway: RunningGateway, topic: str) -> None:

@@ -51,7 +51,8 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     try:
         yield brokers
     finally:
-        brokers.second.stop()
+        # In order, it would wait for the controller, which may be gone.
+        brokers.second.kill()
         brokers.first.stop()
 
 
@@ -74,7 +75,9 @@ def test_brokers_that_come_and_go_are_shown_each_at_its_own_port(pair: Pair, new
     admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
     for node_id in (1, 2):
         topic = f"on-{node_id}"
-        admin.create_topics([NewTopic(topic, replica_assignment=[[node_id]])])[topic].result(LIMIT_SECONDS)
+        admin.create_topics([NewTopic(topic, num_partitions=1, replica_assignment=[[node_id]])])[topic].result(
+            LIMIT_SECONDS
+        )
         produce_all(running.bootstrap_servers, topic, [b"value"])
         assert consume_all(running.bootstrap_servers, topic, 1) == [b"value"]
     with WireClient(shown[2]) as client:

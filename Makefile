@@ -17,6 +17,7 @@ demo: setup ## Run a broker, the coordinator and a few group members on this mac
 	@$(VENV)/bin/group-coordinator demo
 
 test: setup ## Run all tests
+	@$(PYTHON) -m tests.clients.jars
 	$(PYTHON) -m pytest --ignore=tests/bench
 
 lint: $(STAMP) ## Check style, formatting and types

@@ -64,7 +64,8 @@ def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process
     assert sorted(rows(groups(system, *shift, "--execute"), group)) == planned
     again = new_process("again", console_consumer(system, group, topic, "--max-messages", "15"))
     assert again.wait() == 0
-    assert sorted(again.said)[:15] == sorted(f"record {number}" for number in range(15, 20) for _ in range(PARTITIONS))
+    read_again = sorted(line for line in again.said if line.startswith("record"))
+    assert read_again == sorted(f"record {number}" for number in range(15, 20) for _ in range(PARTITIONS))
 
     deleted = groups(system, "--delete-offsets", "--group", group, "--topic", f"{topic}:0")
     assert "Request succeed for deleting offsets" in deleted

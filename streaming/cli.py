@@ -373,8 +373,10 @@ app.command("gateway")(gateway_command)
 @app.command()
 def demo(as_json: AsJson = False) -> None:
     """Show it all on this machine: a broker, a coordinator, consumers, and what happens when they are killed."""
-    from streaming.demo.story import StoryFailed, play
-
+    try:
+        from streaming.demo.story import StoryFailed, play
+    except ModuleNotFoundError as missing:
+        fail(f"{missing.name} is not installed: install the extra `demo`", REFUSED)
     try:
         passed = play(err if as_json else out, as_json)
     except (StoryFailed, BrokerStartError, JarResolutionError, MissingPrerequisite) as error:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -20,8 +21,10 @@ from coordinator_logic.messages import GroupToFetch
 from streaming.broker import EmbeddedBroker
 from streaming.client import CoordinatorClient
 from streaming.demo.consumer_process import ConsumerReport
+from streaming.demo.gateway_act import KafkaClients
 from streaming.demo.ledger import Check, Ledger
 from streaming.demo.processes import Child
+from streaming.errors import CannotRun
 from streaming.jars import resolve_jars
 
 TOPIC, GROUP, PARTITIONS = "orders", "billing", 6
@@ -66,11 +69,11 @@ class Stage:
             yield
         self.say(f"[green]{what}[/green] (took {time.monotonic() - began:.1f} s)")
 
-    def await_reports(self, what: str, condition: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
-        """Wait until the consumers' reports amount to something."""
+    def await_reports(self, what: str, condition: Callable[[], bool], ledger: Ledger | None = None) -> None:
+        """Wait until consumers' reports amount to something: those in ``ledger``, by default the stage's own."""
         with self.waiting_for(what):
-            if not self.ledger.wait_until(condition, seconds):
-                raise StoryFailed(f"waited {seconds:.0f} s in vain for: {what}")
+            if not (ledger or self.ledger).wait_until(condition, WAIT_SECONDS):
+                raise StoryFailed(f"waited {WAIT_SECONDS:.0f} s in vain for: {what}")
 
     # ---- processes -----------------------------------------------------------------------------------------
 
@@ -176,8 +179,12 @@ def _acts(stage: Stage) -> Iterator[Check]:
     _three_consumers_join(stage)
     _one_is_killed(stage)
     yield _static_member_returns(stage)
+    clients = KafkaClients(stage.broker.bootstrap_servers, TOPIC, stage.folder, stage.say)
+    yield _kafka_clients_join(stage, clients)
+    before = clients.rebalances
     yield _coordinator_is_killed(stage, coordinator)
-    yield from _the_end(stage, records)
+    yield clients.not_rebalanced_since(before)
+    yield from _the_end(stage, records, clients)
     exit_code = coordinator.terminate()
     yield Check("the coordinator stopped in order", exit_code == 0, f"exit code {exit_code}")
 
@@ -235,6 +242,16 @@ def _static_member_returns(stage: Stage) -> Check:
     return Check("the static member came back without a rebalance", now == (generation, owned), detail)
 
 
+def _kafka_clients_join(stage: Stage, clients: KafkaClients) -> Check:
+    stage.act("Kafka clients as they are join through the gateway: librdkafka, kafka-python")
+    try:
+        stage.stack.enter_context(clients.running())
+    except CannotRun as failure:
+        raise StoryFailed(str(failure)) from failure
+    stage.await_reports("both share the partitions", lambda: clients.share(PARTITIONS), clients.ledger)
+    return clients.described(PARTITIONS)
+
+
 def _coordinator_is_killed(stage: Stage, coordinator: Child) -> Check:
     stage.act("The coordinator is killed with -9 while consumers run, and restarted from its checkpoint")
     before = dict(stage.ledger.generations)
@@ -251,11 +268,12 @@ def _coordinator_is_killed(stage: Stage, coordinator: Child) -> Check:
     return Check("members went on in the same generation after the kill", stable and before == after, detail)
 
 
-def _the_end(stage: Stage, records: Records) -> Iterator[Check]:
+def _the_end(stage: Stage, records: Records, clients: KafkaClients) -> Iterator[Check]:
     stage.act("The end: everything is consumed and committed")
     records.finish()
     ends = _end_offsets(stage)
-    stage.await_reports("every record is consumed", lambda: stage.ledger.has_consumed(ends))
+    for ledger in (stage.ledger, clients.ledger):
+        stage.await_reports("every record is consumed", partial(ledger.has_consumed, ends), ledger)
     for name in list(stage.ledger.owned):
         stage.consumers[name].terminate()
         stage.say(f"{name} is closed")
@@ -265,6 +283,7 @@ def _the_end(stage: Stage, records: Records) -> Iterator[Check]:
     yield stage.ledger.every_record_consumed(ends)
     yield stage.ledger.one_owner_per_generation()
     yield stage.ledger.committed_everything(committed, ends)
+    yield from clients.end(ends)
 
 
 def _client(stage: Stage) -> CoordinatorClient:

@@ -24,7 +24,7 @@ def test_the_demo_passes_its_own_checks_and_leaves_nothing_behind(tmp_path: Path
     assert demo.returncode == 0, demo.stderr
     result = json.loads(demo.stdout)
     assert result["passed"]
-    assert len(result["checks"]) == 6
+    assert len(result["checks"]) == 10
     assert list(tmp_path.glob("group-coordinator-*")) == []
     assert processes_that_mention(str(tmp_path)) == []
 

@@ -7,7 +7,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from streaming.signals import stop_requested
@@ -36,7 +36,12 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 def poll_and_commit(consumer: KafkaConsumer) -> None:
-    records = consumer.poll(timeout_ms=POLL_SECONDS * 1000)
+    try:
+        records = consumer.poll(timeout_ms=POLL_SECONDS * 1000)
+    except KafkaConnectionError as failure:
+        # What it says while no broker can be reached, where other clients go on trying by themselves.
+        print(repr(failure), flush=True)
+        return
     if not records:
         return
     offsets = {tuple(partition): [record.offset for record in batch] for partition, batch in records.items()}

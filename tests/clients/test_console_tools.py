@@ -73,4 +73,4 @@ def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process
 
     assert "was successful" in groups(system, "--delete", "--group", group)
     assert group not in groups(system, "--list").split()
-    assert "does not exist" in groups(system, "--describe", "--group", group)
+    assert f"GroupIdNotFoundException: Group {group} not found" in groups(system, "--describe", "--group", group)

@@ -165,6 +165,12 @@ class WatchedGroup:
         """How often members were told of an assignment, all together."""
         return sum(member.assignments for member in self.members.values())
 
+    @property
+    def owned(self) -> dict[str, set[int]]:
+        """What each member owns, by its own words."""
+        with self._changed:
+            return {name: set(member.owned) for name, member in self.members.items()}
+
     def check_ownership(self) -> None:
         """At no moment did two members own the same partition, by their own words and one clock."""
         for partition, ownerships in self._ownerships.items():

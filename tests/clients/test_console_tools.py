@@ -1,0 +1,76 @@
+"""What a user types: kafka-console-consumer and kafka-consumer-groups, on one group from its beginning to its end."""
+
+import subprocess
+
+from tests.clients.conftest import NewProcess
+from tests.clients.java import tool
+from tests.clients.system import System
+
+LIMIT_SECONDS = 60
+PARTITIONS = 3
+RECORDS = 20
+ALL_RECORDS = PARTITIONS * RECORDS
+
+
+def groups(system: System, *arguments: str) -> str:
+    """What kafka-consumer-groups says to these arguments, errors among it."""
+    command = tool("kafka-consumer-groups", "--bootstrap-server", system.bootstrap_servers, *arguments)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_SECONDS)
+    return done.stdout
+
+
+def rows(table: str, group_id: str) -> list[list[str]]:
+    """The cells of the lines about a group."""
+    return [line.split() for line in table.splitlines() if line.split()[:1] == [group_id]]
+
+
+def console_consumer(system: System, group_id: str, topic: str, *arguments: str) -> list[str]:
+    where = ("--bootstrap-server", system.bootstrap_servers, "--topic", topic, "--group", group_id)
+    return tool("kafka-console-consumer", *where, "--consumer-property", "heartbeat.interval.ms=500", *arguments)
+
+
+def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process: NewProcess) -> None:
+    topic, group = system.new_topic(PARTITIONS), "console"
+    system.produce(topic, range(PARTITIONS), RECORDS)
+
+    reader = new_process("console consumer", console_consumer(system, group, topic, "--from-beginning"))
+    reader.await_line("all records", lambda _: len(reader.said) >= ALL_RECORDS)
+    assert sorted(reader.said) == sorted(f"record {number}" for number in range(RECORDS) for _ in range(PARTITIONS))
+
+    # While it reads: who it is, and that nothing can be taken from under it.
+    (member,) = rows(groups(system, "--describe", "--group", group, "--members", "--verbose"), group)
+    assert member[1].startswith("console-consumer-")
+    assert member[2:5] == ["/127.0.0.1", "console-consumer", str(PARTITIONS)]
+    assert any("0,1,2" in cell for cell in member)
+    assert rows(groups(system, "--list", "--state"), group) == [[group, "Stable"]]
+    state = groups(system, "--describe", "--group", group, "--state")
+    assert system.bootstrap_servers in state
+    assert rows(state, group)[0][-3:] == ["range", "Stable", "1"]
+    busy = groups(system, "--group", group, "--topic", topic, "--reset-offsets", "--to-earliest", "--execute")
+    assert "Assignments can only be reset if the group" in busy
+    assert "current state is Stable" in busy
+    assert "GroupNotEmptyException" in groups(system, "--delete", "--group", group)
+
+    assert reader.end() in (0, 130, 143)
+    described = sorted(rows(groups(system, "--describe", "--group", group), group))
+    assert [row[1:6] for row in described] == [[topic, str(index), "20", "20", "0"] for index in range(PARTITIONS)]
+    assert rows(groups(system, "--list", "--state", "empty"), group) == [[group, "Empty"]]
+
+    # Back by five records, and only those are read again.
+    shift = ("--group", group, "--topic", topic, "--reset-offsets", "--shift-by", "-5")
+    planned = [[group, topic, str(index), "15"] for index in range(PARTITIONS)]
+    assert sorted(rows(groups(system, *shift, "--dry-run"), group)) == planned
+    assert set(system.committed(group, topic).values()) == {20}
+    assert sorted(rows(groups(system, *shift, "--execute"), group)) == planned
+    again = new_process("again", console_consumer(system, group, topic, "--max-messages", "15"))
+    assert again.wait() == 0
+    read_again = sorted(line for line in again.said if line.startswith("record"))
+    assert read_again == sorted(f"record {number}" for number in range(15, 20) for _ in range(PARTITIONS))
+
+    deleted = groups(system, "--delete-offsets", "--group", group, "--topic", f"{topic}:0")
+    assert [topic, "0", "Successful"] in [line.split() for line in deleted.splitlines()]
+    assert system.committed(group, topic) == {1: 20, 2: 20}
+
+    assert "was successful" in groups(system, "--delete", "--group", group)
+    assert group not in groups(system, "--list").split()
+    assert f"GroupIdNotFoundException: Group {group} not found" in groups(system, "--describe", "--group", group)

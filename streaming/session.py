@@ -155,6 +155,10 @@ def forget_hadoop_defaults(spark: SparkSession, settings: Mapping[str, str]) -> 
     Every batch serializes the whole of it for its tasks, all of Hadoop's defaults (of HDFS, YARN, S3, ...) included: a
     sixth of the driver's work. A local checkpoint needs none of them.
     """
+    # A class of Hadoop that is loaded later brings its defaults, and with them all others back; the session's state is
+    # the last to load some.
+    session: Any = spark._jsparkSession
+    session.sessionState()
     context: Any = spark.sparkContext._jsc
     configuration = context.hadoopConfiguration()
     configuration.clear()

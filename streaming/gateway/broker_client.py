@@ -11,7 +11,7 @@ from kio.static.protocol import RequestPayload
 from streaming.gateway.addresses import Address
 from streaming.gateway.codec import MALFORMED, decode_response, encode_request
 from streaming.gateway.frames import LENGTH_SIZE
-from streaming.gateway.transactions.sasl_client import SaslRefused, authenticate
+from streaming.gateway.sasl_client import SaslRefused, authenticate
 from streaming.gateway.upstream import Forward
 
 __all__ = ["ASKING_FAILED", "asking"]

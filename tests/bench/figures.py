@@ -17,18 +17,18 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     measured_seconds: float = 30.0
     full_warm_up_seconds: float = 15.0
     full_measured_seconds: float = 60.0
-    slow_warm_up_seconds: float = 8.0
+    slow_warm_up_seconds: float = 6.0
     """Of Spark's defaults: the longer they are given, the further they fall behind; and of a broker."""
-    slow_measured_seconds: float = 12.0
+    slow_measured_seconds: float = 10.0
     formations: tuple[tuple[int, int], ...] = ((1, 5), (10, 5), (50, 2))
     """Members of a group, and how many such groups."""
     touched_groups: int = 4_000
     bursts: tuple[int, int] = (3, 2)
     """To warm up, and measured."""
     many_groups: int = 100_000
-    settling_seconds: float = 155.0
+    settling_seconds: float = 150.0
     """Until a job without groups has mostly compiled what an idle batch runs; two and a half of those a second."""
-    settling_seconds_of_many: float = 75.0
+    settling_seconds_of_many: float = 60.0
     """The same, for one that has just had a minute of load."""
     idle_seconds: float = 15.0
 

@@ -1,10 +1,9 @@
 """The real transaction coordinators, asked how transactions stand."""
 
-import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
@@ -12,13 +11,10 @@ from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.schema.types import TransactionalId
 from kio.static.primitive import i8
-from kio.static.protocol import RequestPayload
 
 from streaming.gateway.addresses import Address
-from streaming.gateway.codec import MALFORMED, decode_response, encode_request
-from streaming.gateway.frames import LENGTH_SIZE
+from streaming.gateway.broker_client import ASKING_FAILED, asking
 from streaming.gateway.transactions.participation import Described
-from streaming.gateway.transactions.sasl_client import SaslRefused, authenticate
 from streaming.gateway.upstream import Forward
 
 __all__ = ["CoordinatorsUnreachable", "Standing", "TransactionCoordinators", "describe"]
@@ -26,7 +22,6 @@ __all__ = ["CoordinatorsUnreachable", "Standing", "TransactionCoordinators", "de
 log = logging.getLogger(__name__)
 
 TRANSACTION = i8(1)
-LARGEST_ANSWER = 16 * 1024 * 1024
 
 Standing = Mapping[str, Described | None]
 """By transactional id, as far as the broker has told; None for an id that it does not know."""
@@ -87,7 +82,7 @@ class TransactionCoordinators:
             try:
                 async with self._connection(address) as ask:
                     standing |= await describe(ask, ids)
-            except (*MALFORMED, OSError, asyncio.IncompleteReadError, SaslRefused) as failure:
+            except ASKING_FAILED as failure:
                 log.warning("the coordinator at %s does not tell of its transactions: %r", address, failure)
         return standing
 
@@ -98,7 +93,7 @@ class TransactionCoordinators:
                 async with self._connection(address) as ask:
                     request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=transactional_ids)
                     answer: Any = await ask(request)
-            except (*MALFORMED, OSError, asyncio.IncompleteReadError, SaslRefused) as caught:
+            except ASKING_FAILED as caught:
                 failure = caught
                 continue
             found: dict[Address, list[str]] = {}
@@ -108,24 +103,5 @@ class TransactionCoordinators:
             return found
         raise CoordinatorsUnreachable(f"no broker names the coordinators of transactions: {failure!r}")
 
-    @asynccontextmanager
-    async def _connection(self, address: Address) -> AsyncIterator[Forward]:
-        host, port = address
-        async with asyncio.timeout(self._timeout):
-            server_hostname = host if self._tls else None
-            reader, writer = await asyncio.open_connection(host, port, ssl=self._tls, server_hostname=server_hostname)
-            try:
-
-                async def ask(payload: RequestPayload) -> Any:
-                    writer.write(encode_request(payload, 0, self._client_id))
-                    begin = await reader.readexactly(LENGTH_SIZE)
-                    length = int.from_bytes(begin, "big")
-                    if length > LARGEST_ANSWER:
-                        raise ValueError(f"an answer of {length} bytes")
-                    frame = begin + await reader.readexactly(length)
-                    return decode_response(frame, payload.__api_key__, payload.__version__)
-
-                await authenticate(ask, self._librdkafka)
-                yield ask
-            finally:
-                writer.close()
+    def _connection(self, address: Address) -> AbstractAsyncContextManager[Forward]:
+        return asking(address, self._tls, self._client_id, self._timeout, self._librdkafka)

@@ -63,6 +63,10 @@ class Standing(NamedTuple):
     rebalances: int
     owned: dict[str, set[int]]
 
+    def is_owned_as_before(self) -> bool:
+        """Whether every partition has its owner of then."""
+        return self.group.owned == self.owned
+
 
 def standings(groups: Mapping[WatchedGroup, Library]) -> list[Standing]:
     """Where the groups stand now."""
@@ -85,7 +89,7 @@ def await_unbothered(before: list[Standing], gateway_was_away: bool = False) -> 
     for standing in before:
         group = standing.group
         if gateway_was_away and standing.library is Library.JAVA:
-            group.wait_until("the owners of before", lambda group=group, owned=standing.owned: group.owned == owned)
+            group.wait_until("the owners of before", standing.is_owned_as_before)
         else:
             assert group.rebalances == standing.rebalances, group.describe()
 

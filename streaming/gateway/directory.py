@@ -7,15 +7,13 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from coordinator_logic.records import GroupDirectoryEntry
 from streaming.client.directory import take_line
-from streaming.client.errors import CoordinatorError
-from streaming.client.librdkafka import LibrdkafkaConfig, new_consumer, required_partition_count
+from streaming.client.librdkafka import LibrdkafkaConfig, required_partition_count
+from streaming.gateway.reading import TopicReader
 
 __all__ = ["GroupDirectory"]
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.2
-RETRY_SECONDS = 1.0
 ASK_TIMEOUT_SECONDS = 10.0
 
 
@@ -25,24 +23,19 @@ class GroupDirectory:
     def __init__(
         self, bootstrap_servers: str, topic: str, client_id: str, config: LibrdkafkaConfig | None = None
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
         self._topic = topic
-        self._client_id = client_id
-        self._config: LibrdkafkaConfig = dict(config or {})
         self._entries: dict[bytes | None, GroupDirectoryEntry] = {}
         self._lock = threading.Lock()
-        self._closing = threading.Event()
         self._complete = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"{client_id}-directory", daemon=True)
+        self._reader = TopicReader(bootstrap_servers, topic, client_id, dict(config or {}), self._read)
 
     def start(self) -> None:
         """Begin to read, as soon as the topic is there."""
-        self._thread.start()
+        self._reader.start()
 
     def close(self) -> None:
         """End the thread."""
-        self._closing.set()
-        self._thread.join()
+        self._reader.close()
 
     @property
     def is_complete(self) -> bool:
@@ -58,31 +51,13 @@ class GroupDirectory:
         with self._lock:
             return list(self._entries.values())
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            settings: LibrdkafkaConfig = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
-            consumer = new_consumer(self._bootstrap_servers, self._client_id, self._config, settings)
-            try:
-                self._follow(consumer)
-            except CoordinatorError as failure:
-                log.debug("the directory cannot be read yet: %s", failure)
-            except Exception:
-                # Without this thread the listing would stand still for ever.
-                log.exception("reading %s", self._topic)
-            finally:
-                consumer.close()
-            self._closing.wait(RETRY_SECONDS)
-
-    def _follow(self, consumer: Consumer) -> None:
+    def _read(self, consumer: Consumer) -> None:
         count = required_partition_count(consumer, self._topic, ASK_TIMEOUT_SECONDS)
         consumer.assign([TopicPartition(self._topic, partition, 0) for partition in range(count)])
         unfinished = set(range(count))
         # Apart until it is complete: lines of groups that are gone may be missing from the log by now.
         entries: dict[bytes | None, GroupDirectoryEntry] = {}
-        while not self._closing.is_set():
-            record = consumer.poll(POLL_SECONDS)
-            if record is None:
-                continue
+        for record in self._reader.records(consumer):
             error = record.error()
             if error is None:
                 with self._lock:

@@ -11,7 +11,9 @@ from tests.streaming.coordinator_process import CoordinatorProcess
 @pytest.fixture(scope="session")
 def coordinator(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
     """One coordinator for all tests that leave it running: use groups of your own."""
-    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("coordinator"), {"metrics-port": 0})
+    # It is idle most of the time, and should leave the cores to others then.
+    options = {"metrics-port": 0, "trigger-interval-ms": 200}
+    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("coordinator"), options)
     try:
         process.start()
         yield process

@@ -10,14 +10,13 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
 from streaming.client.librdkafka import (
     LibrdkafkaConfig,
     admin_config,
-    new_consumer,
     producer_config,
     required_partition_count,
 )
+from streaming.gateway.reading import TopicReader
 from streaming.gateway.transactions.participation import Participation
 
 __all__ = ["Ledger", "LedgerUnavailable"]
@@ -28,7 +27,6 @@ PARTITION = 0
 """The only one: a gateway that has read to its end has seen everything."""
 
 POLL_SECONDS = 0.2
-RETRY_SECONDS = 0.5
 ASK_TIMEOUT_SECONDS = 4.0
 READ_TIMEOUT_SECONDS = 4.0
 DELIVERY_TIMEOUT_SECONDS = 4.0
@@ -52,12 +50,10 @@ class Ledger:
     def __init__(
         self, bootstrap_servers: str, topic: str, client_id: str, config: LibrdkafkaConfig | None = None
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
         self._topic = topic
-        self._client_id = client_id
-        self._config: LibrdkafkaConfig = dict(config or {})
-        self._admin = AdminClient(admin_config(bootstrap_servers, client_id, self._config))
-        settings = producer_config(bootstrap_servers, client_id, self._config)
+        given: LibrdkafkaConfig = dict(config or {})
+        self._admin = AdminClient(admin_config(bootstrap_servers, client_id, given))
+        settings = producer_config(bootstrap_servers, client_id, given)
         self._producer = Producer(settings | {"message.timeout.ms": round(DELIVERY_TIMEOUT_SECONDS * 1000)})
         self._lines: dict[bytes | None, Participation] = {}
         self._position = 0
@@ -65,22 +61,22 @@ class Ledger:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._loop: asyncio.AbstractEventLoop
-        self._threads = [
-            threading.Thread(target=self._run, name=f"{client_id}-transactions", daemon=True),
-            threading.Thread(target=self._poll_deliveries, name=f"{client_id}-transactions-written", daemon=True),
-        ]
+        self._reader = TopicReader(bootstrap_servers, topic, client_id, given, self._read_on)
+        self._deliveries = threading.Thread(
+            target=self._poll_deliveries, name=f"{client_id}-transactions-written", daemon=True
+        )
 
     def start(self) -> None:
         """Begin to read, as soon as the topic is there."""
         self._loop = asyncio.get_running_loop()
-        for thread in self._threads:
-            thread.start()
+        self._reader.start()
+        self._deliveries.start()
 
     def close(self) -> None:
         """End the threads."""
         self._closing.set()
-        for thread in self._threads:
-            thread.join()
+        self._deliveries.join()
+        self._reader.close()
 
     def seen(self) -> list[Participation]:
         """The lines that were read so far."""
@@ -154,32 +150,13 @@ class Ledger:
 
     # ---- the reader's thread -------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            settings: LibrdkafkaConfig = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
-            consumer = new_consumer(self._bootstrap_servers, self._client_id, self._config, settings)
-            try:
-                self._follow(consumer)
-            except CoordinatorNotAvailable as failure:
-                log.debug("the transactions cannot be read yet: %s", failure)
-            except CoordinatorError as failure:
-                log.warning("the transactions cannot be read: %s", failure)
-            except Exception:
-                # Without this thread no transaction with offsets would ever end.
-                log.exception("reading %s", self._topic)
-            finally:
-                consumer.close()
-            self._closing.wait(RETRY_SECONDS)
-
-    def _follow(self, consumer: Consumer) -> None:
+    def _read_on(self, consumer: Consumer) -> None:
         required_partition_count(consumer, self._topic, ASK_TIMEOUT_SECONDS)
         consumer.assign([TopicPartition(self._topic, PARTITION, 0)])
         with self._lock:
             self._lines, self._position = {}, 0
-        while not self._closing.is_set():
-            record = consumer.poll(POLL_SECONDS)
-            if record is not None:
-                self._take(record)
+        for record in self._reader.records(consumer):
+            self._take(record)
 
     def _take(self, record: Message) -> None:
         error = record.error()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.client.librdkafka import (
@@ -30,8 +30,6 @@ POLL_SECONDS = 0.2
 ASK_TIMEOUT_SECONDS = 4.0
 READ_TIMEOUT_SECONDS = 4.0
 DELIVERY_TIMEOUT_SECONDS = 4.0
-
-MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Participation).decode
@@ -117,10 +115,20 @@ class Ledger:
             end: int = (await asyncio.wrap_future(asked[partition])).offset
             return end
         except KafkaException as failure:
-            error: KafkaError = failure.args[0]
-            if error.code() in MISSING:
+            # Without a leader, librdkafka does not say whether there is such a topic.
+            if await self._is_missing():
                 return 0
+            error: KafkaError = failure.args[0]
             raise LedgerUnavailable(f"the end of topic {self._topic!r}: {error.str()}") from failure
+
+    async def _is_missing(self) -> bool:
+        asked = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=ASK_TIMEOUT_SECONDS)
+        try:
+            await asyncio.wrap_future(asked[self._topic])
+        except KafkaException as failure:
+            error: KafkaError = failure.args[0]
+            return error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        return False
 
     async def _append(self, records: Iterable[tuple[int, bytes | None]]) -> None:
         written = [self._produce(str(key).encode(), value) for key, value in records]

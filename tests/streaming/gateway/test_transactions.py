@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, Producer, TopicPartition
 from kio.schema.errors import ErrorCode
 
 from streaming.broker import EmbeddedBroker
@@ -313,21 +313,6 @@ def test_a_transaction_can_have_several_groups_and_partitions_of_topics(stage: S
     assert (one.committed_offset(), other.committed_offset()) == (1, 2)
 
 
-def begin_anew(producer: Producer) -> None:
-    """Init its transactions, as soon as the broker's coordinator of them has loaded what it keeps."""
-
-    def is_done() -> bool:
-        try:
-            producer.init_transactions(LIMIT_SECONDS)
-        except KafkaException as failure:
-            if not failure.args[0].retriable():
-                raise
-            return False
-        return True
-
-    wait_until(is_done, "the producer may begin", LIMIT_SECONDS)
-
-
 # ---- a client as users have it -----------------------------------------------------------------------------------
 
 
@@ -340,7 +325,7 @@ def test_consume_transform_produce_is_exactly_once(stage: Stage) -> None:
     )
     producer = Producer({"bootstrap.servers": stage.second.address, "transactional.id": unique("loop"), "linger.ms": 0})
     try:
-        begin_anew(producer)
+        producer.init_transactions(LIMIT_SECONDS)
         consumer.subscribe([stage.topic])
         aborted = set[int]()
         done = 0
@@ -373,7 +358,7 @@ def test_transactions_without_offsets_need_no_coordinator_of_groups(stage: Stage
     try:
         gateway.start()
         producer = Producer({"bootstrap.servers": gateway.address, "transactional.id": unique("early")})
-        begin_anew(producer)
+        producer.init_transactions(LIMIT_SECONDS)
         producer.begin_transaction()
         producer.produce(output, b"one", partition=0)
         producer.commit_transaction(LIMIT_SECONDS)

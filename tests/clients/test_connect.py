@@ -1,10 +1,11 @@
 """Kafka Connect in distributed mode: a group of its own protocol type, whose leader hands out connectors and tasks."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from aiokafka.admin import AIOKafkaAdminClient
 
 from tests.clients.connect import ConnectWorker
 from tests.clients.system import System
@@ -42,6 +43,18 @@ class Pipe:
         return self.sink.exists() and set(self.sink.read_text().split()) == set(self.written)
 
 
+async def describe(bootstrap_servers: str) -> tuple[str, str, int]:
+    """State and protocol type of the workers' group, and how many members it has."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    await admin.start()
+    try:
+        ((described,),) = [answer.groups for answer in await admin.describe_consumer_groups([CLUSTER])]
+    finally:
+        await admin.close()
+    _error, _group_id, state, protocol_type, _protocol, members = described[:6]
+    return state, protocol_type, len(members)
+
+
 def test_two_workers_share_connectors_and_take_over_from_each_other(
     system: System, workers: list[ConnectWorker], tmp_path: Path
 ) -> None:
@@ -65,8 +78,7 @@ def test_two_workers_share_connectors_and_take_over_from_each_other(
     await_condition("each worker runs a task", lambda: running() == {first.address, second.address}, both_said)
     await_condition("lines arrived", lambda: pipe.has_arrived, both_said)
 
-    (described,) = AdminClient({"bootstrap.servers": system.bootstrap_servers}).list_groups(CLUSTER, 10)
-    assert (str(described.protocol_type), str(described.state), len(described.members)) == ("connect", "Stable", 2)
+    assert asyncio.run(describe(system.bootstrap_servers)) == ("Stable", "connect", 2)
 
     system.coordinator.kill()
     system.gateway.kill()

@@ -82,7 +82,7 @@ class Formation(msgspec.Struct, frozen=True, kw_only=True):
     """Time from the first JoinGroup of a new group until all its members have their assignment.
 
     ``above_delay_ms`` has one entry for each group, less ``delay_ms``, which the protocol has them wait. ``batch_ms``
-    is what a batch took meanwhile, 0 where there are none.
+    is what a batch with requests took meanwhile, 0 where there are none.
     """
 
     members: int

@@ -4,7 +4,7 @@ import json
 import socket
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,22 @@ LIMIT_SECONDS = 60.0
 
 
 class GatewayProcess(Process):
-    """``group-coordinator gateway`` on a port of its own, which stays the same through every start."""
+    """``group-coordinator gateway`` on a port of its own, which stays the same through every start.
 
-    def __init__(self, coordinator: CoordinatorProcess) -> None:
+    brokers: where it finds them, if not where the coordinator does. settings: any of a gateway's options by their keys.
+    """
+
+    def __init__(
+        self, coordinator: CoordinatorProcess, brokers: str | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.bootstrap_servers = f"127.0.0.1:{free.getsockname()[1]}"
         command = [sys.executable, "-m", "streaming.cli", "gateway", "--json", "--listen", self.bootstrap_servers]
-        command += ["--bootstrap-servers", coordinator.bootstrap_servers, "--topic-prefix", coordinator.topics.prefix]
+        command += ["--bootstrap-servers", brokers or coordinator.bootstrap_servers]
+        command += ["--topic-prefix", coordinator.topics.prefix]
+        for key, value in (settings or {}).items():
+            command += ["--set", f"{key}={value}"]
         super().__init__("gateway", command)
 
     def start(self) -> None:

@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.broker import EmbeddedBroker
+from tests.streaming.gateway.certificate import Certificate, new_certificate
 from tests.streaming.gateway.in_process import RunningGateway
 
 LIMIT_SECONDS = 30
@@ -47,3 +48,8 @@ def topic(broker: EmbeddedBroker) -> str:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(LIMIT_SECONDS)
     return name
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return new_certificate(tmp_path_factory.mktemp("tls"))

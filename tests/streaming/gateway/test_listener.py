@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trustme
 from kio.schema.errors import ErrorCode
 
 from streaming.broker import EmbeddedBroker
 from streaming.errors import CannotRun
 from streaming.gateway.options import load_gateway_options
 from streaming.options import BadOptions
+from tests.streaming.gateway.certificate import Certificate
 from tests.streaming.gateway.clients import LIMIT_SECONDS, consume_all, produce_all
 from tests.streaming.gateway.conftest import NewGateway
 from tests.streaming.gateway.in_process import RunningGateway
@@ -124,26 +124,9 @@ def test_options_that_cannot_be_used_are_refused_by_name(flags: dict[str, object
 # ---- TLS ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture(scope="session")
-def certificate(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Paths: the authority's certificate, a server's certificate and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    issued = authority.issue_cert("localhost", "127.0.0.1")
-    paths = {name: str(folder / f"{name}.pem") for name in ("authority", "certificate", "key")}
-    authority.cert_pem.write_to_path(paths["authority"])
-    issued.cert_chain_pems[0].write_to_path(paths["certificate"])
-    issued.private_key_pem.write_to_path(paths["key"])
-    return paths
-
-
-def test_clients_connect_with_tls(new_gateway: NewGateway, certificate: dict[str, str], topic: str) -> None:
-    running = new_gateway(None, {"tls-cert": certificate["certificate"], "tls-key": certificate["key"]})
-    secured = {"security.protocol": "SSL", "ssl.ca.location": certificate["authority"]}
+def test_clients_connect_with_tls(new_gateway: NewGateway, certificate: Certificate, topic: str) -> None:
+    running = new_gateway(None, {"tls-cert": certificate.chain, "tls-key": certificate.key})
+    secured = {"security.protocol": "SSL", "ssl.ca.location": certificate.authority}
     values = [os.urandom(500_000) for _ in range(20)]
     produce_all(running.bootstrap_servers, topic, values, **secured)
     assert consume_all(running.bootstrap_servers, topic, len(values), **secured) == values

@@ -1,0 +1,133 @@
+"""Everything that secures a cluster, at once: TLS on both sides, SASL through the gateway, ACLs on groups."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from streaming.broker import EmbeddedBroker
+from tests.clients.system import GatewayProcess
+from tests.streaming.client_support import create_topic, wait_until
+from tests.streaming.coordinator_process import CoordinatorProcess
+from tests.streaming.gateway.certificate import Certificate
+from tests.streaming.gateway.clients import LIMIT_SECONDS, produce_all
+from tests.streaming.gateway.test_sasl import PLAIN_MODULE, free_ports
+
+TOPIC = "secured"
+MINE = "mine"
+VALUES = [b"one", b"two", b"three"]
+
+
+def secured_as(user: str, certificate: Certificate) -> dict[str, str]:
+    """librdkafka's properties of a user."""
+    return {
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": certificate.authority,
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": f"{user}-secret",
+    }
+
+
+def allow_alice(admin: AdminClient) -> None:
+    """To use the topic and one group."""
+    rules = [
+        (ResourceType.TOPIC, TOPIC, AclOperation.READ),
+        (ResourceType.TOPIC, TOPIC, AclOperation.WRITE),
+        (ResourceType.GROUP, MINE, AclOperation.READ),
+    ]
+    for resource, name, operation in rules:
+        rule = AclBinding(
+            resource, name, ResourcePatternType.LITERAL, "User:alice", "*", operation, AclPermissionType.ALLOW
+        )
+        for made in admin.create_acls([rule]).values():
+            made.result(LIMIT_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory, certificate: Certificate) -> Iterator[GatewayProcess]:
+    """Before a broker that wants SASL over TLS; the coordinator, in the same house, uses another listener."""
+    plain, sasl, controller = free_ports(3)
+    users = " ".join(f'user_{name}="{name}-secret"' for name in ("alice", "gateway"))
+    listeners = f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{sasl}"
+    properties = {
+        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": listeners,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {users};",
+        "listener.name.sasl_ssl.ssl.keystore.type": "PEM",
+        "listener.name.sasl_ssl.ssl.keystore.location": certificate.keystore,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:gateway",
+    }
+    with EmbeddedBroker(port=plain, properties=properties) as broker, ExitStack() as stack:
+        create_topic(broker.bootstrap_servers, TOPIC, 1)
+        allow_alice(AdminClient({"bootstrap.servers": broker.bootstrap_servers}))
+        coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("secured"))
+        stack.callback(coordinator.kill)
+        coordinator.start()
+        own = {f"kafka.{key}": value for key, value in secured_as("gateway", certificate).items()}
+        listening = {"tls-cert": certificate.chain, "tls-key": certificate.key}
+        process = GatewayProcess(coordinator, f"127.0.0.1:{sasl}", own | listening)
+        stack.callback(process.kill)
+        process.start()
+        yield process
+
+
+def test_a_user_may_use_the_groups_that_the_acls_say(gateway: GatewayProcess, certificate: Certificate) -> None:
+    alice = secured_as("alice", certificate)
+    produce_all(gateway.bootstrap_servers, TOPIC, VALUES, **alice)
+
+    reading = {"bootstrap.servers": gateway.bootstrap_servers, "auto.offset.reset": "earliest", **alice}
+    partition = TopicPartition(TOPIC, 0)
+    consumer = Consumer({**reading, "group.id": MINE, "enable.auto.commit": False})
+    try:
+        consumer.subscribe([TOPIC])
+        assert [message.value() for message in consumer.consume(len(VALUES), LIMIT_SECONDS)] == VALUES
+        assert consumer.committed([partition], LIMIT_SECONDS)[0].offset == OFFSET_INVALID
+        consumer.commit(asynchronous=False)
+        assert consumer.committed([partition], LIMIT_SECONDS)[0].offset == len(VALUES)
+    finally:
+        consumer.close()
+
+    stranger = Consumer({**reading, "group.id": "somebody-elses"})
+    try:
+        with pytest.raises(KafkaException) as refused:
+            stranger.committed([partition], LIMIT_SECONDS)
+        assert refused.value.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        told: list[int] = []
+
+        def is_refused() -> bool:
+            message = stranger.poll(0.1)
+            error = message.error() if message is not None else None
+            told.extend([error.code()] if error is not None else [])
+            return KafkaError.GROUP_AUTHORIZATION_FAILED in told
+
+        stranger.subscribe([TOPIC])
+        wait_until(is_refused, "a join that the ACLs do not allow is refused")
+    finally:
+        stranger.close()
+
+
+def test_nobody_comes_in_with_a_wrong_password(gateway: GatewayProcess, certificate: Certificate) -> None:
+    errors: list[KafkaError] = []
+    wrong = {**secured_as("alice", certificate), "sasl.password": "wrong"}
+    admin = AdminClient({"bootstrap.servers": gateway.bootstrap_servers, "error_cb": errors.append, **wrong})
+
+    def is_refused() -> bool:
+        admin.poll(0.1)
+        return any(error.code() == KafkaError._AUTHENTICATION for error in errors)
+
+    wait_until(is_refused, "the broker's refusal")

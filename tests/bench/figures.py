@@ -34,19 +34,19 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 QUICK = Scale(
-    warm_up_seconds=20.0,
-    measured_seconds=8.0,
-    full_warm_up_seconds=5.0,
-    full_measured_seconds=10.0,
+    warm_up_seconds=8.0,
+    measured_seconds=5.0,
+    full_warm_up_seconds=3.0,
+    full_measured_seconds=6.0,
     slow_warm_up_seconds=1.0,
-    slow_measured_seconds=4.0,
+    slow_measured_seconds=3.0,
     formations=((10, 1),),
-    touched_groups=1_000,
+    touched_groups=500,
     bursts=(1, 1),
-    many_groups=5_000,
-    settling_seconds=5.0,
-    settling_seconds_of_many=5.0,
-    idle_seconds=4.0,
+    many_groups=2_000,
+    settling_seconds=2.0,
+    settling_seconds_of_many=2.0,
+    idle_seconds=3.0,
 )
 
 

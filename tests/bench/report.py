@@ -197,8 +197,8 @@ def notes(measured: Measurement) -> Iterator[str]:
     )
     yield (
         "First join to Stable: from the first JoinGroup, which is told its member id, to the last assignment; the "
-        "median. The protocol doubles the initial delay when members join during it. In batches: by what one with requests "
-        "took."
+        "median. The protocol doubles the initial delay when members join during it. In batches: by what one with "
+        "requests took."
     )
     yield (
         "A broker: the coordinator inside the same broker, asked over Kafka's protocol; 10,000/s to 1,000 groups of "

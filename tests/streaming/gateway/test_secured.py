@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
@@ -123,8 +124,8 @@ def test_a_user_may_use_the_groups_that_the_acls_say(gateway: GatewayProcess, ce
 
 def test_nobody_comes_in_with_a_wrong_password(gateway: GatewayProcess, certificate: Certificate) -> None:
     errors: list[KafkaError] = []
-    wrong = {**secured_as("alice", certificate), "sasl.password": "wrong"}
-    admin = AdminClient({"bootstrap.servers": gateway.bootstrap_servers, "error_cb": errors.append, **wrong})
+    wrong: dict[str, Any] = {**secured_as("alice", certificate), "sasl.password": "wrong", "error_cb": errors.append}
+    admin = AdminClient({"bootstrap.servers": gateway.bootstrap_servers, **wrong})
 
     def is_refused() -> bool:
         admin.poll(0.1)

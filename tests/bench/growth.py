@@ -252,7 +252,8 @@ def profile_costs(bench: Bench, steps: Steps) -> Iterator[ProfileCost]:
 def draw(growth: Growth) -> Figure:
     """All curves in one picture."""
     figure = Figure(figsize=(11, 13), layout="constrained")
-    for axes, curve in zip(figure.subplots(4, 2).flat, growth.curves, strict=False):
+    for place, curve in enumerate(growth.curves, start=1):
+        axes = figure.add_subplot(4, 2, place)
         at = [point.at for point in curve.points]
         for what, values, style in (
             ("p50", [point.value for point in curve.points], "o-"),

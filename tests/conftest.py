@@ -1,3 +1,4 @@
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,11 @@ from streaming.broker import EmbeddedBroker
 # On a busy machine, an example may take longer than hypothesis likes.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+
+def pytest_configure() -> None:
+    # As with Ctrl-C, fixtures end what they have started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """From the start of librdkafka's consumers until their group is Stable: through a gateway, and at a broker.
 
-    python -m tests.bench.gateway_formation [--members 10] [--groups 5] [--delay-ms 3000]
+    python -m tests.bench.gateway_formation [--members 10] [--groups 5] [--delay-ms 3000] [--trigger-interval-ms 400]
 
 Broker, coordinator, gateway and consumers run on this machine. The consumers of a group start at once, with the
 defaults of librdkafka; the group is Stable when each of them was assigned something. Of that time the protocol takes
@@ -19,6 +19,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from streaming.broker import EmbeddedBroker
+from streaming.profiles import PROFILES
 from tests.clients.system import GatewayProcess
 from tests.streaming.client_support import create_topic
 from tests.streaming.coordinator_process import CoordinatorProcess
@@ -81,6 +82,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--groups", type=int, default=5)
     parser.add_argument("--delay-ms", type=int, default=3_000)
+    parser.add_argument("--trigger-interval-ms", type=int, default=PROFILES["balanced"].trigger_interval_ms)
     asked = parser.parse_args()
     delay = {"group.initial.rebalance.delay.ms": asked.delay_ms}
     with ExitStack() as stack:
@@ -91,7 +93,7 @@ def main() -> None:
         coordinator = CoordinatorProcess(
             broker.bootstrap_servers,
             folder,
-            {"trigger-interval-ms": 0, "spark.driver.defaultJavaOptions": "", **delay},
+            {"trigger-interval-ms": asked.trigger_interval_ms, "spark.driver.defaultJavaOptions": "", **delay},
         )
         stack.callback(coordinator.kill)
         coordinator.start()

@@ -131,7 +131,9 @@ def ensure_topics(client_config: Mapping[str, str], names: TopicNames, layout: T
     ``client_config`` is librdkafka's, with ``bootstrap.servers``. Raises :class:`CannotRun`, with one line for each
     problem, when the cluster does not answer or a topic is not what the job needs.
     """
-    admin = AdminClient({"log_level": 3, **client_config})
+    reasons: list[KafkaError] = []
+    # What librdkafka logs comes from threads of its own, also after the one line that names the problem.
+    admin = AdminClient({"log_level": 0, **client_config, "error_cb": reasons.append})
     try:
         topics = _topics(names, layout)
         cluster = admin.list_topics(timeout=ADMIN_LIMIT_SECONDS)
@@ -141,8 +143,10 @@ def ensure_topics(client_config: Mapping[str, str], names: TopicNames, layout: T
         existing = [topic for topic in topics if topic.name not in created]
         _check(admin, existing, metadata, names, layout)
     except KafkaException as error:
-        servers = client_config["bootstrap.servers"]
-        raise CannotRun(f"Kafka at {servers}: {error.args[0].str()}") from error
+        admin.poll(0)
+        why = [reason.str() for reason in reasons if reason.code() != KafkaError._ALL_BROKERS_DOWN][-1:]
+        said = "; ".join([error.args[0].str(), *why])
+        raise CannotRun(f"Kafka at {client_config['bootstrap.servers']}: {said}") from error
     return Partitions(len(metadata[names.requests].partitions), len(metadata[names.responses].partitions))
 
 

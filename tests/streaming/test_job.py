@@ -204,6 +204,7 @@ def test_time_is_measured_in_the_same_clock_everywhere(coordinator: CoordinatorP
     assert f'"batchTimestampMs":{start}'[:20] == metadata[metadata.index('"batchTimestampMs"') :][:20]
 
 
-def test_a_broker_that_does_not_answer_is_named(without_broker: CoordinatorProcess) -> None:
+def test_a_broker_that_does_not_answer_is_named_with_the_reason(without_broker: CoordinatorProcess) -> None:
     assert without_broker.wait() != 0
     assert "Kafka at 127.0.0.1:1" in without_broker.said[-1]
+    assert "Connection refused" in without_broker.said[-1]

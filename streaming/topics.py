@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, TopicMetadata
@@ -133,7 +134,8 @@ def ensure_topics(client_config: Mapping[str, str], names: TopicNames, layout: T
     """
     reasons: list[KafkaError] = []
     # What librdkafka logs comes from threads of its own, also after the one line that names the problem.
-    admin = AdminClient({"log_level": 0, **client_config, "error_cb": reasons.append})
+    settings: dict[str, Any] = {"log_level": 0, **client_config, "error_cb": reasons.append}
+    admin = AdminClient(settings)
     try:
         topics = _topics(names, layout)
         cluster = admin.list_topics(timeout=ADMIN_LIMIT_SECONDS)

@@ -13,12 +13,13 @@ CLASSES = {
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "transactional-message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
 }
-"""What the scripts of these names in Kafka's ``bin`` folder run."""
+"""What the scripts of these names in Kafka's ``bin`` folder run; the last has none, Kafka's own tests run it."""
 
 
 def tool(name: str, *arguments: object) -> list[str]:
-    """One of the scripts in Kafka's ``bin`` folder."""
+    """One of the programs above."""
     return [java_executable(), *JVM_OPTIONS, QUIET, "-cp", tools_class_path(), CLASSES[name], *map(str, arguments)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.broker import EmbeddedBroker
@@ -103,6 +103,22 @@ class System:
         asked = [ConsumerGroupTopicPartitions(group_id)]
         answer = admin.list_consumer_group_offsets(asked)[group_id].result(LIMIT_SECONDS)
         return {found.partition: found.offset for found in answer.topic_partitions if found.topic == topic}
+
+    def records(self, topic: str) -> list[bytes]:
+        """What partition 0 has that is committed, read through the gateway."""
+        settings = {"group.id": "unused", "isolation.level": "read_committed", "enable.partition.eof": True}
+        consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, **settings})
+        try:
+            consumer.assign([TopicPartition(topic, 0, 0)])
+            found: list[bytes] = []
+            while message := consumer.poll(LIMIT_SECONDS):
+                if error := message.error():
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    return found
+                found.append(message.value() or b"")
+            raise AssertionError(f"{topic} was not read to its end; {len(found)} records came")
+        finally:
+            consumer.close()
 
     def end_offsets(self, topic: str, partitions: int) -> dict[int, int]:
         """The end of each partition, asked of the broker."""

@@ -24,6 +24,7 @@ KINDS = [
     (Library.LIBRDKAFKA, "cooperative-sticky", False),
     (Library.KAFKA_PYTHON, "range", False),
     (Library.KAFKA_PYTHON, "cooperative-sticky", True),
+    (Library.AIOKAFKA, "range", True),
     (Library.AIOKAFKA, "roundrobin", False),
 ]
 """Library, assignor, whether the members are static."""

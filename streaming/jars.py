@@ -27,9 +27,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["JarResolutionError", "Jars", "MissingPrerequisite", "java_executable", "resolve_file", "resolve_jars"]
+__all__ = [
+    "JarResolutionError",
+    "Jars",
+    "MissingPrerequisite",
+    "find_java",
+    "java_executable",
+    "locked",
+    "resolve_file",
+    "resolve_jars",
+]
 
 OLDEST_JAVA = 17
+JAVA_ADVICE = f"install a Java {OLDEST_JAVA} or later (a JRE will do), or set JAVA_HOME to one"
 RESOLVE_LIMIT_SECONDS = 900.0
 REPORT_INTERVAL_SECONDS = 1.0
 TAIL_LINES = 15
@@ -83,32 +93,37 @@ def resolve_file(ivy_file: Path, configurations: Sequence[str], report: Report |
     resolved = cache / f"jars-{hashlib.sha256(ivy_file.read_bytes()).hexdigest()[:16]}"
     if not resolved.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
-        with _locked(cache / "lock"):
+        with locked(cache / "lock"):
             if not resolved.is_dir():
                 _resolve_into(resolved, ivy_file, configurations, report or (lambda _: None))
     return [_jars_in(resolved / configuration) for configuration in configurations]
 
 
-def java_executable() -> str:
+def find_java() -> str:
     """The absolute path of the user's Java: that of JAVA_HOME when it is set, else the first on the PATH.
 
-    Raises MissingPrerequisite when there is none or it is older than OLDEST_JAVA.
+    Raises MissingPrerequisite when there is none.
     """
-    advice = f"install a Java {OLDEST_JAVA} or later (a JRE will do), or set JAVA_HOME to one"
     home = os.environ.get("JAVA_HOME")
     if home:
         java = shutil.which(str(Path(home) / "bin" / "java"))
         if java is None:
-            raise MissingPrerequisite(f"JAVA_HOME is {home}, which has no bin/java: {advice}.")
+            raise MissingPrerequisite(f"JAVA_HOME is {home}, which has no bin/java: {JAVA_ADVICE}.")
     else:
         java = shutil.which("java")
         if java is None:
-            raise MissingPrerequisite(f"Java was not found: {advice}.")
+            raise MissingPrerequisite(f"Java was not found: {JAVA_ADVICE}.")
+    return java
+
+
+def java_executable() -> str:
+    """What :func:`find_java` finds. Raises MissingPrerequisite also when it is older than OLDEST_JAVA."""
+    java = find_java()
     version = _java_version(java)
     if version is None:
-        raise MissingPrerequisite(f"{java} does not say which Java it is: {advice}.")
+        raise MissingPrerequisite(f"{java} does not say which Java it is: {JAVA_ADVICE}.")
     if version < OLDEST_JAVA:
-        raise MissingPrerequisite(f"{java} is Java {version}, Spark needs {OLDEST_JAVA} or later: {advice}.")
+        raise MissingPrerequisite(f"{java} is Java {version}, Spark needs {OLDEST_JAVA} or later: {JAVA_ADVICE}.")
     return java
 
 
@@ -155,7 +170,7 @@ def _jars_in(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _locked(lock_file: Path) -> Iterator[None]:
+def locked(lock_file: Path) -> Iterator[None]:
     """Wait for, then hold, a lock that the kernel takes back when this process ends in any way."""
     with lock_file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -25,6 +25,7 @@ from streaming.operator import INPUT_COLUMNS, OUTPUT_SCHEMA, STATE_SCHEMA, Group
 from streaming.options import JobOptions
 from streaming.python_worker import choose
 from streaming.session import (
+    JVM_END_LIMIT_SECONDS,
     JVM_IS_GONE,
     SINK,
     SOURCE,
@@ -129,18 +130,29 @@ def run_job(options: JobOptions, report: Report = print) -> None:
     :class:`CannotRun`, or what :func:`streaming.jars.resolve_jars` raises, when it cannot start or ends by itself.
     """
     with _stop_signals() as signals, ExitStack() as stack:
-        partitions = ensure_topics(options.librdkafka_config, options.topics, options.layout)
-        jars = resolve_jars(report)
-        folder = local_path(options.checkpoint) if options.is_local else None
-        inherited = () if folder is None else (stack.enter_context(held(folder)),)
-        spark_conf = spark_settings(options, jars)
-        spark = stack.enter_context(spark_session(spark_conf, inherited=inherited))
-        if folder is not None:
-            forget_hadoop_defaults(spark, spark_conf)
-        report(f"python workers: {choose(options.python_worker, spark.version).why}")
-        query = start_query(spark, options, partitions, stack, report)
+        query = start(options, stack, report)
         signals.from_now_on_wait_for_the_batch()
         _run_to_the_end(query, signals, options, report)
+
+
+def start(
+    options: JobOptions, stack: ExitStack, report: Report, *, jvm_end_limit_seconds: float = JVM_END_LIMIT_SECONDS
+) -> StreamingQuery:
+    """Start the job, with topics, a session and all else that it needs, which end with ``stack``.
+
+    Raises what :func:`run_job` raises. The JVM is killed when its orderly end takes longer than the limit.
+    """
+    partitions = ensure_topics(options.librdkafka_config, options.topics, options.layout)
+    jars = resolve_jars(report)
+    folder = local_path(options.checkpoint) if options.is_local else None
+    inherited = () if folder is None else (stack.enter_context(held(folder)),)
+    spark_conf = spark_settings(options, jars)
+    session = spark_session(spark_conf, inherited=inherited, jvm_end_limit_seconds=jvm_end_limit_seconds)
+    spark = stack.enter_context(session)
+    if folder is not None:
+        forget_hadoop_defaults(spark, spark_conf)
+    report(f"python workers: {choose(options.python_worker, spark.version).why}")
+    return start_query(spark, options, partitions, stack, report)
 
 
 def start_query(

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from streaming import python_worker
 from streaming.checkpoint import local_path
+from streaming.class_archive import class_archive
 from streaming.errors import CannotRun
 from streaming.jars import Jars
 from streaming.options import JobOptions
@@ -140,13 +141,20 @@ def spark_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
     }
     if options.is_local:
         # A class path needs no copying to executors that are the driver itself.
-        settings["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars.connector))
+        class_path = settings["spark.driver.extraClassPath"] = extra_class_path(jars)
+        if archive := class_archive(class_path):
+            settings["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={archive}"
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         if local_path(options.checkpoint) is not None:
             settings |= LOCAL_CHECKPOINT
     else:
         settings["spark.jars"] = ",".join(map(str, jars.connector))
     return settings | {f"spark.{key}": value for key, value in options.spark.items()}
+
+
+def extra_class_path(jars: Jars) -> str:
+    """What a local driver needs besides pyspark's own jars."""
+    return os.pathsep.join(map(str, jars.connector))
 
 
 def forget_hadoop_defaults(spark: SparkSession, settings: Mapping[str, str]) -> None:
@@ -169,7 +177,12 @@ def forget_hadoop_defaults(spark: SparkSession, settings: Mapping[str, str]) -> 
 
 
 @contextmanager
-def spark_session(settings: Mapping[str, str], *, inherited: tuple[int, ...] = ()) -> Iterator[SparkSession]:
+def spark_session(
+    settings: Mapping[str, str],
+    *,
+    inherited: tuple[int, ...] = (),
+    jvm_end_limit_seconds: float = JVM_END_LIMIT_SECONDS,
+) -> Iterator[SparkSession]:
     """A session on a JVM of its own, which inherits the file descriptors and ends with the context.
 
     The JVM is started in a session (a process group) of its own: a Ctrl-C or SIGTERM for our whole group must
@@ -196,7 +209,7 @@ def spark_session(settings: Mapping[str, str], *, inherited: tuple[int, ...] = (
             raise
         raise CannotRun(f"Spark's JVM ended by itself, with exit code {_exit_code(jvm)}") from error
     finally:
-        _end(gateway, jvm)
+        _end(gateway, jvm, jvm_end_limit_seconds)
 
 
 def _launched(conf: SparkConf, how: dict[str, Any]) -> Any:
@@ -231,7 +244,7 @@ def _exit_code(jvm: "subprocess.Popen[bytes]") -> int | None:
         return None
 
 
-def _end(gateway: Any, jvm: "subprocess.Popen[bytes] | None") -> None:
+def _end(gateway: Any, jvm: "subprocess.Popen[bytes] | None", limit_seconds: float = JVM_END_LIMIT_SECONDS) -> None:
     """End the JVM, and let pyspark forget it, so that this process can start another one."""
     SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
     if jvm is None:
@@ -240,7 +253,7 @@ def _end(gateway: Any, jvm: "subprocess.Popen[bytes] | None") -> None:
     assert jvm.stdin is not None
     jvm.stdin.close()
     try:
-        jvm.wait(JVM_END_LIMIT_SECONDS)
+        jvm.wait(limit_seconds)
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()

@@ -8,7 +8,8 @@ something can expire is armed. Source: KIP-211.
 from collections.abc import Iterable, Iterator
 
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, CommittedOffset, Group
+from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.offsets import CommittedOffset
 from coordinator_logic.partitioning import java_string_hash
 from coordinator_logic.records import (
     EXPIRED,

@@ -14,6 +14,7 @@ import msgspec
 
 from coordinator_logic.events import ReplyAddress
 from coordinator_logic.messages import Protocol
+from coordinator_logic.offsets import CommittedOffset, Offsets
 from coordinator_logic.states import CAN_REBALANCE, State
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -112,24 +113,6 @@ class Member(msgspec.Struct, array_like=True):
         return [(p.name, p.metadata) for p in self.protocols] == [(p.name, p.metadata) for p in protocols]
 
 
-class CommittedOffset(msgspec.Struct, frozen=True, array_like=True):
-    """A committed position. Times are ms since the epoch; ``expire_timestamp`` only where a request asked.
-
-    ``sequence`` is that of the journal entry which brought it: of two positions the later one is kept.
-    """
-
-    offset: int
-    leader_epoch: int | None
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int | None
-    sequence: int = 0
-
-
-Offsets = dict[str, dict[int, CommittedOffset]]
-"""Positions by topic and partition."""
-
-
 class OpenTransaction(msgspec.Struct, array_like=True):
     """What a producer has committed in a transaction that has not ended; it may have been deleted since."""
 
@@ -144,7 +127,7 @@ class Group(msgspec.Struct, array_like=True):
     anew counts its records from 1 again, and the incarnation keeps the two apart. ``clock`` is the latest time
     the group has seen; it never goes back. ``subscribed_topics`` are those of the members of this generation, None
     where nobody can tell: of other protocol types, or with metadata that cannot be read. ``open_transactions`` are
-    by producer id.
+    by producer id. ``stored_offset_count`` is for snapshots, which say how many offsets they hold, and None elsewhere.
     """
 
     group_id: str
@@ -166,6 +149,7 @@ class Group(msgspec.Struct, array_like=True):
     timers: dict[str, Timer] = {}
     subscribed_topics: list[str] | None = None
     open_transactions: dict[int, OpenTransaction] = {}
+    stored_offset_count: int | None = None
 
     @property
     def can_rebalance(self) -> bool:

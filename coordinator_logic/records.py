@@ -8,16 +8,9 @@ gives exactly those fields, and the journal cannot lie about them.
 import msgspec
 
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, subscribed_topics
-from coordinator_logic.group import (
-    CONSUMER_PROTOCOL_TYPE,
-    CommittedOffset,
-    Group,
-    Member,
-    MemberProtocol,
-    Offsets,
-    OpenTransaction,
-)
+from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member, MemberProtocol, OpenTransaction
 from coordinator_logic.messages import Message, Protocol
+from coordinator_logic.offsets import CommittedOffset, Offsets, offset_count
 from coordinator_logic.states import State, check_transition
 
 
@@ -229,7 +222,7 @@ def directory_entry(group: Group) -> GroupDirectoryEntry:
         protocol_type=group.protocol_type or "",
         generation=group.generation,
         members=len(group.members),
-        offsets=sum(map(len, group.offsets.values())),
+        offsets=offset_count(group.offsets),
     )
 
 

@@ -20,6 +20,7 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
+from coordinator_logic.offsets import UnreadableOffsets
 from coordinator_logic.records import GroupDirectoryEntry, directory_entry
 from coordinator_logic.step import step
 from streaming import wire
@@ -166,7 +167,7 @@ def process(
     if stored is None and not requests:
         return Outcome(rows, None, None)
     try:
-        group = None if stored is None else snapshot.decode(stored.snapshot)
+        group = _loaded(stored)
     except snapshot.UnreadableSnapshot as error:
         rows += _quarantine(settings, group_id, requests, batch_time, str(error))
         return Outcome(rows, stored, None)
@@ -175,6 +176,9 @@ def process(
     course = _Course(settings, group_id, batch_time, sessions_from)
     try:
         end = course.advance(group, [request for request, _ in requests], batch_time)
+    except UnreadableOffsets as error:
+        rows += _quarantine(settings, group_id, requests, batch_time, str(error))
+        return Outcome(rows, stored, None)
     except Exception:  # a defect, or more than fits: whatever it is, it must stay within this group
         end = course.advance_one_by_one(_Stage([], stored, before, None), requests)
     rows += end.rows

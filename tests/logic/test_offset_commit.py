@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from coordinator_logic.errors import Error
-from coordinator_logic.group import CommittedOffset
 from coordinator_logic.messages import (
     CommittedPartition,
     CommittedTopic,
@@ -13,6 +12,7 @@ from coordinator_logic.messages import (
     PartitionToCommit,
     TopicToCommit,
 )
+from coordinator_logic.offsets import CommittedOffset
 from coordinator_logic.records import GroupCreated, OffsetsCommitted
 from coordinator_logic.states import State
 from tests.logic.driver import SESSION_MS, Answer, Driven, Joined, errors_of

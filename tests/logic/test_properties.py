@@ -273,11 +273,12 @@ def test_every_message_comes_back_from_json_as_it_was(message_type: type[msgspec
     assert msgspec.json.encode(msgspec.json.decode(encoded, type=message_type)) == encoded
 
 
-@given(values_of(Group))
+@given(values_of(Group).map(lambda group: msgspec.structs.replace(group, stored_offset_count=None)))
 @settings(max_examples=200, deadline=None)
 def test_every_group_comes_back_from_its_snapshot_as_it_was(group: Group) -> None:
     encoded = snapshot.encode(group)
     decoded = snapshot.decode(encoded)
+    assert snapshot.encode(decoded) == encoded
     assert decoded == group
     assert list(decoded.members) == list(group.members)
     assert list(decoded.timers) == list(group.timers)

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from coordinator_logic import snapshot
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress
-from coordinator_logic.group import CommittedOffset, Group, Member, MemberProtocol, Timer, TimerKind
+from coordinator_logic.group import Group, Member, MemberProtocol, Timer, TimerKind
 from coordinator_logic.handlers import APIS
 from coordinator_logic.messages import (
     CommittedPartition,
@@ -61,6 +62,7 @@ from coordinator_logic.messages import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from coordinator_logic.offsets import CommittedOffset, StoredOffsets, UnreadableOffsets, offset_count
 from coordinator_logic.states import State
 from tests.logic.driver import GROUP_ID, Driven, listing
 
@@ -146,6 +148,38 @@ def test_the_bytes_of_a_group_that_comes_back_are_not_shared() -> None:
     first, second = (snapshot.decode(snapshot.encode(Group("g", "0-0"))) for _ in range(2))
     first.pending_joins.append("m")
     assert second.pending_joins == []
+
+
+def test_offsets_that_nobody_asks_for_are_passed_on_as_they_are() -> None:
+    group = expected_of_format_1()
+    encoded = snapshot.encode(group)
+    decoded = snapshot.decode(encoded)
+    assert isinstance(decoded.offsets, StoredOffsets)
+    assert isinstance(decoded.offsets.for_snapshot, msgspec.Raw)
+    assert decoded.offsets
+    assert offset_count(decoded.offsets) == 2
+    decoded.clock += 1
+    again = snapshot.decode(snapshot.encode(decoded))
+    assert again.offsets == group.offsets
+
+
+def test_offsets_that_were_changed_are_written_anew() -> None:
+    decoded = snapshot.decode(snapshot.encode(expected_of_format_1()))
+    decoded.offsets["topic"].pop(0)
+    decoded.offsets["other"] = {1: CommittedOffset(1, None, "", 0, None)}
+    again = snapshot.decode(snapshot.encode(decoded))
+    assert offset_count(again.offsets) == 2
+    assert again.offsets == {"topic": {5: decoded.offsets["topic"][5]}, "other": decoded.offsets["other"]}
+    del again.offsets["topic"], again.offsets["other"]
+    assert not again.offsets
+    assert snapshot.decode(snapshot.encode(again)).offsets == {}
+
+
+def test_damaged_offsets_are_found_when_they_are_asked_for() -> None:
+    damaged = snapshot.encode(expected_of_format_1()).replace(b"\xa8metadata", b"\xc4\x07etadata")
+    group = snapshot.decode(damaged)
+    with pytest.raises(UnreadableOffsets, match="its offsets are damaged: "):
+        len(group.offsets)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from coordinator_logic.errors import Error
-from coordinator_logic.group import CommittedOffset
 from coordinator_logic.messages import (
     CommittedPartition,
     CommittedTopic,
@@ -27,6 +26,7 @@ from coordinator_logic.messages import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from coordinator_logic.offsets import CommittedOffset
 from coordinator_logic.records import (
     GroupCreated,
     OffsetCommitted,

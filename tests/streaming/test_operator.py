@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pytest
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -13,6 +14,7 @@ from coordinator_logic import snapshot
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
+from coordinator_logic.offsets import StoredOffsets
 from coordinator_logic.step import StepResult, step
 from streaming import operator
 from streaming.operator import GroupOperator, Outcome, Settings, StateRow, process
@@ -139,6 +141,18 @@ class TestQuarantine:
         assert answers[1]["body"]["errorCode"] == 15
         assert outcome.state == self.UNREADABLE
         assert outcome.wake_at is None
+
+    def test_begins_when_offsets_are_asked_for_that_cannot_be_read(self) -> None:
+        whole = process(SETTINGS, "g", records(commit("g", 1)), None, NOW).state
+        assert whole is not None
+        group = snapshot.decode(whole.snapshot)
+        group.offsets = StoredOffsets(msgspec.Raw(msgspec.msgpack.encode({"topic": {"0": "damaged"}})), 1)
+        damaged = StateRow(snapshot.encode(group))
+        outcome = process(SETTINGS, "g", records(commit("g", 2)), damaged, NOW)
+        assert values(outcome.rows, TOPICS.responses)[0]["body"]["topics"][0]["partitions"][0]["errorCode"] == 15
+        (reject,) = values(outcome.rows, TOPICS.rejects)
+        assert "its offsets are damaged" in reject["reason"]
+        assert outcome.state == damaged
 
     def test_is_reported_once_a_batch_that_had_requests(self) -> None:
         outcome = process(SETTINGS, "g", records(commit("g", 1), join()), self.UNREADABLE, NOW)

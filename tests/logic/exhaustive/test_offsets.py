@@ -14,7 +14,7 @@ import pytest
 
 from coordinator_logic.consumer_protocol import Subscription, encode_subscription
 from coordinator_logic.errors import Error
-from coordinator_logic.group import CommittedOffset, Group, Offsets, OpenTransaction, TimerKind
+from coordinator_logic.group import Group, OpenTransaction, TimerKind
 from coordinator_logic.messages import (
     DeleteGroupsRequest,
     GroupToFetch,
@@ -41,6 +41,7 @@ from coordinator_logic.messages import (
     TxnTopicToCommit,
     WriteTxnMarkersRequest,
 )
+from coordinator_logic.offsets import CommittedOffset, Offsets
 from coordinator_logic.records import GroupDeleted, OffsetRecord
 from coordinator_logic.states import State
 from tests.logic.exhaustive.moves import Move, move

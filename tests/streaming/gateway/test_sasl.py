@@ -2,7 +2,6 @@
 
 import asyncio
 import hmac
-import socket
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from hashlib import pbkdf2_hmac, sha256
@@ -22,7 +21,6 @@ from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.static.protocol import Entity, RequestPayload
 
-from streaming.broker import EmbeddedBroker
 from streaming.gateway.addresses import Address
 from streaming.gateway.request import ClientRequest
 from streaming.gateway.transactions.coordinators import CoordinatorsUnreachable, Standing, TransactionCoordinators
@@ -31,10 +29,10 @@ from tests.streaming.gateway.clients import LIMIT_SECONDS, consume_all, produce_
 from tests.streaming.gateway.conftest import NewGateway
 from tests.streaming.gateway.in_process import RunningGateway
 from tests.streaming.gateway.requests import api_versions, heartbeat, metadata
+from tests.streaming.gateway.sasl_broker import sasl_broker
 from tests.streaming.gateway.test_proxy import answer, heartbeats
 from tests.streaming.gateway.wire_client import WireClient
 
-PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 GATEWAY_USER = {"sasl.mechanism": "PLAIN", "sasl.username": "gateway", "sasl.password": "gateway-secret"}
 SECURITY = {"security.protocol": "SASL_PLAINTEXT"}
@@ -42,38 +40,22 @@ ALICE = {**SECURITY, "sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.
 BOB = {**SECURITY, "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "bob,=", "sasl.password": "bob-secret"}
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [found.getsockname()[1] for found in sockets]
-    for found in sockets:
-        found.close()
-    return ports
-
-
 @pytest.fixture(scope="module")
 def secured() -> Iterator[str]:
     """The address where a broker wants SASL. It has another listener, which does not."""
-    plain, sasl, controller = free_ports(3)
-    users = 'user_alice="alice-secret" user_gateway="gateway-secret"'
-    listeners = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}"
-    properties = {
-        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": listeners,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listener.security.protocol.map": ("PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"),
-        "inter.broker.listener.name": "PLAINTEXT",
-        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {users};",
-        "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+    scram = {
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
     }
-    with EmbeddedBroker(port=plain, properties=properties) as broker:
+    users = {"alice": "alice-secret", "gateway": "gateway-secret"}
+    with sasl_broker("SASL_PLAINTEXT", users, scram) as (broker, address):
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         information = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
         bob = UserScramCredentialUpsertion("bob,=", information, b"bob-secret")
         for done in admin.alter_user_scram_credentials([bob]).values():
             done.result(LIMIT_SECONDS)
         admin.create_topics([NewTopic("secured", 1, 1)])["secured"].result(LIMIT_SECONDS)
-        yield f"127.0.0.1:{sasl}"
+        yield address
 
 
 class Scram:

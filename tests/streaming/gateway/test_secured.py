@@ -15,13 +15,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from streaming.broker import EmbeddedBroker
 from tests.clients.system import GatewayProcess
 from tests.streaming.client_support import create_topic, wait_until
 from tests.streaming.coordinator_process import CoordinatorProcess
 from tests.streaming.gateway.certificate import Certificate
 from tests.streaming.gateway.clients import LIMIT_SECONDS, produce_all
-from tests.streaming.gateway.test_sasl import PLAIN_MODULE, free_ports
+from tests.streaming.gateway.sasl_broker import sasl_broker
 
 TOPIC = "secured"
 MINE = "mine"
@@ -57,23 +56,13 @@ def allow_alice(admin: AdminClient) -> None:
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory, certificate: Certificate) -> Iterator[GatewayProcess]:
     """Before a broker that wants SASL over TLS; the coordinator, in the same house, uses another listener."""
-    plain, sasl, controller = free_ports(3)
-    users = " ".join(f'user_{name}="{name}-secret"' for name in ("alice", "gateway"))
-    listeners = f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{sasl}"
-    properties = {
-        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": listeners,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {users};",
-        "listener.name.sasl_ssl.ssl.keystore.type": "PEM",
-        "listener.name.sasl_ssl.ssl.keystore.location": certificate.keystore,
+    users = {user: f"{user}-secret" for user in ("alice", "gateway")}
+    listener = {"ssl.keystore.type": "PEM", "ssl.keystore.location": certificate.keystore}
+    authorizer = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:gateway",
     }
-    with EmbeddedBroker(port=plain, properties=properties) as broker, ExitStack() as stack:
+    with sasl_broker("SASL_SSL", users, listener, authorizer) as (broker, address), ExitStack() as stack:
         create_topic(broker.bootstrap_servers, TOPIC, 1)
         allow_alice(AdminClient({"bootstrap.servers": broker.bootstrap_servers}))
         coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("secured"))
@@ -81,7 +70,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, certificate: Certificate) 
         coordinator.start()
         own = {f"kafka.{key}": value for key, value in secured_as("gateway", certificate).items()}
         listening = {"tls-cert": certificate.chain, "tls-key": certificate.key}
-        process = GatewayProcess(coordinator, f"127.0.0.1:{sasl}", own | listening)
+        process = GatewayProcess(coordinator, address, own | listening)
         stack.callback(process.kill)
         process.start()
         yield process

@@ -15,8 +15,8 @@ from tests.streaming.gateway.clients import LIMIT_SECONDS, consume_all, produce_
 from tests.streaming.gateway.conftest import NewGateway
 from tests.streaming.gateway.in_process import RunningGateway
 from tests.streaming.gateway.requests import metadata
+from tests.streaming.gateway.sasl_broker import free_ports
 from tests.streaming.gateway.test_proxy import eventually
-from tests.streaming.gateway.test_sasl import free_ports
 from tests.streaming.gateway.wire_client import WireClient
 
 

@@ -22,7 +22,7 @@ class Profile(NamedTuple):
 PROFILES: Mapping[ProfileName, Profile] = {
     # The next batch follows at once: more than a core, whether there is something to do or not.
     "latency": Profile(0, {}),
-    "balanced": Profile(400, {}),
+    "balanced": Profile(450, {}),
     "object-store": Profile(
         2_000,
         {

@@ -15,7 +15,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
     warm_up_seconds: float = 100.0
     measured_seconds: float = 30.0
-    full_warm_up_seconds: float = 15.0
+    full_warm_up_seconds: float = 45.0
     full_measured_seconds: float = 60.0
     slow_warm_up_seconds: float = 6.0
     """Of Spark's defaults: the longer they are given, the further they fall behind; and of a broker."""

@@ -1,6 +1,6 @@
 """From the start of librdkafka's consumers until their group is Stable: through a gateway, and at a broker.
 
-    python -m tests.bench.gateway_formation [--members 10] [--groups 5] [--delay-ms 3000] [--trigger-interval-ms 400]
+    python -m tests.bench.gateway_formation [--members 10] [--groups 5] [--delay-ms 3000] [--trigger-interval-ms 450]
 
 Broker, coordinator, gateway and consumers run on this machine. The consumers of a group start at once, with the
 defaults of librdkafka; the group is Stable when each of them was assigned something. Of that time the protocol takes

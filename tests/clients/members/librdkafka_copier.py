@@ -7,6 +7,8 @@ TransactionalMessageCopier and tells what that tells, and every step besides.
 import argparse
 import json
 import random
+from collections.abc import Callable
+from functools import partial
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
@@ -14,6 +16,7 @@ __all__: list[str] = []
 
 POLL_SECONDS = 0.2
 LIMIT_SECONDS = 60.0
+CALL_SECONDS = 5.0
 ABORTED = 0.25
 """Which part of the transactions is aborted."""
 
@@ -48,6 +51,21 @@ def tell(stage: str) -> None:
     print(json.dumps({"stage": stage, "consumed": consumed}), flush=True)
 
 
+def insist(call: Callable[[float], object]) -> None:
+    """Call again as long as librdkafka says that it may be called again.
+
+    An abort during which the connection is lost gives up what was on its way only when it is called again.
+    """
+    while True:
+        try:
+            call(CALL_SECONDS)
+            return
+        except KafkaException as failure:
+            print(repr(failure), flush=True)
+            if not failure.args[0].retriable():
+                raise
+
+
 def transact(records: list[Message]) -> None:
     """Copy these in one transaction, or none of them; raises what librdkafka raises."""
     global consumed
@@ -58,19 +76,19 @@ def transact(records: list[Message]) -> None:
     tell("Produced")
     last = records[-1]
     end = TopicPartition(str(last.topic()), int(last.partition() or 0), int(last.offset() or 0) + 1)
-    producer.send_offsets_to_transaction([end], consumer.consumer_group_metadata(), LIMIT_SECONDS)
+    insist(partial(producer.send_offsets_to_transaction, [end], consumer.consumer_group_metadata()))
     tell("OffsetsSent")
     if random.random() < ABORTED:
         abort()
     else:
-        producer.commit_transaction(LIMIT_SECONDS)
+        insist(producer.commit_transaction)
         consumed += len(records)
         tell("Committed")
 
 
 def abort() -> None:
     """End the transaction, and go back to where the group has committed."""
-    producer.abort_transaction(LIMIT_SECONDS)
+    insist(producer.abort_transaction)
     for partition in consumer.committed(consumer.assignment(), LIMIT_SECONDS):
         consumer.seek(partition if partition.offset >= 0 else TopicPartition(partition.topic, partition.partition, 0))
     tell("Aborted")
@@ -84,7 +102,6 @@ while True:
         try:
             transact(records)
         except KafkaException as failure:
-            print(repr(failure), flush=True)
             if not failure.args[0].txn_requires_abort():
                 raise
             abort()

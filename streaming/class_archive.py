@@ -1,7 +1,7 @@
 """The archive of the classes that the job's JVM loads: a start need not find, read and verify each of them.
 
-Java calls it class data sharing (JEP 310, JEP 350). With it the job starts in half the time, also after a kill. It is
-made once, by :mod:`streaming.make_class_archive`; without it everything works, and starts more slowly.
+Java calls it class data sharing (JEP 310, JEP 350). With it the job starts in two thirds of the time, also after a
+kill. It is made once, by :mod:`streaming.make_class_archive`; without it everything works, and starts more slowly.
 
 It lies in the Python environment (``share/spark-group-coordinator``), because it holds for the jars of that environment
 alone. Its name comes from all that has to be the same where it is used: Java passes over one that does not fit, and

@@ -23,7 +23,7 @@ from streaming.session import JVM_FLAGS, extra_class_path
 
 __all__ = ["check_class_archive", "make_class_archive"]
 
-BATCHES = 20
+BATCHES = 30
 ANSWER_LIMIT_MS = 60_000
 DUMP_LIMIT_SECONDS = 300.0
 QUIET = {"log_level": 0}
@@ -61,6 +61,7 @@ def _run_the_job(folder: Path, archive: Path) -> None:
         flags = {
             "bootstrap_servers": broker.bootstrap_servers,
             "checkpoint": str(folder / "checkpoint"),
+            "profile": "latency",
             "spark.driver.extraJavaOptions": " ".join(jvm_options),
         }
         query = start(load_options(flags, {}), stack, lambda _: None, jvm_end_limit_seconds=DUMP_LIMIT_SECONDS)

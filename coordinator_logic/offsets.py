@@ -37,7 +37,7 @@ class StoredOffsets(Offsets):
     """Positions as a snapshot has them: ``encoded``, and how many there are.
 
     Most requests that touch a group are heartbeats. To decode ten thousand positions for one of them, and to encode
-    them again, takes 2.7 ms; to pass their bytes on, 0.2 ms. Raises UnreadableOffsets where they are decoded.
+    them again, takes 1.8 ms; to pass their bytes on, 0.35 ms. Raises UnreadableOffsets where they are decoded.
     """
 
     __slots__ = ("_count", "_encoded", "_positions")

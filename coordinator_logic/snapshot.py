@@ -70,9 +70,7 @@ def _offsets(encoded: msgspec.Raw | Offsets, count: int | None) -> Offsets:
     if not isinstance(encoded, msgspec.Raw):
         return encoded
     stored = StoredOffsets(encoded, count or 0)
-    if not count:
-        return stored.positions
-    return stored
+    return stored if count else stored.positions
 
 
 def quarantined(group_id: str) -> Group:

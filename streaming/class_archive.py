@@ -44,6 +44,7 @@ def _what_has_to_be_the_same(class_path: str) -> Iterator[str]:
     for jar in jars:
         if jar.is_file():
             found = jar.stat()
-            yield f"{jar} {found.st_size} {found.st_mtime_ns}"
+            # Whole seconds, as Java compares them: an image that is pulled has no more.
+            yield f"{jar} {found.st_size} {int(found.st_mtime)}"
     for variable in CLASS_PATH_VARIABLES:
         yield f"{variable}={os.environ.get(variable)}"

@@ -27,7 +27,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """To warm up, and measured."""
     many_groups: int = 100_000
     settling_seconds: float = 150.0
-    """Until a job without groups has mostly compiled what an idle batch runs; two and a half of those a second."""
+    """Until a job without groups has mostly compiled what an idle batch runs; two or so of those a second."""
     settling_seconds_of_many: float = 60.0
     """The same, for one that has just had a minute of load."""
     idle_seconds: float = 15.0

@@ -11,7 +11,7 @@ from kafka.errors import KafkaConnectionError, KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from streaming.signals import stop_requested
-from tests.clients.members.telling import HEARTBEAT_INTERVAL_MS, POLL_SECONDS, Teller, parse_options
+from tests.clients.members.telling import HEARTBEAT_INTERVAL_MS, Teller, parse_options
 
 ASSIGNORS = {
     assignor.name: assignor
@@ -22,6 +22,11 @@ ASSIGNORS = {
         CooperativeStickyAssignor,
     )
 }
+
+POLL_SECONDS = 2.0
+"""Longer than a join takes. The leader of a group whose topics have changed, as they do when it sees them for the first
+time, forgets the join that it is in when a poll ends between the answers to its JoinGroup and its SyncGroup: from then
+on it is no member, sends nothing and says nothing (3.0.12; of a real broker, too, with polls of 5 ms)."""
 
 options = parse_options()
 teller = Teller()

@@ -258,17 +258,19 @@ def finish(query: StreamingQuery) -> None:
         spark = SparkSession.active()
         jvm: Any = spark._jvm
         terminated = getattr(jvm.org.apache.spark.sql.execution.streaming.runtime, "TERMINATED$")
-        _await_running_job(spark)
+        _await_next_job(spark)
         execution.state().set(getattr(terminated, "MODULE$"))
         query.awaitTermination(int(LAST_BATCH_LIMIT_SECONDS))
     if query.isActive:
         query.stop()
 
 
-def _await_running_job(spark: SparkSession) -> None:
+def _await_next_job(spark: SparkSession) -> None:
+    # One that runs already may end, and the next be planned, before Spark is told anything.
     tracker = spark.sparkContext.statusTracker()
+    running = set(tracker.getActiveJobsIds())
     deadline = time.monotonic() + LAST_BATCH_LIMIT_SECONDS
-    while not tracker.getActiveJobsIds() and time.monotonic() < deadline:
+    while running.issuperset(tracker.getActiveJobsIds()) and time.monotonic() < deadline:
         time.sleep(0.001)
 
 

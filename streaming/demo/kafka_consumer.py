@@ -24,6 +24,9 @@ from streaming.signals import stop_requested
 
 MOST_RECORDS = 500
 
+KAFKA_PYTHON_POLL_SECONDS = 2.0
+"""Longer than a join takes: see README, "Known of clients". Records end a poll at once."""
+
 Poll = Callable[[], Mapping[int, list[int]]]
 """The offsets of the records that came, by partition."""
 
@@ -79,7 +82,7 @@ def kafka_python(bootstrap_servers: str, group: str, topic: str) -> tuple[Poll, 
     consumer.subscribe([topic], listener=_Listener())
 
     def poll() -> dict[int, list[int]]:
-        records = consumer.poll(timeout_ms=POLL_SECONDS * 1000, max_records=MOST_RECORDS)
+        records = consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_SECONDS * 1000, max_records=MOST_RECORDS)
         return {partition.partition: [record.offset for record in batch] for partition, batch in records.items()}
 
     return poll, consumer.close

@@ -25,7 +25,8 @@ from streaming.signals import stop_requested
 MOST_RECORDS = 500
 
 KAFKA_PYTHON_POLL_SECONDS = 2.0
-"""Longer than a join takes: see README, "Known of clients". Records end a poll at once."""
+"""Longer than a join takes, which kafka-python forgets when a poll ends in it: see README, "Known of clients". Records
+end a poll at once."""
 
 Poll = Callable[[], Mapping[int, list[int]]]
 """The offsets of the records that came, by partition."""

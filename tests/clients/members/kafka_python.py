@@ -10,6 +10,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.errors import KafkaConnectionError, KafkaError
 from kafka.structs import OffsetAndMetadata
 
+from streaming.demo.kafka_consumer import KAFKA_PYTHON_POLL_SECONDS
 from streaming.signals import stop_requested
 from tests.clients.members.telling import HEARTBEAT_INTERVAL_MS, Teller, parse_options
 
@@ -22,11 +23,6 @@ ASSIGNORS = {
         CooperativeStickyAssignor,
     )
 }
-
-POLL_SECONDS = 2.0
-"""Longer than a join takes. The leader of a group whose topics have changed, as they do when it sees them for the first
-time, forgets the join that it is in when a poll ends between the answers to its JoinGroup and its SyncGroup: from then
-on it is no member, sends nothing and says nothing (3.0.12; of a real broker, too, with polls of 5 ms)."""
 
 options = parse_options()
 teller = Teller()
@@ -42,7 +38,7 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
 
 def poll_and_commit(consumer: KafkaConsumer) -> None:
     try:
-        records = consumer.poll(timeout_ms=POLL_SECONDS * 1000)
+        records = consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_SECONDS * 1000)
     except KafkaConnectionError as failure:
         # What it says while no broker can be reached, where other clients go on trying by themselves.
         print(repr(failure), flush=True)

@@ -212,10 +212,10 @@ class _ProgressReader(threading.Thread):
 class _DirectoryReader(threading.Thread):
     """Follows the directory topic from its beginning and keeps the gauges up to date."""
 
-    def __init__(self, metrics: Metrics, client_config: Mapping[str, str], topic: str) -> None:
+    def __init__(self, metrics: Metrics, client_config: Mapping[str, str], topic: str, partitions: int) -> None:
         super().__init__(name="directory-reader", daemon=True)
         self._metrics = metrics
-        self._topic = topic
+        self._partitions = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)]
         # A group id is demanded, and not used: partitions are assigned, nothing is committed.
         config = {"log_level": 3, **client_config, "group.id": "unused", "enable.auto.commit": False}
         self._consumer = Consumer(config)
@@ -229,8 +229,7 @@ class _DirectoryReader(threading.Thread):
         groups: dict[bytes, GroupDirectoryEntry] = {}
         decode = msgspec.json.Decoder(GroupDirectoryEntry).decode
         self._metrics.show_groups([])
-        partitions = self._consumer.list_topics(self._topic).topics[self._topic].partitions
-        self._consumer.assign([TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in partitions])
+        self._consumer.assign(self._partitions)
         while not self._stopped.is_set():
             messages = self._consumer.consume(1000, DIRECTORY_POLL_SECONDS)
             for message in messages:
@@ -262,9 +261,14 @@ def served(metrics: Metrics, port: int) -> Iterator[int]:
 
 
 @contextmanager
-def filled(metrics: Metrics, query: StreamingQuery, client_config: Mapping[str, str], directory: str) -> Iterator[None]:
-    """Keep the metrics up to date while the query runs; what it has completed at the end is counted."""
-    readers = (_ProgressReader(metrics, query), _DirectoryReader(metrics, client_config, directory))
+def filled(
+    metrics: Metrics, query: StreamingQuery, client_config: Mapping[str, str], directory: tuple[str, int]
+) -> Iterator[None]:
+    """Keep the metrics up to date while the query runs; what it has completed at the end is counted.
+
+    ``directory`` is the topic and how many partitions it has.
+    """
+    readers = (_ProgressReader(metrics, query), _DirectoryReader(metrics, client_config, *directory))
     for reader in readers:
         reader.start()
     try:

@@ -84,6 +84,7 @@ class Partitions:
 
     requests: int
     responses: int
+    directory: int
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ def ensure_topics(client_config: Mapping[str, str], names: TopicNames, layout: T
         why = [reason.str() for reason in reasons if reason.code() != KafkaError._ALL_BROKERS_DOWN][-1:]
         said = "; ".join([error.args[0].str(), *why])
         raise CannotRun(f"Kafka at {client_config['bootstrap.servers']}: {said}") from error
-    return Partitions(len(metadata[names.requests].partitions), len(metadata[names.responses].partitions))
+    of_readers = (names.requests, names.responses, names.directory)
+    return Partitions(*[len(metadata[name].partitions) for name in of_readers])
 
 
 def _create(admin: AdminClient, topics: list[_Topic], replicas: int) -> set[str]:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,14 +67,15 @@ def test_a_plan_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path
 
 
 MADE_WITH = MadeWith(3, {"group-requests": 2}, "rocksdb")
+AS_MADE = Partitions(requests=2, responses=8, directory=1)
 
 
 def test_options_and_topics_that_fit_a_checkpoint_are_taken(tmp_path: Path) -> None:
     asked: tuple[dict[str, object], ...] = ({}, {"state_partitions": 3}, {"state_store": "rocksdb"})
     for flags in asked:
-        assert check_against_checkpoint(MADE_WITH, options_for(tmp_path, **flags), Partitions(2, 8)) == (3, "rocksdb")
+        assert check_against_checkpoint(MADE_WITH, options_for(tmp_path, **flags), AS_MADE) == (3, "rocksdb")
     # A topic may have grown: every partition is read, and a request in any of them is taken.
-    assert check_against_checkpoint(MADE_WITH, options_for(tmp_path), Partitions(4, 8)) == (3, "rocksdb")
+    assert check_against_checkpoint(MADE_WITH, options_for(tmp_path), replace(AS_MADE, requests=4)) == (3, "rocksdb")
 
 
 @pytest.mark.parametrize(
@@ -89,12 +91,12 @@ def test_what_does_not_fit_a_checkpoint_is_refused(
     tmp_path: Path, flags: dict[str, object], partitions: int, problem: str
 ) -> None:
     with pytest.raises(CannotRun, match=problem):
-        check_against_checkpoint(MADE_WITH, options_for(tmp_path, **flags), Partitions(partitions, 8))
+        check_against_checkpoint(MADE_WITH, options_for(tmp_path, **flags), replace(AS_MADE, requests=partitions))
 
 
 def test_a_checkpoint_of_another_provider_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="a state store that this job does not use"):
-        check_against_checkpoint(MADE_WITH._replace(state_store=None), options_for(tmp_path), Partitions(2, 8))
+        check_against_checkpoint(MADE_WITH._replace(state_store=None), options_for(tmp_path), AS_MADE)
 
 
 def test_a_checkpoint_is_held_by_one_process_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

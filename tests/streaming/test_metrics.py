@@ -1,6 +1,7 @@
 """Metrics, as Prometheus would fetch them from a running job, and counted by hand."""
 
 import urllib.request
+from collections import Counter
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -57,8 +58,29 @@ def test_a_running_job_counts_what_it_does(coordinator: CoordinatorProcess) -> N
     assert risen("rejects_total", "api") == 1
     assert risen("request_latency_seconds_count", "OffsetCommit") == 3
     assert risen("batch_phase_seconds_count", "addBatch") >= 1
-    wait_until(lambda: risen("groups", "Empty") == 1, "the group is shown")
     assert scraped(port)["group_coordinator_backlog_requests", ()] == 0
+
+
+def test_a_running_job_shows_the_groups_of_its_directory(coordinator: CoordinatorProcess) -> None:
+    servers, topics, group_id = coordinator.bootstrap_servers, coordinator.topics, correlation_id()
+    port = port_of(coordinator)
+    append(servers, topics.requests, (group_id.encode(), dumped(commit(group_id, 1))))
+    with reading(servers, topics.directory) as directory:
+        directory.first(lambda record: record.key == group_id.encode(), "the group's line")
+
+        def shown_as_in_directory() -> bool:
+            # Other tests' groups change meanwhile, by timers of their own: no number is certain, but what is said now.
+            newest = {record.key: record.value for record in directory.poll()}
+            groups = [group for group in newest.values() if group is not None]
+            samples = scraped(port)
+            shown = {labels: count for (name, labels), count in samples.items() if name == "group_coordinator_groups"}
+            return (
+                Counter(shown) == Counter((group["groupState"],) for group in groups)
+                and samples["group_coordinator_members", ()] == sum(group["members"] for group in groups)
+                and samples["group_coordinator_offsets", ()] == sum(group["offsets"] for group in groups)
+            )
+
+        wait_until(shown_as_in_directory, "the directory's groups are shown")
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:

@@ -37,7 +37,7 @@ def make(client_config: dict[str, str], topic: str, partitions: int, **config: s
 
 
 def test_missing_topics_are_made(client_config: dict[str, str], names: TopicNames) -> None:
-    assert ensure_topics(client_config, names, TopicLayout(3, 5)) == Partitions(3, 5)
+    assert ensure_topics(client_config, names, TopicLayout(3, 5)) == Partitions(3, 5, 1)
     requests = settings(client_config, names.requests)
     assert requests["message.timestamp.type"] == "LogAppendTime"
     assert requests["max.message.bytes"] == "1048576"
@@ -50,8 +50,8 @@ def test_missing_topics_are_made(client_config: dict[str, str], names: TopicName
 
 def test_what_exists_is_taken_as_it_is(client_config: dict[str, str], names: TopicNames) -> None:
     ensure_topics(client_config, names, TopicLayout(3, 5))
-    assert ensure_topics(client_config, names, TopicLayout()) == Partitions(3, 5)
-    assert ensure_topics(client_config, names, TopicLayout(3, 5)) == Partitions(3, 5)
+    assert ensure_topics(client_config, names, TopicLayout()) == Partitions(3, 5, 1)
+    assert ensure_topics(client_config, names, TopicLayout(3, 5)) == Partitions(3, 5, 1)
 
 
 def test_every_problem_gets_a_line_that_names_the_remedy(client_config: dict[str, str], names: TopicNames) -> None:

@@ -150,8 +150,11 @@ def ensure_topics(client_config: Mapping[str, str], names: TopicNames, layout: T
         why = [reason.str() for reason in reasons if reason.code() != KafkaError._ALL_BROKERS_DOWN][-1:]
         said = "; ".join([error.args[0].str(), *why])
         raise CannotRun(f"Kafka at {client_config['bootstrap.servers']}: {said}") from error
-    of_readers = (names.requests, names.responses, names.directory)
-    return Partitions(*[len(metadata[name].partitions) for name in of_readers])
+    return Partitions(
+        requests=len(metadata[names.requests].partitions),
+        responses=len(metadata[names.responses].partitions),
+        directory=len(metadata[names.directory].partitions),
+    )
 
 
 def _create(admin: AdminClient, topics: list[_Topic], replicas: int) -> set[str]:

@@ -181,8 +181,7 @@ def start_query(
     settings = Settings(topics, partitions.responses, config, starts)
     query = coordinator_query(spark, options, settings, state_partitions).start()
     if options.metrics_port is not None:
-        directory = (topics.directory, partitions.directory)
-        stack.enter_context(filled(metrics, query, options.librdkafka_config, directory))
+        stack.enter_context(filled(metrics, query, options.librdkafka_config, topics.directory, partitions.directory))
     return query
 
 

@@ -262,13 +262,16 @@ def served(metrics: Metrics, port: int) -> Iterator[int]:
 
 @contextmanager
 def filled(
-    metrics: Metrics, query: StreamingQuery, client_config: Mapping[str, str], directory: tuple[str, int]
+    metrics: Metrics, query: StreamingQuery, client_config: Mapping[str, str], directory: str, directory_partitions: int
 ) -> Iterator[None]:
     """Keep the metrics up to date while the query runs; what it has completed at the end is counted.
 
-    ``directory`` is the topic and how many partitions it has.
+    ``directory`` is the topic's name, ``directory_partitions`` the number of its partitions.
     """
-    readers = (_ProgressReader(metrics, query), _DirectoryReader(metrics, client_config, *directory))
+    readers = (
+        _ProgressReader(metrics, query),
+        _DirectoryReader(metrics, client_config, directory, directory_partitions),
+    )
     for reader in readers:
         reader.start()
     try:

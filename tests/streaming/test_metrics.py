@@ -66,7 +66,8 @@ def test_a_running_job_shows_the_groups_of_its_directory(coordinator: Coordinato
     port = port_of(coordinator)
     append(servers, topics.requests, (group_id.encode(), dumped(commit(group_id, 1))))
     with reading(servers, topics.directory) as directory:
-        directory.first(lambda record: record.key == group_id.encode(), "the group's line")
+        line = directory.first(lambda record: record.key == group_id.encode(), "the group's line")
+        assert line.value["groupState"] == "Empty"
 
         def shown_as_in_directory() -> bool:
             # Other tests' groups change meanwhile, by timers of their own: no number is certain, but what is said now.

@@ -74,7 +74,11 @@ class Copier:
         committed = self._system.committed(self._group_id, self._input)[0]
         assert committed >= self._consumed > 0, f"{committed} is committed, where {self._consumed} were copied"
         produced, expected = self._system.records(self._output), self._system.records(self._input)[:committed]
-        assert produced == expected, f"{len(produced)} records ({len(set(produced))} kinds) of {committed}"
+        missing, uncalled_for = sorted(set(expected) - set(produced)), sorted(set(produced) - set(expected))
+        assert produced == expected, (
+            f"{len(produced)} records for {committed} committed; missing: {missing}, not committed: {uncalled_for}\n"
+            + self._process.tail()
+        )
 
     def _wait(self, what: str, condition: Callable[[], bool]) -> None:
         def came() -> bool:

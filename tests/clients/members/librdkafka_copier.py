@@ -5,12 +5,13 @@ TransactionalMessageCopier and tells what that tells, and every step besides.
 """
 
 import argparse
-import json
 import random
 from collections.abc import Callable
 from functools import partial
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+
+from tests.clients.members.telling import tell_line
 
 __all__: list[str] = []
 
@@ -48,7 +49,7 @@ consumed = 0
 
 
 def tell(stage: str) -> None:
-    print(json.dumps({"stage": stage, "consumed": consumed}), flush=True)
+    tell_line({"stage": stage, "consumed": consumed})
 
 
 def insist(call: Callable[[float], object]) -> None:

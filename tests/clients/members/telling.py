@@ -3,10 +3,11 @@ in the same way."""
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Iterable, Mapping
 
-__all__ = ["HEARTBEAT_INTERVAL_MS", "POLL_SECONDS", "Teller", "parse_options"]
+__all__ = ["HEARTBEAT_INTERVAL_MS", "POLL_SECONDS", "Teller", "parse_options", "tell_line"]
 
 HEARTBEAT_INTERVAL_MS = 500
 """Members learn of a rebalance by their heartbeats."""
@@ -27,6 +28,15 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--assignment-strategy", required=True)
     parser.add_argument("--enable-autocommit", action="store_true")
     return parser.parse_args()
+
+
+def tell_line(event: Mapping[str, object]) -> None:
+    """Write a line, in one piece: what a library logs goes to the same pipe.
+
+    ``print`` may write the end of a line by itself; with PYTHONUNBUFFERED it does.
+    """
+    sys.stdout.write(f"{json.dumps(event)}\n")
+    sys.stdout.flush()
 
 
 class Teller:
@@ -62,7 +72,7 @@ class Teller:
         self._tell("shutdown_complete")
 
     def _tell(self, name: str, **fields: object) -> None:
-        print(json.dumps({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}), flush=True)
+        tell_line({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields})
 
 
 def _named(partitions: Iterable[Partition]) -> list[dict[str, object]]:

@@ -79,6 +79,8 @@ class Child:
     def kill(self) -> None:
         """kill -9, of the command and of all that it has started."""
         assert self._process is not None
+        assert self._reader is not None
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(STOP_SECONDS)
+        self._reader.join(STOP_SECONDS)

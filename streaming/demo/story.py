@@ -29,8 +29,10 @@ from streaming.jars import resolve_jars
 
 TOPIC, GROUP, PARTITIONS = "orders", "billing", 6
 RECORDS_PER_SECOND = 200
-SESSION_TIMEOUT_MS = 6_000
-STATIC_SESSION_TIMEOUT_MS = 30_000
+SESSION_TIMEOUT_MS = 30_000
+KILLED_SESSION_TIMEOUT_MS = 6_000
+"""What is left of it has to be waited for."""
+KILLED_MEMBER = "consumer-2"
 STATIC_MEMBER, STATIC_INSTANCE = "consumer-3", "till-3"
 WAIT_SECONDS = 60.0
 COORDINATOR_START_SECONDS = 120.0
@@ -110,13 +112,12 @@ class Stage:
         self.say(f"{name} starts")
 
     def _consumer(self, name: str) -> Child:
-        static = name == STATIC_MEMBER
         command = [
             sys.executable,
             *("-m", "streaming.demo.consumer_process", "--bootstrap-servers", self.broker.bootstrap_servers),
             *("--group", GROUP, "--topic", TOPIC, "--name", name),
-            *("--session-timeout-ms", str(STATIC_SESSION_TIMEOUT_MS if static else SESSION_TIMEOUT_MS)),
-            *(("--instance-id", STATIC_INSTANCE) if static else ()),
+            *("--session-timeout-ms", str(KILLED_SESSION_TIMEOUT_MS if name == KILLED_MEMBER else SESSION_TIMEOUT_MS)),
+            *(("--instance-id", STATIC_INSTANCE) if name == STATIC_MEMBER else ()),
         ]
         return Child(name, command, self.folder / f"{name}.log", lambda line: self._on_consumer_line(name, line))
 
@@ -207,7 +208,7 @@ def _set_the_stage(stage: Stage) -> tuple[Child, Records]:
 def _three_consumers_join(stage: Stage) -> None:
     stage.act("Three consumers join, one after the other")
     names: list[str] = []
-    for name in ("consumer-1", "consumer-2", STATIC_MEMBER):
+    for name in ("consumer-1", KILLED_MEMBER, STATIC_MEMBER):
         names.append(name)
         stage.start_consumer(name)
         stage.await_reports(
@@ -217,12 +218,12 @@ def _three_consumers_join(stage: Stage) -> None:
 
 
 def _one_is_killed(stage: Stage) -> None:
-    stage.act("consumer-2 is killed with -9; after its session timeout the others take over")
+    stage.act(f"{KILLED_MEMBER} is killed with -9; after its session timeout the others take over")
     ledger, before = stage.ledger, stage.ledger.delivered
     stage.await_reports("everybody is at work", lambda: ledger.delivered > before + RECORDS_PER_SECOND)
-    stage.consumers["consumer-2"].kill()
-    ledger.forget("consumer-2")
-    stage.say("[red]consumer-2 is dead[/red]")
+    stage.consumers[KILLED_MEMBER].kill()
+    ledger.forget(KILLED_MEMBER)
+    stage.say(f"[red]{KILLED_MEMBER} is dead[/red]")
     stage.await_reports(
         "the others share its partitions",
         lambda: ledger.shared_by("consumer-1", STATIC_MEMBER, partitions=PARTITIONS),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.clients.group import KILLED_SESSION_MS
 from tests.clients.java import connect_worker
 from tests.clients.process import Process
 from tests.clients.waiting import LIMIT_SECONDS, await_condition
@@ -26,7 +27,9 @@ class ConnectWorker(Process):
         properties = {
             "bootstrap.servers": bootstrap_servers,
             "group.id": group_id,
-            "session.timeout.ms": 6_000,
+            "session.timeout.ms": KILLED_SESSION_MS,
+            # Of the sink's consumer, which a worker that is killed takes with it.
+            "consumer.session.timeout.ms": KILLED_SESSION_MS,
             "heartbeat.interval.ms": 500,
             # By default, the tasks of a worker that is gone wait five minutes for its return.
             "scheduled.rebalance.max.delay.ms": 0,

@@ -19,11 +19,10 @@ from tests.clients.waiting import await_condition
 LIMIT_SECONDS = 30
 RECORDS = 10
 INSTANCE = "the static one"
-SESSION_MS = 60_000
 
 
 def test_admin_clients_of_all_libraries_manage_a_group(system: System, new_group: NewGroup) -> None:
-    group = new_group(2, session_ms=SESSION_MS)
+    group = new_group(2)
     ends = {0: RECORDS, 1: RECORDS}
     system.produce(group.topic, range(2), RECORDS)
     group.start("dynamic", Library.LIBRDKAFKA)

@@ -78,7 +78,10 @@ def test_two_workers_share_connectors_and_take_over_from_each_other(
     await_condition("each worker runs a task", lambda: running() == {first.address, second.address}, both_said)
     await_condition("lines arrived", lambda: pipe.has_arrived, both_said)
 
-    assert asyncio.run(describe(system.bootstrap_servers)) == ("Stable", "connect", 2)
+    def is_stable() -> bool:
+        return asyncio.run(describe(system.bootstrap_servers)) == ("Stable", "connect", 2)
+
+    await_condition("the group is stable", is_stable, both_said)
 
     system.coordinator.kill()
     system.gateway.kill()
@@ -86,7 +89,7 @@ def test_two_workers_share_connectors_and_take_over_from_each_other(
     system.start()
     pipe.write("seen")
     await_condition("lines arrived after the restart", lambda: pipe.has_arrived, both_said)
-    assert running() == {first.address, second.address}
+    await_condition("each worker runs its task", lambda: running() == {first.address, second.address}, both_said)
 
     first.kill()
     await_condition("the other one took over", lambda: running() == {second.address}, both_said)

@@ -4,6 +4,7 @@ import subprocess
 
 from tests.clients.conftest import NewProcess
 from tests.clients.java import tool
+from tests.clients.process import Process
 from tests.clients.system import System
 
 LIMIT_SECONDS = 60
@@ -29,13 +30,18 @@ def console_consumer(system: System, group_id: str, topic: str, *arguments: str)
     return tool("kafka-console-consumer", *where, "--consumer-property", "heartbeat.interval.ms=500", *arguments)
 
 
+def records(reader: Process) -> list[str]:
+    """The records that a console consumer has read, without what it has logged."""
+    return sorted(line for line in reader.said if line.startswith("record"))
+
+
 def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process: NewProcess) -> None:
     topic, group = system.new_topic(PARTITIONS), "console"
     system.produce(topic, range(PARTITIONS), RECORDS)
 
     reader = new_process("console consumer", console_consumer(system, group, topic, "--from-beginning"))
-    reader.await_line("all records", lambda _: len(reader.said) >= ALL_RECORDS)
-    assert sorted(reader.said) == sorted(f"record {number}" for number in range(RECORDS) for _ in range(PARTITIONS))
+    reader.await_line("all records", lambda _: len(records(reader)) >= ALL_RECORDS)
+    assert records(reader) == sorted(f"record {number}" for number in range(RECORDS) for _ in range(PARTITIONS))
 
     # While it reads: who it is, and that nothing can be taken from under it.
     (member,) = rows(groups(system, "--describe", "--group", group, "--members", "--verbose"), group)
@@ -64,8 +70,7 @@ def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process
     assert sorted(rows(groups(system, *shift, "--execute"), group)) == planned
     again = new_process("again", console_consumer(system, group, topic, "--max-messages", "15"))
     assert again.wait() == 0
-    read_again = sorted(line for line in again.said if line.startswith("record"))
-    assert read_again == sorted(f"record {number}" for number in range(15, 20) for _ in range(PARTITIONS))
+    assert records(again) == sorted(f"record {number}" for number in range(15, 20) for _ in range(PARTITIONS))
 
     deleted = groups(system, "--delete-offsets", "--group", group, "--topic", f"{topic}:0")
     assert [topic, "0", "Successful"] in [line.split() for line in deleted.splitlines()]

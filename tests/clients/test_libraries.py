@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.clients.conftest import NewGroup
-from tests.clients.group import SESSION_MS, WatchedGroup
+from tests.clients.group import KILLED_SESSION_MS, WatchedGroup
 from tests.clients.libraries import Library
 from tests.clients.system import System
 
@@ -15,7 +15,7 @@ PARTITIONS = 6
 RECORDS = 50
 STORIES_AT_ONCE = 3
 
-TAKEOVER_SECONDS = 2 * SESSION_MS / 1000
+TAKEOVER_SECONDS = 2 * KILLED_SESSION_MS / 1000
 """A member that was killed has a whole session left at most; the others have another one to share its partitions."""
 
 
@@ -65,7 +65,7 @@ def come_and_go(system: System, group: WatchedGroup, library: Library) -> None:
     everywhere = range(PARTITIONS)
     system.produce(group.topic, everywhere, RECORDS)
 
-    group.start("a", library)
+    group.start("a", library, session_ms=KILLED_SESSION_MS)
     group.start("b", library)
     group.start("static", library, instance_id="till-1")
     group.await_shared_by("a", "b", "static")
@@ -103,12 +103,14 @@ def test_all_libraries_share_one_group(system: System, new_group: NewGroup) -> N
         group.start(name, library)
     group.await_shared_by(*names)
     system.produce(group.topic, everywhere, RECORDS)
-    group.await_consumed(dict.fromkeys(everywhere, 2 * RECORDS))
+    ends = dict.fromkeys(everywhere, 2 * RECORDS)
+    group.await_consumed(ends)
+    group.await_committed(ends)
 
     # Whoever is the leader, and computes the assignments for all others, goes sooner or later.
     for gone in range(len(names)):
         group.end(names[gone])
         group.await_shared_by(*names[gone + 1 :]) if names[gone + 1 :] else None
-    group.check_everything_consumed(dict.fromkeys(everywhere, 2 * RECORDS))
+    group.check_everything_consumed(ends)
     group.check_ownership()
-    assert system.committed(group.group_id, group.topic) == dict.fromkeys(everywhere, 2 * RECORDS)
+    assert system.committed(group.group_id, group.topic) == ends

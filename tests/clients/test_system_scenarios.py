@@ -3,19 +3,16 @@
 import pytest
 
 from tests.clients.conftest import NewGroup, NewProcess
-from tests.clients.group import SESSION_MS, WatchedGroup
+from tests.clients.group import KILLED_SESSION_MS, WatchedGroup
 from tests.clients.java import tool
 from tests.clients.libraries import Library
 from tests.clients.process import Process
 from tests.clients.system import System
 
 NAMES = ("a", "b", "c")
-LONG_SESSION_MS = 60_000
-"""No restart takes so long."""
-
 RECORDS_PER_SECOND = 100
 KEYS = 30
-TAKEOVER_SECONDS = 2 * SESSION_MS / 1000
+TAKEOVER_SECONDS = 2 * KILLED_SESSION_MS / 1000
 
 
 def start_producer(system: System, group: WatchedGroup, new_process: NewProcess) -> Process:
@@ -70,7 +67,7 @@ def test_consumers_are_bounced_one_by_one_and_all_at_once(
 def test_static_consumers_are_bounced_and_nobody_else_notices(
     system: System, new_group: NewGroup, new_process: NewProcess
 ) -> None:
-    group = new_group(3, session_ms=LONG_SESSION_MS)
+    group = new_group(3)
     producer = start_producer(system, group, new_process)
     start(group, *NAMES, static=True)
     group.await_shared_by(*NAMES)
@@ -97,7 +94,7 @@ def test_static_consumers_are_bounced_and_nobody_else_notices(
 def test_of_two_with_the_same_instance_id_the_newer_one_stays(
     system: System, new_group: NewGroup, new_process: NewProcess
 ) -> None:
-    group = new_group(3, session_ms=LONG_SESSION_MS)
+    group = new_group(3)
     producer = start_producer(system, group, new_process)
     start(group, *NAMES, static=True)
     group.await_shared_by(*NAMES)
@@ -116,7 +113,7 @@ def test_of_two_with_the_same_instance_id_the_newer_one_stays(
 def test_of_those_that_start_with_the_same_instance_id_one_is_left(
     system: System, new_group: NewGroup, new_process: NewProcess
 ) -> None:
-    group = new_group(1, session_ms=LONG_SESSION_MS)
+    group = new_group(1)
     producer = start_producer(system, group, new_process)
     for name in NAMES:
         group.start(name, Library.JAVA, "the-same")
@@ -135,7 +132,7 @@ def test_of_those_that_start_with_the_same_instance_id_one_is_left(
 def test_when_an_owner_fails_the_others_take_over(
     system: System, new_group: NewGroup, new_process: NewProcess, hard: bool, auto_commit: bool
 ) -> None:
-    group = new_group(1, auto_commit=auto_commit)
+    group = new_group(1, auto_commit=auto_commit, session_ms=KILLED_SESSION_MS)
     producer = start_producer(system, group, new_process)
     start(group, *NAMES)
     group.wait_until("all have joined", lambda: all(member.assignments for member in group.members.values()))

@@ -26,13 +26,29 @@ def names(partitions: list[TopicPartition]) -> list[Partition]:
     return [(partition.topic, partition.partition) for partition in partitions]
 
 
+given_up = set[Partition]()
+"""During the last call: librdkafka may still hand over what it had collected of these in the same call."""
+
+
+def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
+    given_up.clear()
+    teller.assigned(names(partitions))
+
+
+def revoked(_: Consumer, partitions: list[TopicPartition]) -> None:
+    given_up.update(names(partitions))
+    teller.revoked(names(partitions))
+
+
 def poll_and_commit(consumer: Consumer) -> None:
     offsets = defaultdict[Partition, list[int]](list)
+    given_up.clear()
     for message in consumer.consume(500, POLL_SECONDS):
+        partition = str(message.topic()), int(message.partition() or 0)
         if message.error():
             print(message.error(), flush=True)
-        else:
-            offsets[str(message.topic()), int(message.partition() or 0)].append(int(message.offset() or 0))
+        elif partition not in given_up:
+            offsets[partition].append(int(message.offset() or 0))
     if not offsets:
         return
     teller.consumed(offsets)
@@ -48,11 +64,7 @@ def poll_and_commit(consumer: Consumer) -> None:
 with stop_requested() as stop:
     consumer = Consumer(config)
     teller.started()
-    consumer.subscribe(
-        [options.topic],
-        on_assign=lambda _, partitions: teller.assigned(names(partitions)),
-        on_revoke=lambda _, partitions: teller.revoked(names(partitions)),
-    )
+    consumer.subscribe([options.topic], on_assign=assigned, on_revoke=revoked)
     while not stop.is_set():
         poll_and_commit(consumer)
     consumer.close()

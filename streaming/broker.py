@@ -36,6 +36,7 @@ PORT_ATTEMPTS = 5
 TAIL_LINES = 25
 FORMAT_LIMIT_SECONDS = 60.0
 STOP_LIMIT_SECONDS = 15.0
+KILL_LIMIT_SECONDS = 15.0
 
 # Chosen for a short start on a small machine: the client compiler alone takes a fifth off the time until the
 # broker answers, and it warms up with less processor time. A broker that runs for long may want the other too.
@@ -309,7 +310,7 @@ class EmbeddedBroker:
             self._guard.wait(STOP_LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             self._signal(signal.SIGKILL)
-            self._guard.wait(STOP_LIMIT_SECONDS)
+            self._guard.wait(KILL_LIMIT_SECONDS)
         self._guard = self._pid = None
 
     def _signal(self, number: signal.Signals) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-LIMIT_SECONDS = 30
+LIMIT_SECONDS = 60
 
 
 def produce_all(bootstrap_servers: str, topic: str, values: Sequence[bytes], **config: object) -> None:

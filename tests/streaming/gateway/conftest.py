@@ -1,15 +1,13 @@
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.broker import EmbeddedBroker
+from tests.streaming.client_support import create_topic, unique
 from tests.streaming.gateway.certificate import Certificate, new_certificate
 from tests.streaming.gateway.in_process import RunningGateway
 
-LIMIT_SECONDS = 30
 NewGateway = Callable[..., RunningGateway]
 
 
@@ -44,9 +42,8 @@ def new_gateway(broker: EmbeddedBroker) -> Iterator[NewGateway]:
 @pytest.fixture
 def topic(broker: EmbeddedBroker) -> str:
     """A new topic of one partition at the shared broker."""
-    name = f"gateway-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(LIMIT_SECONDS)
+    name = unique("gateway")
+    create_topic(broker.bootstrap_servers, name, 1)
     return name
 
 

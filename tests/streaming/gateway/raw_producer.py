@@ -16,6 +16,9 @@ from kio.static.protocol import RequestPayload
 from tests.streaming.gateway.wire_client import WireClient
 
 LIMIT_SECONDS = 40.0
+LONG_MS = 600_000
+"""For a transaction that nobody gives up while a test looks at it."""
+
 GROUP, TRANSACTION = 0, 1
 INIT_PRODUCER_ID, ADD_OFFSETS_TO_TXN, END_TXN = 22, 25, 26
 
@@ -42,7 +45,7 @@ def find_coordinator(client: WireClient, key: str, key_type: int) -> None:
 class RawProducer:
     """A producer with a group whose offset of partition 0 of a topic it commits in its transactions."""
 
-    def __init__(self, port: int, transactional_id: str, group_id: str, topic: str, timeout_ms: int = 60_000) -> None:
+    def __init__(self, port: int, transactional_id: str, group_id: str, topic: str, timeout_ms: int = LONG_MS) -> None:
         self.transactional_id = TransactionalId(transactional_id)
         self.group_id = GroupId(group_id)
         self.topic = topic
@@ -105,8 +108,12 @@ class RawProducer:
         return error
 
     def commit_offset(self, offset: int, version: int = 3) -> ErrorCode:
-        """TxnOffsetCommit; the error of the one partition."""
-        return self.commit_offset_at(self.client, offset, version)
+        """TxnOffsetCommit; the error of the one partition, the first that is not one to ask again."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while (error := self.commit_offset_at(self.client, offset, version)) in ASK_AGAIN:
+            assert time.monotonic() < deadline, error
+            time.sleep(0.02)
+        return error
 
     def commit_offset_at(self, client: WireClient, offset: int, version: int = 3) -> ErrorCode:
         """TxnOffsetCommit over a connection to anybody."""

@@ -1,7 +1,8 @@
 """Group operations are allowed and refused as by a broker with Kafka's own authorizer, field by field."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from streaming.gateway.topic_catalog import TopicCatalog
 from streaming.topics import TopicNames
 from tests.oracle.connection import Connections
 from tests.oracle.judge import await_coordinators
-from tests.streaming.client_support import create_topic, unique
+from tests.streaming.client_support import create_topic, unique, wait_until
 from tests.streaming.gateway.asked_handlers import AskedHandlers, asked_handlers
 from tests.streaming.gateway.test_outage import requests
 from tests.streaming.gateway.wire_stories import Conversation
@@ -42,6 +43,12 @@ PROPERTIES = {
     # What has no rule is open: so rules can be made, and everything else goes on.
     "allow.everyone.if.no.acl.found": "true",
 }
+ANY_TEXT: Any = None
+"""What the library's own annotations do not know of."""
+EVERY_RULE = AclBindingFilter(
+    *(ResourceType.ANY, ANY_TEXT, ResourcePatternType.ANY, ANY_TEXT, ANY_TEXT),
+    *(AclOperation.ANY, AclPermissionType.ANY),
+)
 READ, DELETE, DESCRIBE, ALL = AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE, AclOperation.ALL
 
 
@@ -80,14 +87,23 @@ def rule(guarded: EmbeddedBroker) -> Iterator[Allow]:
         host: str = "*",
     ) -> None:
         binding = AclBinding(resource, name, pattern, principal, host, operation, permission)
-        for future in admin.create_acls([binding]).values():
-            future.result(LIMIT_SECONDS)
+        change(admin.create_acls, binding)
         made.append(binding)
+
+    def change(do: Callable[[list[Any]], Mapping[Any, Future[Any]]], which: object) -> None:
+        before = told()
+        for future in do([which]).values():
+            future.result(LIMIT_SECONDS)
+        # The controller is done a moment before the broker's authorizer knows of it.
+        wait_until(lambda: told() != before, "the broker's authorizer has the change")
+
+    def told() -> set[AclBinding]:
+        """The broker's rules; none when a rule forbids to ask."""
+        return set(admin.describe_acls(EVERY_RULE).result(LIMIT_SECONDS))
 
     yield make
     for binding in reversed(made):
-        for future in admin.delete_acls([_filter(binding)]).values():
-            future.result(LIMIT_SECONDS)
+        change(admin.delete_acls, _filter(binding))
 
 
 def _filter(binding: AclBinding) -> Any:

@@ -28,6 +28,7 @@ from tests.oracle.judge import await_coordinators
 from tests.streaming.client_support import create_topic, unique
 from tests.streaming.coordinator_process import CoordinatorProcess
 from tests.streaming.gateway.asked_handlers import AskedHandlers, asked_handlers, wait_connected
+from tests.streaming.gateway.granted_patience import grant_patience
 from tests.streaming.gateway.in_process import RunningGateway
 from tests.streaming.gateway.wire_stories import (
     VERSIONS,
@@ -37,9 +38,17 @@ from tests.streaming.gateway.wire_stories import (
 )
 
 PARTITIONS = 3
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 180.0
 
 Story = Callable[[Conversation, str], Awaitable[None]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience() -> Iterator[None]:
+    """Every request here is answered, sooner or later."""
+    with pytest.MonkeyPatch.context() as patch:
+        grant_patience(patch)
+        yield
 
 
 @pytest.fixture(scope="module")

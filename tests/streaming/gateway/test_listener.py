@@ -40,9 +40,10 @@ def test_a_connection_beyond_the_limit_is_closed_and_the_others_go_on(new_gatewa
 
 def test_an_idle_connection_is_closed_but_not_one_whose_request_is_parked(new_gateway: NewGateway) -> None:
     parking = Parking()
-    running = new_gateway(heartbeats(parking.handle), {"connections-max-idle-ms": 200})
+    running = new_gateway(heartbeats(parking.handle), {"connections-max-idle-ms": 2_000})
     with WireClient(running.port) as idle, WireClient(running.port) as waits:
         waits.send(heartbeat("parked"))
+        eventually(lambda: "parked" in parking.arrived, "the request is begun")
         assert idle.ask(heartbeat()).error_code is ErrorCode.none
         assert idle.is_closed_by_peer()
         running.call(parking.release())

@@ -41,9 +41,12 @@ from streaming.gateway.projection import to_wire
 from streaming.topics import TopicNames
 from tests.streaming.client_support import PlayedCoordinator, create_topic, unique
 from tests.streaming.gateway.asked_handlers import AskedHandlers, asked_handlers
+from tests.streaming.gateway.granted_patience import grant_patience
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 60.0
 SHORT_SECONDS = 0.5
+APPENDED_SECONDS = 4.0
+"""In this time a request comes into the log; a producer's first one takes half a second."""
 GROUP = "silent"
 
 
@@ -62,11 +65,21 @@ def played(broker: EmbeddedBroker) -> Iterator[PlayedCoordinator]:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are waited for, since all come."""
+    grant_patience(monkeypatch)
+
+
+@pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are waited for half a second."""
-    for api, granted in errors._PATIENCE.items():
-        monkeypatch.setitem(errors._PATIENCE, api, granted._replace(seconds=SHORT_SECONDS))
-    monkeypatch.setattr(errors, "JOIN_MARGIN_MS", 0)
+    """Answers are waited for half a second; whether a request is in the log by then is not for a test to say."""
+    grant_patience(monkeypatch, SHORT_SECONDS)
+
+
+@pytest.fixture
+def hardly_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are waited for until a request is in the log, and not for ever."""
+    grant_patience(monkeypatch, APPENDED_SECONDS)
 
 
 def requests(topic: str) -> dict[str, Message]:
@@ -129,15 +142,9 @@ LOADING = "coordinator_load_in_progress"
 
 
 def test_a_silent_coordinator_makes_every_client_wait_and_keeps_its_members(
-    broker: EmbeddedBroker, played: PlayedCoordinator, impatient: None, topic: str
+    broker: EmbeddedBroker, played: PlayedCoordinator, hardly_patient: None, topic: str
 ) -> None:
-    async def ask(handlers: AskedHandlers) -> dict[tuple[str, int], set[str]]:
-        # A new broker takes a moment until an idempotent producer may send.
-        await handlers.ask(to_wire(HeartbeatRequest(GROUP, 1, "m"), load_request_schema(12, 4)))
-        await asyncio.to_thread(played.request, "Heartbeat")
-        return await ask_all_versions(handlers, topic)
-
-    answers = with_handlers(broker, played.topics, ask)
+    answers = with_handlers(broker, played.topics, lambda handlers: ask_all_versions(handlers, topic))
 
     told = {
         api: {frozenset(codes) - {"none"} for (name, _), codes in answers.items() if name == api}
@@ -159,7 +166,8 @@ def test_offsets_are_never_said_to_be_none_when_nobody_knows(
 ) -> None:
     async def ask(handlers: AskedHandlers) -> list[Any]:
         body = requests(topic)["OffsetFetch"]
-        return [await handlers.ask(to_wire(body, load_request_schema(9, version))) for version in range(1, 8)]
+        asked = [handlers.ask(to_wire(body, load_request_schema(9, version))) for version in range(1, 8)]
+        return await asyncio.gather(*asked)
 
     for answer in with_handlers(broker, played.topics, ask):
         # aiokafka looks at the partitions only.
@@ -190,7 +198,7 @@ def test_topics_that_come_later_are_found(broker: EmbeddedBroker) -> None:
 
 
 def test_a_late_answer_to_a_heartbeat_is_told_with_the_next_one(
-    broker: EmbeddedBroker, played: PlayedCoordinator, impatient: None
+    broker: EmbeddedBroker, played: PlayedCoordinator, hardly_patient: None
 ) -> None:
     beat = to_wire(HeartbeatRequest(GROUP, 1, "m"), load_request_schema(12, 4))
     another = to_wire(HeartbeatRequest(GROUP, 2, "m"), load_request_schema(12, 4))
@@ -229,7 +237,7 @@ def test_every_heartbeat_is_in_the_log_also_when_its_answer_is_known(
 
 @pytest.mark.parametrize("error", [Error.INVALID_REQUEST, Error.UNSUPPORTED_VERSION, Error.COORDINATOR_NOT_AVAILABLE])
 def test_an_error_without_a_body_is_put_into_the_shape_of_each_api(
-    error: Error, broker: EmbeddedBroker, played: PlayedCoordinator, topic: str
+    error: Error, broker: EmbeddedBroker, played: PlayedCoordinator, patient: None, topic: str
 ) -> None:
     async def ask(handlers: AskedHandlers) -> dict[tuple[str, int], set[str]]:
         asking = asyncio.create_task(ask_all_versions(handlers, topic))

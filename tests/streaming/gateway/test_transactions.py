@@ -18,12 +18,13 @@ from tests.streaming.client_support import create_topic, produce, unique, wait_u
 from tests.streaming.coordinator_process import CoordinatorProcess
 from tests.streaming.gateway import stopping_gateway
 from tests.streaming.gateway.clients import consume_all
-from tests.streaming.gateway.raw_producer import ASK_AGAIN, GROUP, RawProducer, find_coordinator
+from tests.streaming.gateway.raw_producer import ASK_AGAIN, GROUP, LONG_MS, RawProducer, find_coordinator
 from tests.streaming.gateway.wire_client import WireClient
 
 LIMIT_SECONDS = 60.0
 RECORDS = 10
-SHORT_MS = 2_000
+SHORT_MS = 8_000
+"""Of a transaction that the broker gives up, but not while the test still works on it."""
 UNSTABLE = ErrorCode.unstable_offset_commit.name
 NOWHERE = "127.0.0.1:0"
 
@@ -112,7 +113,7 @@ def fates(doomed: Gateway, topic: str) -> dict[str, Fate]:
     }
     producers: dict[str, RawProducer] = {}
     for name, (point, _) in points.items():
-        timeout_ms = SHORT_MS if name == "abandoned" else 60_000
+        timeout_ms = SHORT_MS if name == "abandoned" else LONG_MS
         made = RawProducer(doomed.port, unique(f"{point}-{name}"), unique("group"), topic, timeout_ms)
         assert made.init() is ErrorCode.none
         made.begin(5)

@@ -11,8 +11,13 @@ from tests.streaming.coordinator_process import CoordinatorProcess
 @pytest.fixture(scope="session")
 def coordinator(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
     """One coordinator for all tests that leave it running: use groups of your own."""
-    # It is idle most of the time, and should leave the cores to others then.
-    options = {"metrics-port": 0, "trigger-interval-ms": 200}
+    options = {
+        "metrics-port": 0,
+        # It is idle most of the time, and should leave the cores to others then.
+        "trigger-interval-ms": 200,
+        # A group that is left without anything is deleted at the next check, and a test may still look at it.
+        "offsets.retention.check.interval.ms": 2**31 - 1,
+    }
     process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("coordinator"), options)
     try:
         process.start()

@@ -34,6 +34,9 @@ from streaming.client import (
 )
 from tests.streaming.client_support import RunningCoordinator, unique, wait_until
 
+SESSION_MS = 60_000
+"""Members send no heartbeats here."""
+
 
 @pytest.fixture(scope="module")
 def client(coordinator: RunningCoordinator) -> Iterator[CoordinatorClient]:
@@ -58,13 +61,13 @@ def committed(client: CoordinatorClient, *group_ids: str, topic: str = "orders")
 
 def join(client: CoordinatorClient, group_id: str) -> JoinGroupResponse:
     """Join as the first member."""
-    request = JoinGroupRequest(group_id, 10_000, "connect", [Protocol("p", b"metadata")], 10_000)
+    request = JoinGroupRequest(group_id, SESSION_MS, "connect", [Protocol("p", b"metadata")], SESSION_MS)
     with pytest.raises(MemberIdRequired) as required:
         client.join_group(request)
     assert isinstance(required.value.body, JoinGroupResponse)
     member_id = required.value.body.member_id
     return client.join_group(
-        JoinGroupRequest(group_id, 10_000, "connect", [Protocol("p", b"metadata")], 10_000, member_id)
+        JoinGroupRequest(group_id, SESSION_MS, "connect", [Protocol("p", b"metadata")], SESSION_MS, member_id)
     )
 
 

@@ -18,7 +18,11 @@ from streaming.client import (
 )
 from tests.streaming.client_support import LIMIT_SECONDS, Loop, RunningCoordinator, unique, wait_until
 
-SESSION_TIMEOUT_MS = 6_000
+SESSION_TIMEOUT_MS = 60_000
+"""Nobody may be expelled because the machine stood still for a while."""
+
+KILLED_SESSION_TIMEOUT_MS = 6_000
+"""What is left of it has to be waited for."""
 
 
 class Worker(MemberCallbacks):
@@ -142,13 +146,13 @@ def test_three_workers_share_and_who_leaves_hands_over_at_once(start: StartWorke
 MEMBER_PROCESS = """
     import sys, time
     from streaming.client import CoordinatorClient, GroupMember, MemberConfig
-    from tests.streaming.test_client_group_member import SESSION_TIMEOUT_MS, Worker
+    from tests.streaming.test_client_group_member import KILLED_SESSION_TIMEOUT_MS, Worker
 
     bootstrap_servers, prefix, group_id = sys.argv[1:]
     client = CoordinatorClient(bootstrap_servers, topic_prefix=prefix)
     worker = Worker("z")
-    config = MemberConfig(group_id=group_id, protocol_type="connect", session_timeout_ms=SESSION_TIMEOUT_MS,
-                          rebalance_timeout_ms=30_000, heartbeat_interval_ms=500)
+    config = MemberConfig(group_id=group_id, protocol_type="connect", rebalance_timeout_ms=30_000,
+                          session_timeout_ms=KILLED_SESSION_TIMEOUT_MS, heartbeat_interval_ms=500)
     member = GroupMember(client, worker, config)
     told = None
     while True:

@@ -171,6 +171,7 @@ def test_a_rebalance_is_joined_under_the_same_id(played: PlayedCoordinator, poll
 
 def test_an_unknown_member_has_lost_its_part_and_joins_anew(played: PlayedCoordinator, polled: Polled) -> None:
     stable(played)
+    wait_until(lambda: "assigned 1 everything" in polled.worker.calls, "the assignment")
     played.beats(Error.UNKNOWN_MEMBER_ID)
     rejoin = played.joins("m-2", generation=5)
     assert rejoin["memberId"] == ""
@@ -180,6 +181,7 @@ def test_an_unknown_member_has_lost_its_part_and_joins_anew(played: PlayedCoordi
 
 def test_an_illegal_generation_is_lost_but_not_the_id(played: PlayedCoordinator, polled: Polled) -> None:
     stable(played)
+    wait_until(lambda: "assigned 1 everything" in polled.worker.calls, "the assignment")
     played.beats(Error.ILLEGAL_GENERATION)
     assert played.joins(generation=5)["memberId"] == "m-1"
     assert "lost" in polled.worker.calls
@@ -269,7 +271,7 @@ def joined_body(member_id: str = "m-1") -> JoinGroupResponse:
 
 
 def test_a_member_that_is_not_polled_leaves_and_comes_back(played: PlayedCoordinator) -> None:
-    polled = Polled(played, rebalance_timeout_ms=1_000)
+    polled = Polled(played, rebalance_timeout_ms=4_000)
     try:
         stable(played)
         wait_until(lambda: "assigned 1 everything" in polled.worker.calls, "the assignment")
@@ -292,7 +294,7 @@ def test_a_member_that_is_not_polled_leaves_and_comes_back(played: PlayedCoordin
 def test_a_static_member_that_is_not_polled_only_falls_silent(
     played: PlayedCoordinator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    polled = Polled(played, instance_id="i-1", rebalance_timeout_ms=1_000)
+    polled = Polled(played, instance_id="i-1", rebalance_timeout_ms=4_000)
     try:
         stable(played)
         wait_until(lambda: "assigned 1 everything" in polled.worker.calls, "the assignment")

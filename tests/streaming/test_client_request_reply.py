@@ -91,9 +91,9 @@ def test_no_answer_in_time_is_an_error_that_may_be_retried(
     first = client.ask(HEARTBEAT, GROUP, BEAT)
     played.answer(played.request("Heartbeat"), HeartbeatResponse())
     first.result(10)
-    future = client.ask(HEARTBEAT, GROUP, BEAT, timeout_ms=1_000)
+    future = client.ask(HEARTBEAT, GROUP, BEAT, timeout_ms=4_000)
     request = played.request("Heartbeat")
-    with pytest.raises(RequestTimedOut, match=r"Heartbeat for group 'group' is in topic .* 1 s") as raised:
+    with pytest.raises(RequestTimedOut, match=r"Heartbeat for group 'group' is in topic .* 4 s") as raised:
         future.result(10)
     assert raised.value.retriable
     played.answer(request, HeartbeatResponse())

@@ -32,7 +32,7 @@ def group_id() -> str:
 
 @pytest.fixture
 def new(coordinator: RunningCoordinator, group_id: str) -> Iterator[NewConsumer]:
-    """Makes consumers of the test's group, with short timeouts; closes them in the end."""
+    """Makes consumers of the test's group, with frequent heartbeats; closes them in the end."""
     made: list[Consumer] = []
 
     def new(**settings: Any) -> Consumer:
@@ -40,7 +40,8 @@ def new(coordinator: RunningCoordinator, group_id: str) -> Iterator[NewConsumer]
             "bootstrap_servers": coordinator.bootstrap_servers,
             "topic_prefix": coordinator.topics.prefix,
             "group_id": group_id,
-            "session_timeout_ms": 6_000,
+            # Nobody may be expelled because the machine stood still for a while.
+            "session_timeout_ms": 60_000,
             "heartbeat_interval_ms": 300,
             "max_poll_interval_ms": 30_000,
             "auto_offset_reset": "earliest",

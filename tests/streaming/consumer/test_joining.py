@@ -30,7 +30,7 @@ from coordinator_logic.messages import (
 )
 from streaming.broker import EmbeddedBroker
 from streaming.client import Consumer, consumer_coordinator, topic_watch
-from tests.streaming.client_support import LIMIT_SECONDS, Loop, PlayedCoordinator, create_topic, unique
+from tests.streaming.client_support import LIMIT_SECONDS, Loop, PlayedCoordinator, create_topic, unique, wait_until
 
 MEMBER = "m-1"
 
@@ -181,6 +181,8 @@ def test_a_leader_looks_at_once_when_a_partition_that_it_begins_with_is_gone(
         sync = played.request("SyncGroup")
         admin = AdminClient({"bootstrap.servers": played.bootstrap_servers})
         admin.delete_topics([topic])[topic].result(LIMIT_SECONDS)
+        # The controller is done a moment before the broker tells of it.
+        wait_until(lambda: admin.list_topics(topic).topics[topic].error, "the broker has forgotten the topic")
         kept = encode_assignment(Assignment([TopicPartition(topic, 0)]))
         played.answer(sync, SyncGroupResponse(0, "consumer", "range", kept))
         fetched = FetchedGroup("group", [FetchedTopic(topic, [FetchedPartition(0)])])

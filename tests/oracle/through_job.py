@@ -27,7 +27,7 @@ SLOWER = 4
 """By how much times are longer than in the scripts: an answer takes the job a batch."""
 PARKED_AFTER_SECONDS = 1.0
 DEADLINE_SECONDS = 2.0
-TIMEOUT_SECONDS = 120.0
+TIMEOUT_SECONDS = 300.0
 TIMES = ("sessionTimeoutMs", "rebalanceTimeoutMs")
 PRODUCERS = {0: 1_000, 1: 1_001}
 

@@ -27,7 +27,8 @@ class ConnectWorker(Process):
         properties = {
             "bootstrap.servers": bootstrap_servers,
             "group.id": group_id,
-            "session.timeout.ms": KILLED_SESSION_MS,
+            # Enough for a restart of coordinator and gateway, of which no worker may take notice.
+            "session.timeout.ms": 2 * KILLED_SESSION_MS,
             # Of the sink's consumer, which a worker that is killed takes with it.
             "consumer.session.timeout.ms": KILLED_SESSION_MS,
             "heartbeat.interval.ms": 500,

@@ -71,10 +71,12 @@ async def _play(scripts: Sequence[Script], connections: Connections) -> tuple[st
     for _ in range(ROUNDS):
         prefix = f"listed-{uuid.uuid4().hex[:8]}-"
         runs = [Lockstep(script, f"{prefix}{script.name}", connections, CONFIG) for script in scripts]
-        outcomes = {(run.difference, run.doubt) for run in await asyncio.gather(*(run.play() for run in runs))}
-        if outcomes == {(None, None)}:
+        played = await asyncio.gather(*(run.play() for run in runs))
+        assert {outcome.difference for outcome in played} == {None}
+        doubts = [outcome.doubt for outcome in played if outcome.doubt is not None]
+        if not doubts:
             return prefix, runs
-    raise AssertionError(outcomes)
+    raise AssertionError(doubts)
 
 
 async def _compare_listings(version: int, scripts: Sequence[Script], connections: Connections) -> None:

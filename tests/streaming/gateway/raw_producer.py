@@ -1,6 +1,7 @@
 """A transactional producer without a library: each of its requests when the test says so, through any gateway."""
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -42,6 +43,15 @@ def find_coordinator(client: WireClient, key: str, key_type: int) -> None:
         time.sleep(0.02)
 
 
+def until_final(ask: Callable[[], Any], error_of: Callable[[Any], ErrorCode | None]) -> Any:
+    """The first answer whose error is not one to ask again."""
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while error_of(answer := ask()) in ASK_AGAIN:
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.02)
+    return answer
+
+
 class RawProducer:
     """A producer with a group whose offset of partition 0 of a topic it commits in its transactions."""
 
@@ -75,13 +85,7 @@ class RawProducer:
 
     def ask(self, payload: RequestPayload) -> Any:
         """The first answer that is not one to ask again."""
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while True:
-            answer: Any = self.client.ask(payload)
-            if getattr(answer, "error_code", None) not in ASK_AGAIN:
-                return answer
-            assert time.monotonic() < deadline, answer
-            time.sleep(0.02)
+        return until_final(lambda: self.client.ask(payload), lambda answer: getattr(answer, "error_code", None))
 
     def init(self, version: int = 4) -> ErrorCode:
         """Become the one producer with this transactional id."""
@@ -108,12 +112,8 @@ class RawProducer:
         return error
 
     def commit_offset(self, offset: int, version: int = 3) -> ErrorCode:
-        """TxnOffsetCommit; the error of the one partition, the first that is not one to ask again."""
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while (error := self.commit_offset_at(self.client, offset, version)) in ASK_AGAIN:
-            assert time.monotonic() < deadline, error
-            time.sleep(0.02)
-        return error
+        """TxnOffsetCommit; the error of the one partition."""
+        return self.commit_offset_at(self.client, offset, version)
 
     def commit_offset_at(self, client: WireClient, offset: int, version: int = 3) -> ErrorCode:
         """TxnOffsetCommit over a connection to anybody."""
@@ -122,17 +122,19 @@ class RawProducer:
             partition_index=i32(0), committed_offset=i64(offset), committed_metadata=""
         )
         topic = module.TxnOffsetCommitRequestTopic(name=TopicName(self.topic), partitions=(partition,))
-        answer: Any = client.ask(
-            module.TxnOffsetCommitRequest(
-                transactional_id=self.transactional_id,
-                group_id=self.group_id,
-                producer_id=self.producer_id,
-                producer_epoch=self.producer_epoch,
-                topics=(topic,),
-            )
+        request = module.TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=self.group_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            topics=(topic,),
         )
-        ((error,),) = ([partition.error_code for partition in topic.partitions] for topic in answer.topics)
-        return error  # type: ignore[no-any-return]
+
+        def error_of(answer: Any) -> ErrorCode:
+            ((error,),) = ([partition.error_code for partition in topic.partitions] for topic in answer.topics)
+            return error  # type: ignore[no-any-return]
+
+        return error_of(until_final(lambda: client.ask(request), error_of))
 
     def begin(self, offset: int) -> None:
         """All of a transaction but its end."""
@@ -159,9 +161,7 @@ class RawProducer:
         topic = OffsetFetchRequestTopic(name=TopicName(self.topic), partition_indexes=(i32(0),))
         request = OffsetFetchRequest(group_id=self.group_id, topics=(topic,), require_stable=require_stable)
         with WireClient(port or self.port) as client:
-            deadline = time.monotonic() + LIMIT_SECONDS
-            while (answer := client.ask(request)).error_code in ASK_AGAIN:
-                assert time.monotonic() < deadline, answer
+            answer = until_final(lambda: client.ask(request), lambda answer: answer.error_code)
         assert answer.error_code is ErrorCode.none
         (partition,) = answer.topics[0].partitions
         if partition.error_code is not ErrorCode.none:

@@ -43,11 +43,14 @@ PROPERTIES = {
     # What has no rule is open: so rules can be made, and everything else goes on.
     "allow.everyone.if.no.acl.found": "true",
 }
-ANY_TEXT: Any = None
-"""What the library's own annotations do not know of."""
 EVERY_RULE = AclBindingFilter(
-    *(ResourceType.ANY, ANY_TEXT, ResourcePatternType.ANY, ANY_TEXT, ANY_TEXT),
-    *(AclOperation.ANY, AclPermissionType.ANY),
+    ResourceType.ANY,
+    None,  # type: ignore[arg-type]  # it may be: any name
+    ResourcePatternType.ANY,
+    None,  # type: ignore[arg-type]  # any principal
+    None,  # type: ignore[arg-type]  # any host
+    AclOperation.ANY,
+    AclPermissionType.ANY,
 )
 READ, DELETE, DESCRIBE, ALL = AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE, AclOperation.ALL
 

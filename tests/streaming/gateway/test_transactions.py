@@ -18,7 +18,7 @@ from tests.streaming.client_support import create_topic, produce, unique, wait_u
 from tests.streaming.coordinator_process import CoordinatorProcess
 from tests.streaming.gateway import stopping_gateway
 from tests.streaming.gateway.clients import consume_all
-from tests.streaming.gateway.raw_producer import ASK_AGAIN, GROUP, LONG_MS, RawProducer, find_coordinator
+from tests.streaming.gateway.raw_producer import GROUP, LONG_MS, RawProducer, find_coordinator
 from tests.streaming.gateway.wire_client import WireClient
 
 LIMIT_SECONDS = 60.0
@@ -266,14 +266,7 @@ def test_offsets_outside_of_a_transaction_are_refused_as_a_broker_refuses_them(s
     def refused(producer: RawProducer) -> tuple[ErrorCode, ErrorCode]:
         with WireClient(int(stage.broker.bootstrap_servers.rpartition(":")[2])) as broker:
             find_coordinator(broker, producer.group_id, GROUP)
-            answers: list[ErrorCode] = []
-
-            def is_answered() -> bool:
-                answers.append(producer.commit_offset_at(broker, 1))
-                return answers[-1] not in ASK_AGAIN
-
-            wait_until(is_answered, "the broker's own coordinator of groups has loaded")
-            return producer.commit_offset(1), answers[-1]
+            return producer.commit_offset(1), producer.commit_offset_at(broker, 1)
 
     producer = stage.producer()
     ours, brokers = refused(producer)

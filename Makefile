@@ -1,60 +1,102 @@
-# Every target sets up what it needs first; once that is done, no network is used.
+# Every target first installs what it needs. After that, only `make lowest` and the test of the wheel use a network.
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
+TIMES  := $(VENV)/.test-times
+LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo test lint bench bench-quick bench-growth oracle documents clean
+.PHONY: help setup archive demo check test properties lint lowest bench bench-quick bench-compare bench-growth bench-backlog oracle fuzz soak documents clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv, install the project, download the jars
-	@$(PYTHON) -m streaming.jars
+	@$(PYTHON) -m streaming.embedded.jars
 
-archive: setup ## Make the archive with which the job's JVM starts in two thirds of the time
-	@$(PYTHON) -m streaming.make_class_archive
+archive: setup ## Make the class archive, with which the job's JVM starts in two thirds of the time
+	@$(PYTHON) -m streaming.job.make_class_archive
 
-demo: setup ## Run a broker, the coordinator and a few group members on this machine
+demo: setup ## Show a broker, the coordinator and consumers on this machine, with three kill -9s
 	@$(VENV)/bin/group-coordinator demo
 
-# Two files at a time: a test with Spark or a broker is waiting for half of its time, and each of the two has its own of
-# both. One at a time where somebody else's timers judge, or a kill has to be survived within a session.
-test: archive ## Run all tests
-	@$(PYTHON) -m tests.clients.jars
-	$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/streaming tests/logic
-	$(PYTHON) -m pytest tests/clients tests/oracle tests/recovery
+# $(call timed,name,command): run a part of the tests and note its time, which `make test` prints at the end.
+timed = @begin=$$(date +%s) && echo "== $(1)" && $(2) && echo "$$(( $$(date +%s) - begin )) s  $(1)" >> $(TIMES)
+PYTEST := $(PYTHON) -m pytest
+# Two files at a time: a test with Spark, a broker or other clients waits for half of its time.
+PARALLEL := $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
 
-lint: $(STAMP) ## Check style, formatting and types
+# Without Java, a test that starts a JVM and lacks the mark for it fails.
+check: lint ## Check style and types, and run the tests that need no JVM: under 2 minutes
+	JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m "not jvm" --ignore tests/logic/exhaustive --ignore tests/fuzz --ignore tests/clients --ignore tests/oracle --ignore-glob "tests/recovery/test_*.py"
+
+test: archive ## Run all tests, with the same random examples in each run, and print the time of each part: half an hour or more
+	@$(PYTHON) -m tests.clients.programs.jars
+	@rm -f $(TIMES)
+# The longest files first, so that neither of the two goes on for long after the other.
+	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/test_structure.py tests/test_examples.py)
+# Alone: on a busy machine, more scripts are inconclusive and run again.
+	$(call timed,oracle,$(PYTEST) tests/oracle --ignore tests/oracle/assignors)
+	@echo "Times of the parts:"; cat $(TIMES)
+
+lowest: $(STAMP) ## Run tests with the lowest versions of the dependencies that pyproject.toml allows
+	$(VENV)/bin/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
+	$(VENV)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct '.[demo]'
+	$(VENV)/bin/uv pip install --quiet --python $(LOWEST)/bin/python \
+		pytest pytest-timeout pytest-xdist hypothesis jsonschema trustme cryptography aiokafka
+	JAVA_HOME=/without-java $(LOWEST)/bin/python -m pytest -n 2 -m "not jvm" --ignore tests/logic/exhaustive \
+		tests/logic tests/contract tests/client tests/job tests/gateway tests/cli tests/embedded
+	$(LOWEST)/bin/python -m pytest tests/client/test_coordinator_client.py tests/gateway/groups tests/job/test_query.py tests/cli/test_run_with_gateway.py
+
+lint: $(STAMP) ## Check style, formatting, types and the directions of imports
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-cache
 
-bench: archive ## Measure on this machine, beside Spark's defaults and a broker's coordinator: under 15 minutes
+bench: archive ## Measure this machine's figures, and those of Spark's defaults and a broker: under 15 minutes
 	$(PYTHON) -m tests.bench
 
-bench-quick: archive ## The same with less of everything: under 4 minutes
+bench-quick: archive ## Measure with less load and without warm-up: under 5 minutes
 	$(PYTHON) -m tests.bench --quick
+
+bench-compare: archive ## Compare this checkout with another one: AGAINST=/path/to/checkout, under 10 minutes
+	$(PYTHON) -m tests.bench.compare --against $(AGAINST)
 
 bench-growth: archive ## Measure how cost grows with groups, members, offsets, requests, partitions and cores
 	$(PYTHON) -m tests.bench.growth
 
+bench-backlog: archive ## Measure how a million waiting requests are worked off in 1 GiB of heap: about 5 minutes
+	$(PYTHON) -m tests.bench.backlog
+
 SCRIPTS ?= 2000
 SEED ?= 1
-oracle: setup ## Compare with a real broker's coordinator: SCRIPTS=2000 random scripts made from SEED=1
+oracle: setup ## Compare with a broker's coordinator: SCRIPTS=2000 random scripts from SEED=1
 	$(PYTHON) -m tests.oracle --scripts $(SCRIPTS) --seed $(SEED)
 
-documents: $(STAMP) ## Write the generated parts of README.md and streaming/MESSAGES.md
-	$(PYTHON) -m streaming.documents
+EXAMPLES ?= 2000
+properties: $(STAMP) ## Check the properties that need no JVM with new random examples: EXAMPLES=2000, an hour or more
+	PROPERTY_EXAMPLES=$(EXAMPLES) JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m hypothesis --ignore tests/oracle --timeout 0
 
-clean: ## Remove .venv and everything generated; the downloaded jars stay in their cache
+fuzz: MINUTES ?= 10
+fuzz: setup ## Fuzz frames, envelopes, snapshots and subscriptions with new random inputs: MINUTES=10
+	$(PYTHON) -m tests.fuzz --minutes $(MINUTES)
+
+soak: MINUTES ?= 120
+soak: archive ## Run 200 members beside hostile clients and restarts, and judge every slope: MINUTES=120
+	$(PYTHON) -m tests.soak --minutes $(MINUTES)
+
+documents: $(STAMP) ## Write the generated parts of the documents
+	$(PYTHON) -m docs.generate
+
+clean: ## Remove .venv and all generated files; the jars stay in their cache
 	rm -rf $(VENV) build dist bench-results *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Java is looked at before the minutes that the installation takes. The folder may exist without a
-# working pip in it: Debian's python3 makes such a one when python3-venv is missing.
+# Java is checked before the installation, which takes minutes. The folder may exist without a working pip:
+# Debian's python3 creates such a folder if python3-venv is missing.
 $(STAMP): pyproject.toml
 	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
 	command -v "$$java" >/dev/null || { \

@@ -1,6 +1,6 @@
 """Kafka's group coordinator as a pure state machine.
 
-This package is the protocol and nothing else: it imports no Spark, no Kafka client, no clock, no randomness
-and does no I/O. Time, places in the log and configuration are arguments; what comes out are responses to send
-and records of what changed. :func:`coordinator_logic.step.step` is the one entry point.
+This package contains the protocol only. It imports nothing of ``streaming``, no Spark, no Kafka client, no clock and
+no source of randomness, and it does no I/O. Time, log positions and configuration are arguments; the results are
+the responses to send and the records of what changed. :func:`coordinator_logic.step.step` is the entry point.
 """

@@ -1,7 +1,7 @@
-"""What can be configured about the protocol: Kafka's keys, Kafka's defaults.
+"""The protocol's configuration, with Kafka's keys and Kafka's defaults.
 
-The keys are those of a broker's ``server.properties``; what they mean is in Kafka's documentation, section
-"Broker Configs". The last three have no counterpart in a broker and say so.
+The keys are those of a broker's ``server.properties`` and mean what Kafka's documentation says in "Broker Configs". The
+options with a docstring have no counterpart in a broker.
 """
 
 from typing import Annotated
@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""How long a new member may wait for its first join to complete. Constant in Kafka, too."""
+"""How long a new member may wait for its first join to complete. Kafka has the same constant."""
 
 
 class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.replace("_", "."), kw_only=True):
@@ -24,15 +24,48 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     offsets_retention_check_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 600_000
 
     expiry_allowance_ms: Annotated[int, msgspec.Meta(ge=0)] = 500
-    """Not Kafka's. How much longer than its deadline a batch waits before it expels a member: records that were
-    appended while the batch was being planned, and clock skew between broker and driver, must not cost a
-    living member its place."""
+    """Not a key of Kafka's. How long after its deadline a member is expelled at the earliest, if no request follows.
+
+    It covers records that are appended while a batch is planned, and clock skew between broker and driver.
+    """
+
+    late_answer_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Not a key of Kafka's; the job sets it. How long after a batch the next one may start before the answers of the
+    first count as late, see :mod:`coordinator_logic.timing.sessions`. None: no answer counts as late."""
+
+    group_max_identifier_bytes: Annotated[int, msgspec.Meta(ge=1)] = 1_024
+    """Not a key of Kafka's. The longest client id, client host, instance id, protocol type and protocol name, in UTF-8.
+
+    A member's identifiers are in its group several times and in its group's journal with every change. Kafka's wire
+    protocol allows 32,767 bytes; what clients use has some 200.
+    """
+
+    group_max_protocols: Annotated[int, msgspec.Meta(ge=1)] = 32
+    """Not a key of Kafka's. The most protocols that a member may list; Kafka's clients list up to 4."""
+
+    group_max_metadata_bytes: Annotated[int, msgspec.Meta(ge=0)] = 1_048_576
+    """Not a key of Kafka's. A member's longest metadata for one protocol; Kafka Streams sends hundreds of kB."""
+
+    group_max_assignment_bytes: Annotated[int, msgspec.Meta(ge=0)] = 1_048_576
+    """Not a key of Kafka's. The longest assignment of a member."""
+
+    group_max_pending_member_ids: Annotated[int, msgspec.Meta(ge=1)] = 10_000
+    """Not a key of Kafka's. The most member ids of a group that were handed out and are not used yet.
+
+    An id that is not used expires after the session timeout that its client asked for.
+    """
+
+    group_max_bytes: Annotated[int, msgspec.Meta(ge=1)] = 16_777_216
+    """Not a key of Kafka's. The size of all members together: their identifiers, protocols and assignments.
+
+    The group is read and written with every request. A broker stores a group in one record, by default of up to 1 MiB.
+    """
 
     requests_topic: str = "group-requests"
-    """Not Kafka's. The topic that FindCoordinator names."""
+    """Not a key of Kafka's; the job sets it. The topic that FindCoordinator returns."""
 
     requests_partitions: Annotated[int, msgspec.Meta(ge=1)] = 4
-    """Not Kafka's key (it is ``offsets.topic.num.partitions`` there): partitions of that topic."""
+    """Partitions of that topic; the job sets it. Kafka's counterpart is ``offsets.topic.num.partitions``."""
 
     @property
     def offsets_retention_ms(self) -> int:

@@ -1,15 +1,14 @@
-"""Kafka's error codes, as far as a group coordinator or one of its clients can meet them.
+"""The error codes of Kafka that a group coordinator returns or that its clients receive.
 
-Numbers and names are those of Kafka's protocol guide (section "Error codes"). Whether an error is retriable is
-Kafka's classification too: the client may send the same request again, perhaps after a pause, and expect it to
-succeed without anything else being changed.
+Numbers and names are those of Kafka's protocol guide, section "Error codes", and so is which errors are retriable:
+the same request may succeed when the client retries it, perhaps after a pause.
 """
 
 from enum import IntEnum
 
 
 class Error(IntEnum):
-    """An error code as it stands in a response's ``errorCode``."""
+    """The value of a response's ``errorCode``."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -41,7 +40,7 @@ class Error(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may be sent again as it is."""
+        """Whether a client may send the same request again, unchanged."""
         return self in _RETRIABLE
 
 

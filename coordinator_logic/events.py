@@ -1,4 +1,4 @@
-"""What goes into a step and what comes out: requests with their place in the log, and responses."""
+"""The events of a step: requests with their place in the log, and responses."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from coordinator_logic.messages import RequestBody, ResponseBody
 
 
 class Place(NamedTuple):
-    """Where in ``group-requests`` a request stands, and when the broker appended it (ms since the epoch)."""
+    """The position of a request in ``group-requests``; ``timestamp`` is its append time, ms since the epoch."""
 
     timestamp: int
     partition: int
@@ -16,9 +16,10 @@ class Place(NamedTuple):
 
 
 class ReplyAddress(msgspec.Struct, frozen=True, array_like=True):
-    """All that is needed to answer a request later; kept in the group while the request is parked.
+    """Everything needed to answer a request later; the group keeps it while the request is parked.
 
-    ``requested_at`` is the request's append timestamp: with it the latency of the answer can be told.
+    ``requested_at`` is the request's append time (ms since the epoch), from which the latency of the answer is
+    measured.
     """
 
     api: str
@@ -29,7 +30,10 @@ class ReplyAddress(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request event: who sent it, where the answer goes, what it asks, and its place in the log."""
+    """A request event: its sender, the address for the answer, the body, and its place in the log.
+
+    ``is_signed`` says whether a gateway vouches for the sender.
+    """
 
     place: Place
     address: ReplyAddress
@@ -37,10 +41,11 @@ class Request(msgspec.Struct, frozen=True):
     client_host: str
     body: RequestBody
     principal: str | None = None
+    is_signed: bool = False
 
 
 class Response(msgspec.Struct, frozen=True):
-    """An answer to send. ``error_code`` is that of the whole request (see ``ResponseEnvelope``)."""
+    """A response to send. ``error_code`` is the error of the whole request (see ``ResponseEnvelope``)."""
 
     address: ReplyAddress
     group_id: str

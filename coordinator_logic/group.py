@@ -1,28 +1,33 @@
-"""A group and its members: data and named questions about it, nothing else.
+"""A group and its members: data, and queries on it.
 
-Two kinds of fields stand side by side. State, generation, protocol, leader, members, assignments and offsets
-change only by a record (:mod:`coordinator_logic.records`). Parked requests, handed-out member ids and timers are
-the group's working memory: handlers change them directly, snapshots keep them, the journal does not.
+A group has two kinds of fields. State, generation, protocol, leader, members, assignments and offsets change only by a
+record (:mod:`coordinator_logic.records`). Parked requests, handed-out member ids, timers and the times of
+:mod:`coordinator_logic.timing.sessions` are the group's working memory: the coordinator changes them directly,
+snapshots keep them, the journal does not.
 
 The structs are ``array_like``: a snapshot holds no field names. New fields may only be appended, with a default.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import cached_property
 
 import msgspec
 
+from coordinator_logic.committed_offsets import CommittedOffset, Offsets
 from coordinator_logic.events import ReplyAddress
+from coordinator_logic.indexes.members import MemberIndex
+from coordinator_logic.indexes.pending_offsets import PendingOffsets
 from coordinator_logic.messages import Protocol
-from coordinator_logic.offsets import CommittedOffset, Offsets
 from coordinator_logic.states import CAN_REBALANCE, State
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-"""The protocol type whose metadata the coordinator can read; of all others it only keeps the bytes."""
+"""The protocol type whose metadata the coordinator can read; the metadata of all others is opaque bytes."""
 
 
 class TimerKind(Enum):
-    """What a timer is for; see :mod:`coordinator_logic.timers` for what each does when it fires."""
+    """The purpose of a timer; :mod:`coordinator_logic.timing.timers` says what each does when it fires."""
 
     HEARTBEAT = "heartbeat"
     INITIAL_JOIN = "initial-join"
@@ -32,21 +37,24 @@ class TimerKind(Enum):
 
     @property
     def expels(self) -> bool:
-        """Whether a member may lose its place when it fires."""
-        # By identity, since it is asked of every timer at every step, and the hash of an Enum is slow.
+        """Whether it can remove a member from the group."""
+        # By identity: this runs for every timer at every step, and hashing an Enum is slow.
         return self is not TimerKind.INITIAL_JOIN and self is not TimerKind.EXPIRY
 
     @property
-    def takes_something_away(self) -> bool:
-        """Whether a request that was appended before it fires, but is read after it, would come too late."""
+    def has_allowance(self) -> bool:
+        """Whether it fires ``expiry.allowance.ms`` late when no request follows.
+
+        It does if a request that was appended before the deadline could be read too late to prevent it.
+        """
         return self is not TimerKind.INITIAL_JOIN
 
 
 class Timer(msgspec.Struct, frozen=True, array_like=True):
     """A deadline: ``timeout_ms`` after ``armed_at`` (ms since the epoch).
 
-    ``member_id`` is whose session it is (heartbeat), ``generation`` which generation must sync (sync),
-    ``remaining_ms`` how much longer the initial delay may still grow (initial join).
+    ``member_id`` is the owner of the session (heartbeat), ``generation`` the generation that must sync (sync),
+    ``remaining_ms`` how much the initial delay may still be extended (initial join).
     """
 
     kind: TimerKind
@@ -57,10 +65,10 @@ class Timer(msgspec.Struct, frozen=True, array_like=True):
     remaining_ms: int = 0
 
     def deadline(self, started_at: int) -> int:
-        """When it is due, given when the coordinator was last started.
+        """The time at which it is due, given the coordinator's last start (both ms since the epoch).
 
-        After a start every member has a full timeout again, as when a broker loads a group: while the
-        coordinator was away nobody could be heard, so silence proves nothing.
+        A start gives every member a full timeout, as when a broker loads a group: no heartbeat could reach the
+        coordinator while it was down.
         """
         armed_at = self.armed_at
         if armed_at < started_at and self.kind.expels:
@@ -69,14 +77,14 @@ class Timer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MemberProtocol(msgspec.Struct, frozen=True, array_like=True):
-    """One protocol of a member's ordered list, as the group stores it."""
+    """A protocol that a member supports, with the member's metadata for it."""
 
     name: str
     metadata: bytes
 
 
 class Member(msgspec.Struct, array_like=True):
-    """A member of a classic group. Its protocols are in the order of its preference."""
+    """A member of a classic group. Its protocols are in order of preference."""
 
     member_id: str
     group_instance_id: str | None
@@ -92,42 +100,49 @@ class Member(msgspec.Struct, array_like=True):
 
     @property
     def is_static(self) -> bool:
-        """Whether it has an instance id (KIP-345), and so outlives its process."""
+        """Whether it has an instance id (KIP-345), and so keeps its place when its process restarts."""
         return self.group_instance_id is not None
 
     @property
-    def is_excused(self) -> bool:
-        """Whether silence is forgiven: it waits for an answer of ours.
+    def is_exempt_from_expiry(self) -> bool:
+        """Whether its session cannot expire, because it waits for an answer of the coordinator.
 
-        A new member is not: if its first join takes longer than the new member limit, the client is taken
-        for gone.
+        A new member is not exempt: if its first join takes longer than ``NEW_MEMBER_JOIN_TIMEOUT_MS``, its client
+        has probably gone.
         """
         return not self.is_new and (self.parked_join is not None or self.parked_sync is not None)
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
-        """The metadata it gave for a protocol; empty when it does not list it."""
+        """Its metadata for a protocol; empty if it does not support the protocol."""
         return next((p.metadata for p in self.protocols if p.name == protocol_name), b"")
 
     def lists_same_protocols(self, protocols: Sequence[Protocol]) -> bool:
-        """Whether the request repeats what is known: same names, same bytes, same order."""
+        """Whether these are its protocols: same names, same metadata, same order."""
         return [(p.name, p.metadata) for p in self.protocols] == [(p.name, p.metadata) for p in protocols]
 
 
 class OpenTransaction(msgspec.Struct, array_like=True):
-    """What a producer has committed in a transaction that has not ended; it may have been deleted since."""
+    """The pending offsets of a producer's open transaction; none are left if their topics were deleted."""
 
     producer_epoch: int
     offsets: Offsets = {}
 
 
-class Group(msgspec.Struct, array_like=True):
-    """A classic consumer group.
+class Group(msgspec.Struct, array_like=True, dict=True):
+    """A classic group.
 
-    ``incarnation`` is the place in the log of the request that created it: a group that is deleted and created
-    anew counts its records from 1 again, and the incarnation keeps the two apart. ``clock`` is the latest time
-    the group has seen; it never goes back. ``subscribed_topics`` are those of the members of this generation, None
-    where nobody can tell: of other protocol types, or with metadata that cannot be read. ``open_transactions`` are
-    by producer id. ``stored_offset_count`` is for snapshots, which say how many offsets they hold, and None elsewhere.
+    ``incarnation`` is the place in the log of the request that created it. A group that is deleted and created again
+    counts its records from 1; the incarnation tells the two apart. ``clock`` is the latest time that the group has
+    seen; it never goes back. ``subscribed_topics`` are the sorted topics of this generation's members; None if unknown:
+    for another protocol type, or metadata that cannot be parsed. ``open_transactions`` are by producer id.
+    ``stored_offset_count`` is the number of offsets in a snapshot, and None elsewhere. ``join_answered_at`` is the
+    time of the last batch if it answered a JoinGroup, else 0. No session counts from before ``sessions_from``.
+    ``checked_until`` is the append time of the newest deadline check, ``next_check_at`` the batch time from which the
+    group may ask for one again; both are 0 without one (:mod:`coordinator_logic.timing.deadline_checks`).
+    ``append_distance`` is that of the newest request (:mod:`coordinator_logic.timing.clocks`).
+
+    ``pending_joins`` (handed-out member ids that are not used yet) and ``pending_syncs`` (members that have not synced)
+    are ordered sets of member ids: the keys of a dict.
     """
 
     group_id: str
@@ -143,17 +158,22 @@ class Group(msgspec.Struct, array_like=True):
     offsets: Offsets = {}
     sequence: int = 0
     clock: int = 0
-    pending_joins: list[str] = []
-    pending_syncs: list[str] = []
+    pending_joins: dict[str, None] = {}
+    pending_syncs: dict[str, None] = {}
     new_member_added: bool = False
     timers: dict[str, Timer] = {}
     subscribed_topics: list[str] | None = None
     open_transactions: dict[int, OpenTransaction] = {}
     stored_offset_count: int | None = None
+    join_answered_at: int = 0
+    sessions_from: int = 0
+    checked_until: int = 0
+    next_check_at: int = 0
+    append_distance: int = 0
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether a rebalance can begin now."""
+        """Whether a rebalance can begin in the group's state."""
         return self.state in CAN_REBALANCE
 
     @property
@@ -161,31 +181,50 @@ class Group(msgspec.Struct, array_like=True):
         """The longest of the members' rebalance timeouts, 0 without members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
+    @cached_property
+    def member_index(self) -> MemberIndex:
+        """Counts and look-ups over the members; not a field, so snapshots do not hold it."""
+        return MemberIndex(self.members.values())
+
+    def add_member(self, member: Member) -> None:
+        """Add a member."""
+        self.member_index.add(member)
+        self.members[member.member_id] = member
+
+    def remove_member(self, member_id: str) -> Member:
+        """Remove a member and return it. Raises ``KeyError`` if there is none."""
+        index = self.member_index
+        member = self.members.pop(member_id)
+        index.remove(member)
+        return member
+
     @property
     def members_awaiting_join(self) -> int:
-        """How many members hold a parked JoinGroup."""
-        return sum(member.parked_join is not None for member in self.members.values())
+        """The number of members with a parked JoinGroup."""
+        return self.member_index.awaiting_join
 
     @property
     def all_members_joined(self) -> bool:
-        """Whether nobody is waited for: every member's join is parked and no handed-out id is still unused."""
+        """Whether the JoinGroup of every member is parked, and no handed-out member id is unused."""
         return not self.pending_joins and self.members_awaiting_join == len(self.members)
 
     def member_of_instance(self, group_instance_id: str) -> Member | None:
-        """The static member that holds an instance id."""
-        return next((m for m in self.members.values() if m.group_instance_id == group_instance_id), None)
+        """The static member with an instance id, if there is one."""
+        member_id = self.member_index.member_of_instance(group_instance_id)
+        return None if member_id is None else self.members[member_id]
 
     def protocol_candidates(self) -> set[str]:
-        """The protocols that every member lists."""
-        listed = [{p.name for p in member.protocols} for member in self.members.values()]
-        return set.intersection(*listed) if listed else set()
+        """The protocols that every member supports."""
+        return {protocol for protocol in self.member_index.protocols if self._is_candidate(protocol)}
+
+    def _is_candidate(self, protocol: str) -> bool:
+        return self.member_index.supporters(protocol) == len(self.members)
 
     def supports(self, protocol_type: str, protocols: Sequence[Protocol]) -> bool:
         """Whether a member with these protocols can join.
 
-        An Empty group takes any type with at least one protocol; any other group its own type with at least
-        one protocol that all members list. While it has no members (its last one left during a rebalance),
-        every protocol is one that all members list.
+        An Empty group accepts any protocol type with at least one protocol. Any other group accepts its own type with
+        at least one protocol that all members support; if its last member left during the rebalance, any protocol.
         """
         if self.state is State.EMPTY:
             return protocol_type != "" and bool(protocols)
@@ -193,26 +232,32 @@ class Group(msgspec.Struct, array_like=True):
             return False
         if not self.members:
             return bool(protocols)
-        candidates = self.protocol_candidates()
-        return any(protocol.name in candidates for protocol in protocols)
+        return any(self._is_candidate(protocol.name) for protocol in protocols)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether its members read the topic; where a consumer group cannot tell, whether they might."""
-        if self.subscribed_topics is None:
+        """Whether a member subscribes to the topic; true for a consumer group whose topics are unknown."""
+        topics = self.subscribed_topics
+        if topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
-        return topic in self.subscribed_topics
+        place = bisect_left(topics, topic)
+        return place < len(topics) and topics[place] == topic
 
     @property
     def offset_stores(self) -> list[Offsets]:
-        """Every place where it keeps positions: what is committed, and what each open transaction holds."""
+        """All its offsets: the committed ones, then the pending ones of each open transaction."""
         return [self.offsets, *(transaction.offsets for transaction in self.open_transactions.values())]
 
+    @cached_property
+    def pending_offsets(self) -> PendingOffsets:
+        """The partitions with an offset in an open transaction; not a field, so snapshots do not hold it."""
+        return PendingOffsets(self.open_transactions)
+
     def has_pending_offset(self, topic: str, partition: int) -> bool:
-        """Whether an open transaction has a position for the partition."""
-        return any(partition in open_.offsets.get(topic, ()) for open_ in self.open_transactions.values())
+        """Whether an open transaction has an offset of the partition."""
+        return (topic, partition) in self.pending_offsets
 
     def committed_offsets(self) -> Iterator[tuple[str, int, CommittedOffset]]:
-        """Every committed offset as (topic, partition, offset)."""
+        """Yield every committed offset as (topic, partition, offset)."""
         for topic, partitions in self.offsets.items():
             for partition, committed in partitions.items():
                 yield topic, partition, committed

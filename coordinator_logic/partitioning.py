@@ -1,4 +1,4 @@
-"""Which partition of ``group-requests`` a group belongs to: Kafka's own rule for ``__consumer_offsets``."""
+"""The mapping of groups to partitions of ``group-requests``: Kafka's rule for ``__consumer_offsets``."""
 
 
 def java_string_hash(text: str) -> int:
@@ -11,10 +11,10 @@ def java_string_hash(text: str) -> int:
 
 
 def partition_for(group_id: str, partition_count: int) -> int:
-    """The group's partition among ``partition_count``.
+    """Return the partition of a group, from 0 to ``partition_count - 1``.
 
-    Kafka takes the absolute value of the hash, with 0 for the one value that has none in 32 bits
-    (``Utils.abs``), not the hash with its sign bit cleared; the two differ for every negative hash.
+    As Kafka does (``Utils.abs``), take the absolute value of the hash, and 0 for the minimum of int32, which has no
+    absolute value in 32 bits. Clearing the sign bit instead gives another result for every negative hash.
     """
     hashed = java_string_hash(group_id)
     return 0 if hashed == -(1 << 31) else abs(hashed) % partition_count

@@ -1,8 +1,8 @@
-"""The rebalance itself: gathering the members, electing a leader, voting for a protocol, starting a generation.
+"""The rebalance: collecting the members, electing a leader, voting for a protocol, starting a generation.
 
-Shared by every handler and timer that can begin, advance or end a rebalance. Source: KIP-62, KIP-134 (initial
-rebalance delay), KIP-345 (static members stay although they do not rejoin), KIP-394 (handed-out ids are waited
-for).
+Every handler and timer that can begin, advance or complete a rebalance uses these functions. Source: KIP-62, KIP-134
+(initial rebalance delay), KIP-345 (static members keep their place without rejoining), KIP-394 (a join waits for
+handed-out member ids).
 """
 
 from collections import Counter
@@ -16,43 +16,55 @@ from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
 ABSENT_MEMBERS_CHECK_MS = 1_000
-"""How long at least a group with absent static members only waits before it looks again.
+"""The shortest interval at which a group whose static members are all absent checks for them.
 
-A rebalance timeout may be 0 (no version of the protocol forbids it); a timer that re-arms itself with that would
-never let time go on.
+A rebalance timeout may be 0; a timer that re-arms itself with a timeout of 0 would fire endlessly at the same time.
 """
 
 
 def remove_member(turn: Turn, member_id: str, reason: str) -> None:
-    """Take a member, or a handed-out id, out of the group. Answers nothing and ends no timer.
-
-    An id that is neither is only dropped from the sets that may still name it.
-    """
+    """Remove a member or a handed-out member id. Sends no response and cancels no timer; ignores an unknown id."""
     group = turn.group
     member = group.members.get(member_id)
     if member is not None:
         turn.record(MemberRemoved(member_id, member.group_instance_id, reason))
         if group.leader == member_id:
             turn.record(LeaderElected(next(iter(group.members), None)))
-    for waiting in (group.pending_joins, group.pending_syncs):
-        if member_id in waiting:
-            waiting.remove(member_id)
+    group.pending_joins.pop(member_id, None)
+    group.pending_syncs.pop(member_id, None)
 
 
-def maybe_rebalance_or_complete_join(turn: Turn, reason: str) -> None:
-    """Begin a rebalance, or, where one is under way, see whether this completes its join."""
+def rebalance_or_complete_join(turn: Turn, reason: str, *, ends_initial_delay: bool = False) -> None:
+    """React to a member that joined, changed, left or expired: begin a rebalance, or complete the one in progress.
+
+    ``reason`` goes into the journal if a rebalance begins; ``ends_initial_delay`` is for
+    :func:`complete_join_if_all_joined`.
+    """
     if turn.group.can_rebalance:
         prepare_rebalance(turn, reason)
     else:
-        maybe_complete_join(turn)
+        complete_join_if_all_joined(turn, ends_initial_delay=ends_initial_delay)
+
+
+def complete_join_if_all_joined(turn: Turn, *, ends_initial_delay: bool = False) -> None:
+    """Complete the join that is in progress, if there is one and every member has joined.
+
+    During the initial delay (KIP-134) the join waits for the delay's timer. As in Kafka, only the expiry of a session
+    or of a handed-out member id completes it earlier: the caller passes ``ends_initial_delay``.
+    """
+    group = turn.group
+    if group.state is not State.PREPARING_REBALANCE or not group.all_members_joined:
+        return
+    if ends_initial_delay or group.previous_state is not State.EMPTY:
+        complete_join(turn)
 
 
 def prepare_rebalance(turn: Turn, reason: str) -> None:
-    """Begin a rebalance: from here on the members are gathered anew.
+    """Begin a rebalance: every member must send JoinGroup again.
 
-    The members learn of it by the answer to their next heartbeat; those that wait for an assignment, at once.
-    The first rebalance of an Empty group waits for the initial delay, so that members that start together
-    form one generation together.
+    Members learn of it from the response to their next heartbeat, and those whose SyncGroup is parked from its response
+    now. The first rebalance of an Empty group lasts for the initial delay, so that members that start together form one
+    generation.
     """
     group = turn.group
     if group.state is State.COMPLETING_REBALANCE:
@@ -81,22 +93,11 @@ def _cancel_parked_syncs(turn: Turn) -> None:
             turn.arm_session(member)
 
 
-def maybe_complete_join(turn: Turn) -> None:
-    """Complete the join if everybody is there. During the initial delay the delay decides, not this."""
-    group = turn.group
-    if (
-        group.state is State.PREPARING_REBALANCE
-        and group.previous_state is not State.EMPTY
-        and group.all_members_joined
-    ):
-        complete_join(turn)
-
-
 def complete_join(turn: Turn) -> None:
-    """End the gathering: whoever has joined forms the new generation.
+    """Start a new generation with the members that have joined.
 
-    Dynamic members that have not rejoined lose their place; static ones keep it until their session ends. While
-    only absent static members are there, nobody could lead, and the group goes on waiting.
+    Dynamic members that have not rejoined are removed; static ones keep their place until their session expires. If no
+    member has joined and only static ones are left, none can lead: the join stays open.
     """
     group = turn.group
     turn.cancel_join()
@@ -113,7 +114,7 @@ def complete_join(turn: Turn) -> None:
 
 
 def _elect_joined_leader(turn: Turn) -> bool:
-    """Make sure that the leader is one who has joined; whether there is such a member."""
+    """Elect a member that has joined if the leader has not; False if no member has joined."""
     group = turn.group
     if group.leader is not None and group.members[group.leader].parked_join is not None:
         return True
@@ -141,12 +142,12 @@ def _announce_generation(turn: Turn) -> None:
         turn.reply_to_parked_join(member, join_response(group, member))
         turn.arm_session(member)
         member.is_new = False
-        group.pending_syncs.append(member.member_id)
+        group.pending_syncs[member.member_id] = None
     turn.arm_sync()
 
 
 def join_response(group: Group, member: Member) -> JoinGroupResponse:
-    """The current generation as a member is told of it; only the leader sees the members."""
+    """The response that announces the current generation to a member; only the leader's lists the members."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
@@ -158,7 +159,7 @@ def join_response(group: Group, member: Member) -> JoinGroupResponse:
 
 
 def joined_members(group: Group) -> list[JoinedMember]:
-    """The members as the leader sees them: with their metadata for the chosen protocol."""
+    """The members with their metadata for the chosen protocol, as the leader gets them."""
     return [
         JoinedMember(member.member_id, member.group_instance_id, member.metadata_for(group.protocol_name))
         for member in group.members.values()
@@ -166,21 +167,20 @@ def joined_members(group: Group) -> list[JoinedMember]:
 
 
 def select_protocol(group: Group) -> str:
-    """The protocol that wins the vote: each member votes for the first of its own that all members list.
+    """The protocol with the most votes: each member votes for its first protocol that all members support.
 
-    Ties go to the first in the iteration order of the Java map in which a broker counts the votes, so that a
-    group chooses the same protocol here and there.
+    A tie goes to the protocol that comes first in the iteration order of Java's HashMap, in which a broker counts the
+    votes, so that a group chooses the same protocol as on a broker.
     """
     candidates = group.protocol_candidates()
     assert candidates, f"the members of group {group.group_id!r} have no protocol in common"
-    votes = Counter(
-        next(protocol.name for protocol in member.protocols if protocol.name in candidates)
-        for member in group.members.values()
-    )
+    votes: Counter[str] = Counter()
+    for preferred, members in group.member_index.preferences.items():
+        votes[next(name for name in preferred if name in candidates)] += members
     return min(votes, key=lambda name: (-votes[name], _java_map_bucket(name)))
 
 
 def _java_map_bucket(key: str) -> int:
-    """The bucket of a key in a java.util.HashMap of the default 16 buckets."""
+    """The bucket of a key in a java.util.HashMap with the default 16 buckets."""
     hashed = java_string_hash(key) & 0xFFFFFFFF
     return (hashed ^ hashed >> 16) & 15

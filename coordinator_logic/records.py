@@ -1,31 +1,41 @@
-"""What can change in a group, as typed records, and the one place that applies them.
+"""The records of what changes in a group, and the only code that applies them.
 
-A handler decides and returns records; :func:`apply` is the only code that changes a group's state, generation,
-protocol, leader, members, assignments and offsets. It decides nothing. So folding a group's journal over nothing
-gives exactly those fields, and the journal cannot lie about them.
+A handler decides and returns records; :func:`apply` decides nothing. It alone changes a group's state, generation,
+protocol, leader, members, assignments and offsets. So folding a group's journal gives exactly those fields.
 """
 
 import msgspec
 
+from coordinator_logic.committed_offsets import CommittedOffset, Offsets, offset_count
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, subscribed_topics
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member, MemberProtocol, OpenTransaction
-from coordinator_logic.messages import Message, Protocol
-from coordinator_logic.offsets import CommittedOffset, Offsets, offset_count
-from coordinator_logic.states import State, check_transition
+from coordinator_logic.messages import NO_GENERATION, Int32, Int64, Message, Protocol
+from coordinator_logic.states import IllegalState, State, check_transition
 
 
 class GroupCreated(Message, frozen=True, tag_field="type"):
-    """The group exists from here on: Empty, generation 0."""
+    """The group was created: Empty, generation 0."""
 
 
 class GroupDeleted(Message, frozen=True, tag_field="type"):
-    """The group is gone, and its offsets with it."""
+    """The group and its offsets were deleted."""
 
     reason: str
 
 
+class QuarantinedStateDropped(Message, frozen=True, tag_field="type"):
+    """The stored state of a quarantined group, of ``size`` bytes, was dropped: the group no longer exists.
+
+    ``why`` says why it could not be read, ``reason`` why it was dropped.
+    """
+
+    why: str
+    size: int
+    reason: str
+
+
 class StateChanged(Message, frozen=True, tag_field="type"):
-    """A transition. On the way into PreparingRebalance ``reason`` says why the group rebalances."""
+    """The group changed its state. For PreparingRebalance, ``reason`` says why the group rebalances."""
 
     from_state: str
     to_state: str
@@ -33,7 +43,7 @@ class StateChanged(Message, frozen=True, tag_field="type"):
 
 
 class MemberAdded(Message, frozen=True, tag_field="type"):
-    """A member joined for the first time. The first member of a group decides the protocol type."""
+    """A member joined for the first time. The first member of a group determines the protocol type."""
 
     member_id: str
     group_instance_id: str | None
@@ -46,7 +56,7 @@ class MemberAdded(Message, frozen=True, tag_field="type"):
 
 
 class MemberUpdated(Message, frozen=True, tag_field="type"):
-    """A member rejoined with these protocols and timeouts."""
+    """A member rejoined with other protocols or timeouts."""
 
     member_id: str
     rebalance_timeout_ms: int
@@ -55,7 +65,7 @@ class MemberUpdated(Message, frozen=True, tag_field="type"):
 
 
 class StaticMemberReplaced(Message, frozen=True, tag_field="type"):
-    """A static member came back under a new member id and has the old one's place, assignment included."""
+    """A static member rejoined with a new member id and takes over the old one's place and assignment."""
 
     group_instance_id: str
     old_member_id: str
@@ -63,7 +73,7 @@ class StaticMemberReplaced(Message, frozen=True, tag_field="type"):
 
 
 class MemberRemoved(Message, frozen=True, tag_field="type"):
-    """A member left, was expelled or was refused its place."""
+    """A member left, was expelled, or lost its place because the group is full."""
 
     member_id: str
     group_instance_id: str | None
@@ -71,26 +81,26 @@ class MemberRemoved(Message, frozen=True, tag_field="type"):
 
 
 class LeaderElected(Message, frozen=True, tag_field="type"):
-    """The group's leader from here on; null when no member is left."""
+    """The group has a new leader; null if no member is left."""
 
     member_id: str | None
 
 
 class GenerationStarted(Message, frozen=True, tag_field="type"):
-    """A new generation, with the protocol its members voted for; null when no member is left."""
+    """A generation began, with the protocol that its members voted for; null if no member is left."""
 
     generation: int
     protocol_name: str | None
 
 
 class AssignmentChanged(Message, frozen=True, tag_field="type"):
-    """Every member's assignment; a member that is not named has none."""
+    """The leader assigned; a member that is not listed has an empty assignment."""
 
     assignments: dict[str, bytes]
 
 
 class OffsetCommitted(Message, frozen=True):
-    """One partition's new position. Times are ms since the epoch."""
+    """The new offset of one partition. Times are ms since the epoch."""
 
     topic: str
     partition: int
@@ -102,13 +112,13 @@ class OffsetCommitted(Message, frozen=True):
 
 
 class OffsetsCommitted(Message, frozen=True, tag_field="type"):
-    """The positions that one request committed."""
+    """A request committed these offsets."""
 
     offsets: list[OffsetCommitted]
 
 
 class TransactionalOffsetsCommitted(Message, frozen=True, tag_field="type"):
-    """The positions that one request committed in a producer's transaction: pending until it ends."""
+    """A request committed these offsets in a producer's transaction; they are pending until it ends."""
 
     transactional_id: str
     producer_id: int
@@ -117,7 +127,7 @@ class TransactionalOffsetsCommitted(Message, frozen=True, tag_field="type"):
 
 
 class TransactionEnded(Message, frozen=True, tag_field="type"):
-    """A producer's transaction has ended; its pending positions are committed, or dropped."""
+    """A producer's transaction ended; its pending offsets are committed, or dropped if it was aborted."""
 
     producer_id: int
     producer_epoch: int
@@ -125,25 +135,26 @@ class TransactionEnded(Message, frozen=True, tag_field="type"):
 
 
 class TopicPartitions(Message, frozen=True):
-    """Some partitions of a topic."""
+    """Partitions of a topic."""
 
     topic: str
     partitions: list[int]
 
 
 class OffsetsDeleted(Message, frozen=True, tag_field="type"):
-    """Positions that are forgotten, committed and pending ones."""
+    """These offsets were deleted, committed and pending ones."""
 
     offsets: list[TopicPartitions]
     reason: str
 
 
 EXPIRED = "expired"
-"""The reason of :class:`OffsetsDeleted` and :class:`GroupDeleted` where nobody asked for it."""
+"""The reason of :class:`OffsetsDeleted` and :class:`GroupDeleted` if no request caused them."""
 
 MembershipRecord = (
     GroupCreated
     | GroupDeleted
+    | QuarantinedStateDropped
     | StateChanged
     | MemberAdded
     | MemberUpdated
@@ -159,9 +170,10 @@ Record = MembershipRecord | OffsetRecord
 
 
 class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
-    """The request that caused a record: who sent it, and where in ``group-requests`` it stands.
+    """The request that caused a record: its sender, and its place in ``group-requests``.
 
-    ``principal`` is null where nobody authenticated the sender.
+    ``principal`` is null if the sender was not authenticated. Client id, host and principal are only what the sender
+    claims if ``claimed``; a gateway has signed the others, see :mod:`streaming.contract.identity`.
     """
 
     api: str
@@ -173,10 +185,11 @@ class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
     partition: int
     offset: int
     principal: str | None = None
+    claimed: bool = True
 
 
 class TimerCause(Message, frozen=True, tag_field="type", tag="Timer"):
-    """The timer that caused a record, e.g. ``heartbeat`` of a member that fell silent; ``deadline`` in ms."""
+    """The timer that caused a record, e.g. ``heartbeat`` if a session expired; ``deadline`` is ms since the epoch."""
 
     timer: str
     member_id: str
@@ -189,8 +202,8 @@ Cause = RequestCause | TimerCause
 class JournalEntry(Message, frozen=True):
     """The value of a record of ``group-journal``: one change with its cause.
 
-    Within an incarnation of a group ``sequence`` counts 1, 2, 3, ...; readers drop what repeats
-    (group id, incarnation, sequence). ``timestamp`` is the group's time of the change, ms since the epoch.
+    ``sequence`` counts 1, 2, 3, ... within an incarnation of a group; readers drop entries that repeat
+    (group id, incarnation, sequence). ``timestamp`` is the time of the change by the group's clock, ms since the epoch.
     """
 
     group_id: str
@@ -202,19 +215,19 @@ class JournalEntry(Message, frozen=True):
 
 
 class GroupDirectoryEntry(Message, frozen=True):
-    """The value of a record of ``group-directory``: a group in one line, as ListGroups shows it."""
+    """The value of a record of ``group-directory``: the summary of a group from which ListGroups is answered."""
 
     group_id: str
     group_state: str
     group_type: str
     protocol_type: str
-    generation: int
-    members: int
-    offsets: int = 0
+    generation: Int32
+    members: Int32
+    offsets: Int64 = 0
 
 
 def directory_entry(group: Group) -> GroupDirectoryEntry:
-    """The group's line in the directory."""
+    """Summarise a group for the directory."""
     return GroupDirectoryEntry(
         group_id=group.group_id,
         group_state=group.state.value,
@@ -226,35 +239,47 @@ def directory_entry(group: Group) -> GroupDirectoryEntry:
     )
 
 
-def _stored(protocols: list[Protocol]) -> list[MemberProtocol]:
+QUARANTINED = "Quarantined"
+"""The state in the directory of a group whose stored state cannot be read. Only the directory has it."""
+
+
+def quarantined_entry(group_id: str) -> GroupDirectoryEntry:
+    """The directory's entry of a group whose stored state cannot be read."""
+    return GroupDirectoryEntry(group_id, QUARANTINED, "classic", "", generation=NO_GENERATION, members=0)
+
+
+def _member_protocols(protocols: list[Protocol]) -> list[MemberProtocol]:
     return [MemberProtocol(protocol.name, protocol.metadata) for protocol in protocols]
 
 
 def _add_member(group: Group, record: MemberAdded) -> None:
+    if record.member_id in group.members:
+        raise IllegalState(f"group {group.group_id!r} already has a member {record.member_id!r}")
     if not group.members:
         group.protocol_type = record.protocol_type
-    group.members[record.member_id] = Member(
+    member = Member(
         record.member_id,
         record.group_instance_id,
         record.client_id,
         record.client_host,
         record.rebalance_timeout_ms,
         record.session_timeout_ms,
-        _stored(record.protocols),
+        _member_protocols(record.protocols),
     )
+    group.add_member(member)
 
 
 def _update_member(group: Group, record: MemberUpdated) -> None:
     member = group.members[record.member_id]
     member.rebalance_timeout_ms = record.rebalance_timeout_ms
     member.session_timeout_ms = record.session_timeout_ms
-    member.protocols = _stored(record.protocols)
+    group.member_index.change_protocols(member, _member_protocols(record.protocols))
 
 
 def _replace_static_member(group: Group, record: StaticMemberReplaced) -> None:
-    old = group.members.pop(record.old_member_id)
-    group.members[record.new_member_id] = msgspec.structs.replace(
-        old, member_id=record.new_member_id, is_new=False, parked_join=None, parked_sync=None
+    old = group.remove_member(record.old_member_id)
+    group.add_member(
+        msgspec.structs.replace(old, member_id=record.new_member_id, is_new=False, parked_join=None, parked_sync=None)
     )
 
 
@@ -265,7 +290,7 @@ def _start_generation(group: Group, record: GenerationStarted) -> None:
 
 
 def _subscribed_topics(group: Group) -> list[str] | None:
-    """What the members of the generation that begins read, as far as a coordinator can know."""
+    """The topics that the members subscribe to; None if they cannot be known."""
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     try:
@@ -275,40 +300,53 @@ def _subscribed_topics(group: Group) -> list[str] | None:
     return sorted(frozenset[str]().union(*topics))
 
 
-def _keep_offsets(offsets: Offsets, committed: list[OffsetCommitted], sequence: int) -> None:
+def _store_offsets(offsets: Offsets, committed: list[OffsetCommitted], sequence: int) -> None:
     for entry in committed:
         offsets.setdefault(entry.topic, {})[entry.partition] = CommittedOffset(
             entry.offset, entry.leader_epoch, entry.metadata, entry.commit_timestamp, entry.expire_timestamp, sequence
         )
 
 
-def _keep_pending_offsets(group: Group, record: TransactionalOffsetsCommitted) -> None:
+def _store_pending_offsets(group: Group, record: TransactionalOffsetsCommitted) -> None:
+    pending = group.pending_offsets
     transaction = group.open_transactions.setdefault(record.producer_id, OpenTransaction(record.producer_epoch))
     transaction.producer_epoch = record.producer_epoch
-    _keep_offsets(transaction.offsets, record.offsets, group.sequence)
+    for entry in record.offsets:
+        pending.add(record.producer_id, entry.topic, entry.partition)
+    _store_offsets(transaction.offsets, record.offsets, group.sequence)
 
 
 def _end_transaction(group: Group, record: TransactionEnded) -> None:
+    index = group.pending_offsets
     transaction = group.open_transactions.pop(record.producer_id)
+    for topic, partitions in transaction.offsets.items():
+        index.remove(record.producer_id, topic, partitions)
     if not record.committed:
         return
     for topic, partitions in transaction.offsets.items():
         committed = group.offsets.setdefault(topic, {})
         for partition, pending in partitions.items():
             existing = committed.get(partition)
-            # What was committed without a transaction in the meantime is newer, and stays.
+            # An offset that was committed outside of the transaction in the meantime is newer.
             if existing is None or pending.sequence > existing.sequence:
                 committed[partition] = pending
 
 
 def _delete_offsets(group: Group, record: OffsetsDeleted) -> None:
+    pending = group.pending_offsets
     for entry in record.offsets:
-        for offsets in group.offset_stores:
-            partitions = offsets.get(entry.topic, {})
-            for partition in entry.partitions:
-                partitions.pop(partition, None)
-            if not partitions:
-                offsets.pop(entry.topic, None)
+        for partition in entry.partitions:
+            _delete_offset(group.offsets, entry.topic, partition)
+            for producer_id in pending.take(entry.topic, partition):
+                _delete_offset(group.open_transactions[producer_id].offsets, entry.topic, partition)
+
+
+def _delete_offset(offsets: Offsets, topic: str, partition: int) -> None:
+    partitions = offsets.get(topic)
+    if partitions is not None:
+        partitions.pop(partition, None)
+        if not partitions:
+            del offsets[topic]
 
 
 def _change_state(group: Group, target: State, timestamp: int) -> None:
@@ -319,11 +357,12 @@ def _change_state(group: Group, target: State, timestamp: int) -> None:
 
 
 def apply(group: Group, record: Record, timestamp: int) -> None:
-    """Change the group as the record says; ``timestamp`` is the entry's, ms since the epoch.
+    """Apply a record to a group; ``timestamp`` is that of its journal entry, ms since the epoch.
 
-    The group's ``sequence`` is that of the entry already. Raises
-    :class:`~coordinator_logic.states.IllegalTransition` for a transition that is not in the table and ``KeyError`` for
-    a member or a transaction that does not exist: both are defects of whoever made the record.
+    The group's ``sequence`` must already be the entry's. A record that does not fit the group is a defect of the
+    handler that made it. Raises :class:`~coordinator_logic.states.IllegalTransition` for a transition that is not in
+    the table, :class:`~coordinator_logic.states.IllegalState` for a member that already exists, and ``KeyError`` for
+    a member or a transaction that does not exist.
     """
     if isinstance(record, OffsetRecord):
         _apply_to_offsets(group, record)
@@ -334,9 +373,9 @@ def apply(group: Group, record: Record, timestamp: int) -> None:
 def _apply_to_offsets(group: Group, record: OffsetRecord) -> None:
     match record:
         case OffsetsCommitted():
-            _keep_offsets(group.offsets, record.offsets, group.sequence)
+            _store_offsets(group.offsets, record.offsets, group.sequence)
         case TransactionalOffsetsCommitted():
-            _keep_pending_offsets(group, record)
+            _store_pending_offsets(group, record)
         case TransactionEnded():
             _end_transaction(group, record)
         case OffsetsDeleted():
@@ -354,32 +393,35 @@ def _apply_to_membership(group: Group, record: MembershipRecord, timestamp: int)
         case StaticMemberReplaced():
             _replace_static_member(group, record)
         case MemberRemoved():
-            del group.members[record.member_id]
+            group.remove_member(record.member_id)
         case LeaderElected():
             group.leader = record.member_id
         case GenerationStarted():
             _start_generation(group, record)
         case AssignmentChanged():
             for member in group.members.values():
-                member.assignment = record.assignments.get(member.member_id, b"")
+                group.member_index.assign(member, record.assignments.get(member.member_id, b""))
         case GroupCreated():
             group.state_timestamp = timestamp
-        case GroupDeleted():
+        case GroupDeleted() | QuarantinedStateDropped():
             group.offsets.clear()
             group.open_transactions.clear()
+            group.__dict__.pop("pending_offsets", None)
             _change_state(group, State.DEAD, timestamp)
 
 
 def fold(entries: list[JournalEntry]) -> Group | None:
-    """The group that a journal describes: all that records change, and none of the working memory.
+    """Rebuild a group from its journal: every field that records change, without the working memory.
 
-    ``entries`` are one group's, in order; what repeats is skipped. Returns None when the last thing that
-    happened to the group was its deletion, or when nothing did.
+    ``entries`` are one group's, in order; repeated entries are skipped. Returns None if the group was deleted last,
+    or if its creation is not among the entries.
     """
     group: Group | None = None
     for entry in entries:
         if isinstance(entry.record, GroupCreated) and (group is None or group.incarnation != entry.incarnation):
             group = Group(entry.group_id, entry.incarnation)
+        elif isinstance(entry.record, QuarantinedStateDropped):
+            group = Group(entry.group_id, entry.incarnation, state=State.DEAD)
         if group is None or entry.incarnation != group.incarnation or entry.sequence <= group.sequence:
             continue
         group.sequence = entry.sequence

@@ -1,20 +1,18 @@
-"""The five states of a group, and everything that is legal between them.
+"""The five states of a group and the legal transitions between them.
 
-A group lives its life around one question: *who are the members of this generation, and what did the leader
-give each of them?*
+* **Empty**: the group has no members. It may have offsets: those of a group that every member has left, or of a
+  "simple" group that only stores offsets.
+* **PreparingRebalance**: the group is collecting its members. JoinGroup requests are parked until every known member
+  has sent one or the rebalance timeout has passed. Heartbeats are answered REBALANCE_IN_PROGRESS, on which the
+  other members rejoin.
+* **CompletingRebalance**: the generation has begun and every member knows it; SyncGroup requests are parked until the
+  leader's brings the assignment.
+* **Stable**: every member can fetch its assignment. The group stays Stable until a member joins, leaves, changes or
+  expires.
+* **Dead**: the group was deleted, or its stored state cannot be read. It never leaves this state.
 
-* **Empty**: no members. Offsets may be there all the same: of a group that all have left, or of a "simple" group
-  that only ever stored offsets.
-* **PreparingRebalance**: the members are being gathered. JoinGroup requests are parked until every known member
-  has sent one, or the time for it is over. Heartbeats are answered REBALANCE_IN_PROGRESS, which is how the
-  others learn that they must come back.
-* **CompletingRebalance**: the generation has begun, its members and leader are known and have been told; SyncGroup
-  requests are parked until the leader's brings the assignment.
-* **Stable**: every member can have its assignment. Nothing happens but heartbeats and commits, until somebody
-  joins, leaves, changes or falls silent.
-* **Dead**: the group was deleted, or its state cannot be read. Nothing leads out of here.
-
-Everything about transitions is in the two tables below; the picture in the README is drawn from them.
+The two tables below are the only definition of the transitions; the diagram in docs/architecture.md is generated from
+them.
 
 Source: KIP-62, KIP-134 (initial delay), and the state machine of Kafka's classic groups.
 """
@@ -39,36 +37,40 @@ TRANSITIONS: dict[State, dict[State, str]] = {
     },
     State.PREPARING_REBALANCE: {
         State.EMPTY: "no member is left",
-        State.COMPLETING_REBALANCE: "all have joined, or time is up",
+        State.COMPLETING_REBALANCE: "all members have joined, or the timeout has passed",
         State.DEAD: "state unreadable",
     },
     State.COMPLETING_REBALANCE: {
-        State.PREPARING_REBALANCE: "a member joins, changes, leaves or falls silent",
+        State.PREPARING_REBALANCE: "a member joins, changes, leaves or expires",
         State.STABLE: "the leader syncs",
         State.DEAD: "state unreadable",
     },
     State.STABLE: {
-        State.PREPARING_REBALANCE: "a member joins, changes, leaves or falls silent",
+        State.PREPARING_REBALANCE: "a member joins, changes, leaves or expires",
         State.DEAD: "state unreadable",
     },
     State.DEAD: {
         State.DEAD: "deleted again",
     },
 }
-"""From each state, the states that may follow, and what brings the group there."""
+"""By state, the states that may follow it, each with the reason."""
 
 CAN_REBALANCE = frozenset({State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE})
-"""States in which a rebalance can begin: in the others one is under way, or the group is gone."""
+"""The states in which a rebalance can begin: in the others one is in progress, or the group is Dead."""
 
 
 class IllegalTransition(Exception):
-    """A transition that the table does not know: a defect of the coordinator, never of a request."""
+    """A transition that is not in the table: a defect of the coordinator, which no request can cause."""
 
     def __init__(self, group_id: str, current: State, target: State) -> None:
         legal = ", ".join(state.value for state in TRANSITIONS[current]) or "none"
         super().__init__(
             f"group {group_id!r} cannot go from {current.value} to {target.value} (legal from there: {legal})"
         )
+
+
+class IllegalState(Exception):
+    """A group whose fields contradict each other: a defect of the coordinator, which no request can cause."""
 
 
 def check_transition(group_id: str, current: State, target: State) -> None:
@@ -78,7 +80,7 @@ def check_transition(group_id: str, current: State, target: State) -> None:
 
 
 def mermaid() -> str:
-    """The state machine as a Mermaid state diagram, drawn from :data:`TRANSITIONS`."""
+    """The state machine as a Mermaid state diagram, generated from :data:`TRANSITIONS`."""
     lines = ["stateDiagram-v2", f"    [*] --> {State.EMPTY.value}"]
     for current, targets in TRANSITIONS.items():
         lines += [f"    {current.value} --> {target.value}: {why}" for target, why in targets.items()]

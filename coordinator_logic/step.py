@@ -1,12 +1,16 @@
-"""The one entry point: what a group does with a batch of requests and the time that has passed.
+"""The entry point of the logic: one step takes a group through a batch of requests and the time that has passed.
 
-Time is data. A request's time is when the broker appended it; within a group, requests are taken in order, and
-"now" is the latest time the group has seen. A deadline at or before a request's time fires before the request.
-After the last request, deadlines up to the batch's time fire; those that take something away wait
-``expiry.allowance.ms`` longer. Deadlines fire one after the other, each with its own time as "now", and none
-overtakes an earlier one. So it does not matter how the log is cut into batches, provided that a batch's time is not
-later than a request that it has not read; for deadlines that take something away, not by more than the allowance.
-(A member that joined before the end of the initial delay and is read after it counts as one that came just after.)
+Time is data. The time of a request is when the broker appended it, as far as that is plausible
+(:mod:`coordinator_logic.timing.clocks`). A group handles requests in order, and "now" is the latest time that the group
+has seen. A deadline at or before the time of a request fires before the request. After the last request, deadlines up
+to the batch's time fire, or only up to the time until which the log has been read, if that is earlier; those that can
+remove something wait ``expiry.allowance.ms`` longer. Deadlines fire in order, each with its own time as "now", and none
+overtakes an earlier one.
+
+So cutting the log into batches differently changes nothing, unless the time of a batch is later than a request that it
+has not read (by more than the allowance, for deadlines that have it), or an answer is late
+(:mod:`coordinator_logic.timing.sessions`). A member that joined before the end of the initial delay, but is read after
+it, counts as a member that joined just after it.
 """
 
 from collections.abc import Sequence
@@ -15,20 +19,34 @@ from typing import NamedTuple
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
-from coordinator_logic.expiry import reschedule
 from coordinator_logic.group import Group, Timer
-from coordinator_logic.handlers import APIS
+from coordinator_logic.handlers import HANDLERS
+from coordinator_logic.indexes.deadlines import Deadlines, earliest
+from coordinator_logic.offsets.expiry import reschedule
 from coordinator_logic.records import JournalEntry
 from coordinator_logic.states import State
-from coordinator_logic.timers import earliest, fire, wake_time
+from coordinator_logic.timing.clocks import (
+    append_distance,
+    follow_clocks,
+    latest_request_time,
+    newest_append,
+)
+from coordinator_logic.timing.sessions import remember_join_answers
+from coordinator_logic.timing.timers import fire, wake_time
 from coordinator_logic.turn import FiredTimer, Output, Turn
+
+SCANS_BEFORE_HEAP = 2
+"""How often a step scans all timers before it makes a heap of them.
+
+A step with a few heartbeats searches twice, at its first request and at its end, and two scans cost less than a heap.
+"""
 
 
 class StepResult(NamedTuple):
-    """What a step leaves and sends.
+    """The result of a step: the group's new state, the responses to send and the records of what changed.
 
-    ``group`` is None when there is none (any more). ``wake_at`` is the batch time (ms since the epoch) from
-    which the group wants to be called although no request has come; None when it waits for requests only.
+    ``group`` is None if it does not exist (any more). ``wake_at`` is the batch time (ms since the epoch) from which the
+    group must be called even if no request has come; None if only a request can change it.
     """
 
     group: Group | None
@@ -45,59 +63,100 @@ def step(
     *,
     started_at: int,
     config: CoordinatorConfig,
+    read_until: int | None = None,
+    deadlines_until: int | None = None,
 ) -> StepResult:
     """Take a group through the requests and up to the batch's time.
 
-    ``group`` may be changed in place. ``requests`` are the group's, in the order of (timestamp, partition,
-    offset). Times are ms since the epoch; ``started_at`` is the coordinator's last start that is not later than
-    ``batch_time``. A Dead group (see :func:`coordinator_logic.snapshot.quarantined`) refuses everything with
-    COORDINATOR_NOT_AVAILABLE and stays as it is.
+    All times are ms since the epoch. ``group`` may be changed in place. ``requests`` are the group's, ordered by
+    (timestamp, partition, offset). ``started_at`` is the coordinator's last start that is not later than
+    ``batch_time``. ``read_until`` is the time up to which the log has been read for this group, at most ``batch_time``;
+    None: ``batch_time``. After the last request only deadlines up to it fire; if one between it and ``batch_time``
+    waits, the group asks to be called in the next batch. A caller that splits a batch into several steps passes
+    ``deadlines_until`` to all but the last: only deadlines up to it fire.
+
+    A Dead group (see :func:`coordinator_logic.snapshot.quarantined`) answers every request
+    COORDINATOR_NOT_AVAILABLE and does not change.
     """
     output = Output()
+    if group is not None and group.state is State.DEAD:
+        _refuse_all(group, requests, config, output)
+        return StepResult(group, output.responses, output.journal, None)
+    newest = newest_append(requests)
+    distance = 0 if newest is None else append_distance(newest, batch_time, read_until)
+    is_in_order = True
+    if group is not None:
+        is_in_order = follow_clocks(group, newest, distance, batch_time, config)
+        started_at = max(started_at, group.sessions_from)
+    group = _handle_all(group_id, group, requests, batch_time, is_in_order, started_at, config, output)
+    if group is None:
+        return StepResult(None, output.responses, output.journal, None)
+    if newest is not None:
+        group.append_distance = distance
+    until = batch_time if read_until is None or read_until > batch_time else read_until
+    if deadlines_until is not None and deadlines_until < until:
+        until = deadlines_until
+    group, wake_at = _end_batch(group, until, batch_time, started_at, config, output)
+    return StepResult(group, output.responses, output.journal, wake_at)
+
+
+def _handle_all(
+    group_id: str,
+    group: Group | None,
+    requests: Sequence[Request],
+    batch_time: int,
+    is_in_order: bool,
+    started_at: int,
+    config: CoordinatorConfig,
+    output: Output,
+) -> Group | None:
+    """Handle the requests; before each, fire what is due, unless their append times went back."""
+    latest = latest_request_time(batch_time, config)
     for request in requests:
-        now = request.place.timestamp
+        now = request.place.timestamp if is_in_order else batch_time
+        # Comparisons instead of min() and max(): this runs for every heartbeat.
+        if now > latest:
+            now = latest
         if group is not None:
-            now = max(now, group.clock)
-            if group.state is not State.DEAD:
+            if now < group.clock:
+                now = group.clock
+            if is_in_order and now >= output.nothing_due_before:
                 group = _fire_before(group, now, started_at, config, output)
         group = _handle(group_id, group, request, now, config, output)
-    if group is None or group.state is State.DEAD:
-        return StepResult(group, output.responses, output.journal, None)
-    group, wake_at = _fire_at_end_of_batch(group, batch_time, started_at, config, output)
-    return StepResult(group, output.responses, output.journal, wake_at)
+    return group
+
+
+def _refuse_all(group: Group, requests: Sequence[Request], config: CoordinatorConfig, output: Output) -> None:
+    error = Error.COORDINATOR_NOT_AVAILABLE
+    for request in requests:
+        address, turn = request.address, Turn(group.group_id, group, group.clock, request, config, output)
+        turn.reply(address, HANDLERS[address.api].refuse(request.body, address.version, error), error)
 
 
 def _handle(
     group_id: str, group: Group | None, request: Request, now: int, config: CoordinatorConfig, output: Output
 ) -> Group | None:
     turn = Turn(group_id, group, now, request, config, output)
-    api = APIS[request.address.api]
-    if group is not None and group.state is State.DEAD:
-        error = Error.COORDINATOR_NOT_AVAILABLE
-        turn.reply(request.address, api.refuse(request.body, request.address.version, error), error)
-        return group
     recorded = len(output.journal)
-    api.handle(turn, request, request.body)
+    HANDLERS[request.address.api].handle(turn, request, request.body)
     return _end(turn, recorded)
 
 
 def _end(turn: Turn, recorded: int) -> Group | None:
-    """The group as the turn leaves it; ``recorded`` entries of the journal are of earlier turns."""
+    """Advance the group's clock and expiry after a turn; ``recorded`` journal entries are of earlier turns."""
     group = turn.existing
     if group is not None:
         group.clock = turn.now
-        records = [entry.record for entry in turn.output.journal[recorded:]]
-        if records:
-            reschedule(turn, records)
+        journal = turn.output.journal
+        if len(journal) > recorded:
+            reschedule(turn, [entry.record for entry in journal[recorded:]])
     return group
 
 
 def _fire_before(
     group: Group | None, now: int, started_at: int, config: CoordinatorConfig, output: Output
 ) -> Group | None:
-    if now < output.nothing_due_before:
-        return group
-    while group and (due := earliest(group, started_at)):
+    while group and (due := _earliest(group, started_at, output)):
         deadline = due[1].deadline(started_at)
         if deadline > now:
             output.nothing_due_before = deadline
@@ -106,16 +165,32 @@ def _fire_before(
     return group
 
 
-def _fire_at_end_of_batch(
-    group: Group | None, batch_time: int, started_at: int, config: CoordinatorConfig, output: Output
+def _end_batch(
+    group: Group, until: int, batch_time: int, started_at: int, config: CoordinatorConfig, output: Output
 ) -> tuple[Group | None, int | None]:
-    """The group after it, and the batch time from which it wants to be called again."""
-    while group and (due := earliest(group, started_at)):
+    """Fire what is due; the group after it, and the batch time from which it must be called again."""
+    while due := _earliest(group, started_at, output):
         wake_at = wake_time(due[1], started_at, config)
-        if wake_at > batch_time:
-            return group, wake_at
-        group = _fire(group, *due, started_at, config, output)
-    return group, None
+        if wake_at > until:
+            break
+        left = _fire(group, *due, started_at, config, output)
+        if left is None:
+            return None, None
+        group = left
+    if remember_join_answers(group, output.responses, batch_time, config):
+        return group, batch_time
+    return group, None if due is None else max(wake_at, batch_time)
+
+
+def _earliest(group: Group, started_at: int, output: Output) -> tuple[str, Timer] | None:
+    output.searches += 1
+    if output.searches <= SCANS_BEFORE_HEAP:
+        return earliest(group.timers, started_at)
+    deadlines = output.deadlines
+    # A group that is deleted and created again within a step has other timers.
+    if deadlines is None or deadlines.timers is not group.timers:
+        deadlines = output.deadlines = Deadlines(group.timers, started_at)
+    return deadlines.earliest()
 
 
 def _fire(

@@ -1,7 +1,7 @@
-"""One request's, or one fired timer's, turn at a group.
+"""A turn: the handling of one request or one fired timer by a group.
 
-Handlers get a turn and nothing else: through it they record what changes, answer requests and arm timers. It
-carries the time of the turn, so that nothing below it ever asks a clock.
+A turn is all that a handler gets: through it the handler records changes, answers requests and arms timers. It carries
+the time of the turn, so that no code below it reads a clock.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +10,8 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.group import Group, Member, Timer, TimerKind
+from coordinator_logic.indexes.deadlines import Deadlines
+from coordinator_logic.limits import shortened
 from coordinator_logic.messages import JoinGroupResponse, ResponseBody, SyncGroupResponse
 from coordinator_logic.records import (
     Cause,
@@ -27,43 +29,48 @@ from coordinator_logic.states import State
 
 @dataclass(slots=True)
 class Output:
-    """What a step sends out, in order, and what it knows of the group's timers.
+    """The responses and journal entries of a step, in order.
 
-    None of them is due before ``nothing_due_before`` (ms since the epoch): so a request need not look at all of them.
+    No timer of the group is due before ``nothing_due_before`` (ms since the epoch), so that a request before that time
+    skips the search for due timers. ``searches`` counts the searches for the earliest deadline; ``deadlines`` are those
+    of the group that was searched last, from the third search on.
     """
 
     responses: list[Response] = field(default_factory=list)
     journal: list[JournalEntry] = field(default_factory=list)
     nothing_due_before: int = 0
+    searches: int = 0
+    deadlines: Deadlines | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FiredTimer:
-    """A timer with the deadline at which it fired (ms since the epoch)."""
+    """A timer that fired, with its deadline (ms since the epoch)."""
 
     timer: Timer
     deadline: int
 
 
-def _cause(origin: Request | FiredTimer) -> Cause:
+def _cause(origin: Request | FiredTimer, config: CoordinatorConfig) -> Cause:
     if isinstance(origin, FiredTimer):
         return TimerCause(origin.timer.kind.value, origin.timer.member_id, origin.deadline)
     return RequestCause(
         origin.address.api,
         origin.address.version,
-        getattr(origin.body, "member_id", ""),
-        origin.client_id,
-        origin.client_host,
+        shortened(getattr(origin.body, "member_id", ""), config),
+        shortened(origin.client_id, config),
+        shortened(origin.client_host, config),
         origin.address.correlation_id,
         origin.place.partition,
         origin.place.offset,
-        origin.principal,
+        None if origin.principal is None else shortened(origin.principal, config),
+        not origin.is_signed,
     )
 
 
 @dataclass(slots=True)
 class Turn:
-    """A turn at the group ``group_id``; ``group`` is None while it does not exist. ``now`` is ms since the epoch."""
+    """A turn of a group; ``existing`` is None if the group does not exist. ``now`` is ms since the epoch."""
 
     group_id: str
     existing: Group | None
@@ -75,17 +82,17 @@ class Turn:
 
     @property
     def group(self) -> Group:
-        """The group, where the handler knows that it exists."""
+        """The group, for a handler that knows that it exists."""
         assert self.existing is not None, f"group {self.group_id!r} does not exist"
         return self.existing
 
     # ---- records -------------------------------------------------------------------------------------------
 
     def record(self, record: Record) -> None:
-        """Apply a record to the group and write it to the journal, with the turn's cause."""
+        """Apply a record to the group and write it to the journal with the turn's cause."""
         group = self.group
         if self._cause is None:
-            self._cause = _cause(self.origin)
+            self._cause = _cause(self.origin, self.config)
         group.sequence += 1
         apply(group, record, self.now)
         self.output.journal.append(
@@ -93,14 +100,14 @@ class Turn:
         )
 
     def create_group(self) -> None:
-        """Create the group; only a request can."""
+        """Create the group; only a request can do so."""
         assert isinstance(self.origin, Request), "a timer cannot create a group"
         place = self.origin.place
         self.existing = Group(self.group_id, f"{place.partition}-{place.offset}", clock=self.now)
         self.record(GroupCreated())
 
     def delete_group(self, reason: str) -> None:
-        """Delete the group; what comes after finds none."""
+        """Delete the group; for later turns of the step it does not exist."""
         self.record(GroupDeleted(reason))
         self.existing = None
 
@@ -111,18 +118,19 @@ class Turn:
     # ---- answers -------------------------------------------------------------------------------------------
 
     def reply(self, address: ReplyAddress, body: ResponseBody, error: int | None = None) -> None:
-        """Answer a request. ``error`` is the whole request's; by default the one at the top of ``body``."""
+        """Answer a request. ``error`` is the error of the whole request, by default the top-level one of ``body``."""
         error_code = getattr(body, "error_code", Error.NONE) if error is None else error
         self.output.responses.append(Response(address, self.group_id, int(error_code), body))
 
     def reply_to_parked_join(self, member: Member, body: JoinGroupResponse) -> None:
-        """Answer the member's parked JoinGroup, if it has one."""
+        """Answer the member's parked JoinGroup, if there is one."""
         if member.parked_join is not None:
-            address, member.parked_join = member.parked_join, None
+            address = member.parked_join
+            self.group.member_index.park_join(member, None)
             self.reply(address, body)
 
     def reply_to_parked_sync(self, member: Member, body: SyncGroupResponse) -> bool:
-        """Answer the member's parked SyncGroup; whether it had one."""
+        """Answer the member's parked SyncGroup; False if there is none."""
         if member.parked_sync is None:
             return False
         address, member.parked_sync = member.parked_sync, None
@@ -133,52 +141,58 @@ class Turn:
 
     def _arm(self, key: str, timer: Timer) -> None:
         # Re-inserting keeps timers of the same deadline in the order in which they were armed.
-        self.group.timers.pop(key, None)
-        self.group.timers[key] = timer
-        self.output.nothing_due_before = min(self.output.nothing_due_before, timer.armed_at + timer.timeout_ms)
+        timers, output = self.group.timers, self.output
+        timers.pop(key, None)
+        timers[key] = timer
+        deadlines = output.deadlines
+        if deadlines is not None and deadlines.timers is timers:
+            deadlines.add(key, timer)
+        deadline = timer.armed_at + timer.timeout_ms
+        if deadline < output.nothing_due_before:
+            output.nothing_due_before = deadline
 
     def arm_heartbeat(self, member_id: str, timeout_ms: int) -> None:
-        """Start a member's session, or a handed-out member id's time to join, anew."""
+        """Restart the session of a member, or the time in which a handed-out member id must be used."""
         key = f"heartbeat-{member_id}"
         self._arm(key, Timer(TimerKind.HEARTBEAT, self.now, timeout_ms, member_id))
 
     def arm_session(self, member: Member) -> None:
-        """Start a member's session anew, with its own timeout."""
+        """Restart a member's session with its session timeout."""
         self.arm_heartbeat(member.member_id, member.session_timeout_ms)
 
     def cancel_heartbeat(self, member_id: str) -> None:
-        """End a member's session timer."""
+        """Cancel a member's session timer."""
         self.group.timers.pop(f"heartbeat-{member_id}", None)
 
     def arm_initial_join(self, delay_ms: int, remaining_ms: int) -> None:
-        """Wait ``delay_ms`` for the first members of a group; the delay can grow by ``remaining_ms``."""
+        """Start the initial delay, which can be extended by ``remaining_ms`` (KIP-134)."""
         self._arm("join", Timer(TimerKind.INITIAL_JOIN, self.now, delay_ms, remaining_ms=remaining_ms))
 
     def arm_join(self, at_least_ms: int | None = None) -> None:
-        """Give the members their longest rebalance timeout to join, or ``at_least_ms`` where that is more."""
+        """Start the time to join: the members' longest rebalance timeout, or ``at_least_ms`` if that is longer."""
         timeout = self.group.rebalance_timeout_ms
         if at_least_ms is not None:
             timeout = max(timeout, at_least_ms)
         self._arm("join", Timer(TimerKind.JOIN, self.now, timeout))
 
     def cancel_join(self) -> None:
-        """End the join timer."""
+        """Cancel the join timer."""
         self.group.timers.pop("join", None)
 
     def arm_sync(self) -> None:
-        """Give the members of this generation their longest rebalance timeout to sync."""
+        """Start the time to sync for this generation: its members' longest rebalance timeout."""
         group = self.group
         timer = Timer(TimerKind.SYNC, self.now, group.rebalance_timeout_ms, generation=group.generation)
         self._arm("sync", timer)
 
     def cancel_sync(self) -> None:
-        """End the sync timer."""
+        """Cancel the sync timer."""
         self.group.timers.pop("sync", None)
 
     def arm_expiry(self, tick: int) -> None:
-        """Look for expired offsets at a time (ms since the epoch)."""
+        """Schedule the deletion of expired offsets for a tick (ms since the epoch)."""
         self._arm("expiry", Timer(TimerKind.EXPIRY, self.now, tick - self.now))
 
     def cancel_expiry(self) -> None:
-        """Look for expired offsets no more."""
+        """Cancel the deletion of expired offsets."""
         self.group.timers.pop("expiry", None)

@@ -1,8 +1,8 @@
-"""What the members of a consumer group say to each other through the coordinator.
+"""The consumer protocol: subscriptions and assignments that the members of a consumer group exchange.
 
-A consumer puts a subscription into JoinGroup; the group's leader reads all of them, runs an assignor, and
-puts an assignment for each member into SyncGroup. To the coordinator both are bytes: it peeks at the topics
-of a subscription (:func:`subscribed_topics`), to know whose offsets may expire, and at nothing else.
+A consumer sends its subscription in JoinGroup. The group's leader decodes all subscriptions, runs an assignor and sends
+an assignment for each member in SyncGroup. The coordinator treats both as bytes, except that it reads the topics of
+subscriptions (:func:`subscribed_topics`) to decide which offsets may expire. Imports nothing else of the project.
 """
 
 from coordinator_logic.consumer_protocol.codec import (

@@ -1,7 +1,6 @@
-"""What a consumer writes into JoinGroup (its subscription) and gets out of SyncGroup (its assignment).
+"""Encode and decode subscriptions (the metadata in JoinGroup) and assignments (in SyncGroup).
 
-Both blobs begin with an int16 version. A version only ever appends fields, so a reader takes the ones it
-knows and ignores the rest:
+Both begin with an int16 version. Each version only appends fields; a reader ignores fields that it does not know:
 
 ====== ========================================================= ==========================================
 since  subscription                                              assignment
@@ -12,7 +11,7 @@ v2     generation id, -1 for none (KIP-792)
 v3     rack id (KIP-881)
 ====== ========================================================= ==========================================
 
-A version higher than any of these is read and written as the highest known; a negative one is an error.
+A higher version is read and written as v3. A negative version is an error.
 """
 
 from dataclasses import dataclass, field
@@ -29,10 +28,10 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What one member wants and has.
+    """The topics that a member subscribes to, and the partitions that it owns.
 
-    ``user_data`` belongs to the assignor. ``generation_id`` is the generation of the assignment that
-    ``owned_partitions`` comes from; any negative number means that there is none.
+    ``user_data`` is for the assignor. ``generation_id`` is the generation in which the member was assigned its
+    ``owned_partitions``; any negative number means none.
     """
 
     topics: list[str]
@@ -44,17 +43,17 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gives one member."""
+    """The partitions that the leader assigns to a member."""
 
     partitions: list[TopicPartition] = field(default_factory=list)
     user_data: bytes | None = None
 
 
 def encode_subscription(subscription: Subscription, version: int = HIGHEST_VERSION) -> bytes:
-    """The subscription's bytes in ``version``; fields that the version does not have are left out.
+    """Encode a subscription in ``version``, without the fields that the version does not have.
 
-    Topics and owned partitions are sorted: the coordinator rebalances a group when a member's bytes
-    change, so equal subscriptions have to look equal.
+    Topics and owned partitions are sorted, so that equal subscriptions have equal bytes: the coordinator rebalances
+    a group when a member's bytes change.
 
     Raises:
         ConsumerProtocolError: the version is negative, or a value does not fit its field.
@@ -76,10 +75,10 @@ def encode_subscription(subscription: Subscription, version: int = HIGHEST_VERSI
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """The subscription in ``data``, with defaults for what its version does not have.
+    """Decode a subscription, with defaults for the fields that its version does not have.
 
     Raises:
-        ConsumerProtocolError: the version is negative, or the bytes end early or are no subscription.
+        ConsumerProtocolError: the version is negative, or the bytes are truncated or not a subscription.
     """
     reader = Reader(data)
     version = _known_version(reader.int16())
@@ -88,19 +87,19 @@ def decode_subscription(data: bytes) -> Subscription:
         user_data=reader.nullable_bytes(),
         owned_partitions=reader.topic_partitions() if version >= 1 else [],
         generation_id=max(NO_GENERATION, reader.int32()) if version >= 2 else NO_GENERATION,
-        # An empty rack is how some clients say that they have none.
+        # Some clients send an empty rack id for none.
         rack_id=reader.nullable_string() or None if version >= 3 else None,
     )
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
-    """The topics in a subscription, as the coordinator reads them: any version, in the layout of v0.
+    """Decode only the topics of a subscription, of any version, in the layout of v0.
 
-    The coordinator does not take part in assigning and must not fail on what a newer client adds, so it
-    does not look at the version, not even at its sign.
+    The coordinator must accept subscriptions of newer clients. Like Kafka's, it ignores the version, even a
+    negative one.
 
     Raises:
-        ConsumerProtocolError: the bytes end early or are no subscription.
+        ConsumerProtocolError: the bytes are truncated or not a subscription.
     """
     reader = Reader(metadata)
     reader.int16()
@@ -110,7 +109,7 @@ def subscribed_topics(metadata: bytes) -> frozenset[str]:
 
 
 def encode_assignment(assignment: Assignment, version: int = HIGHEST_VERSION) -> bytes:
-    """The assignment's bytes. The layout is the same in every version; the order is the assignor's.
+    """Encode an assignment. All versions have the same layout; partitions stay in the assignor's order.
 
     Raises:
         ConsumerProtocolError: the version is negative, or a value does not fit its field.
@@ -123,10 +122,10 @@ def encode_assignment(assignment: Assignment, version: int = HIGHEST_VERSION) ->
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """The assignment in ``data``; no bytes at all is how the coordinator says "nothing for you".
+    """Decode an assignment. Empty bytes are an empty assignment: the coordinator has none for the member.
 
     Raises:
-        ConsumerProtocolError: the version is negative, or the bytes end early or are no assignment.
+        ConsumerProtocolError: the version is negative, or the bytes are truncated or not an assignment.
     """
     if not data:
         return Assignment()

@@ -1,7 +1,7 @@
-"""The few wire types that consumers use among themselves, and the one error for bytes that do not fit them.
+"""The wire types of the consumer protocol, and the error for bytes or values that do not fit them.
 
-Everything is big-endian. A string is an int16 length and UTF-8, nullable bytes an int32 length (-1 is null)
-and the bytes, an array an int32 count and its elements. Nothing here is "flexible" or tagged.
+All integers are big-endian. A string is an int16 length and its UTF-8 bytes; nullable bytes are an int32 length (-1 for
+null) and the bytes; an array is an int32 count and its elements. There are no compact types and no tagged fields.
 """
 
 import struct
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class ConsumerProtocolError(ValueError):
-    """The bytes are not what the consumer protocol says, or a value has no place in its layout."""
+    """Bytes do not follow the consumer protocol, or a value does not fit its field."""
 
 
 class Reader:
-    """Reads one value after the other from ``data``; every method raises :class:`ConsumerProtocolError`.
+    """Reads values from ``data`` in order; every method can raise :class:`ConsumerProtocolError`.
 
-    Like Kafka's readers it neither minds bytes after the last value nor refuses text that is not UTF-8:
-    such text gets replacement characters, and no topic has that name.
+    Like Kafka's readers, it ignores bytes after the last value and decodes invalid UTF-8 with replacement characters,
+    which no topic name contains.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -29,43 +29,42 @@ class Reader:
         self._position = 0
 
     def int16(self) -> int:
-        return int.from_bytes(self._take(2), "big", signed=True)
+        return int.from_bytes(self._read(2), "big", signed=True)
 
     def int32(self) -> int:
-        return int.from_bytes(self._take(4), "big", signed=True)
+        return int.from_bytes(self._read(4), "big", signed=True)
 
     def string(self) -> str:
         text = self.nullable_string()
         if text is None:
-            raise ConsumerProtocolError("a string that may not be null has a negative length")
+            raise ConsumerProtocolError("a non-nullable string has a negative length")
         return text
 
     def nullable_string(self) -> str | None:
         length = self.int16()
-        return None if length < 0 else self._take(length).decode("utf-8", "replace")
+        return None if length < 0 else self._read(length).decode("utf-8", "replace")
 
     def nullable_bytes(self) -> bytes | None:
         length = self.int32()
-        return None if length < 0 else self._take(length)
+        return None if length < 0 else self._read(length)
 
     def array(self, read_element: Callable[[], T]) -> list[T]:
         count = self.int32()
         if count < 0:
-            raise ConsumerProtocolError("an array that may not be null has a negative count")
+            raise ConsumerProtocolError("a non-nullable array has a negative count")
         return [read_element() for _ in range(count)]
 
     def topic_partitions(self) -> list[TopicPartition]:
-        """An array of (topic, array of partition numbers), flattened."""
+        """Read an array of (topic, array of partition numbers) as a flat list."""
         by_topic = self.array(lambda: (self.string(), self.array(self.int32)))
         return [TopicPartition(topic, partition) for topic, numbers in by_topic for partition in numbers]
 
-    def _take(self, length: int) -> bytes:
+    def _read(self, length: int) -> bytes:
         end = self._position + length
         if end > len(self._data):
             raise ConsumerProtocolError(f"the data ends at byte {len(self._data)}, inside a value up to byte {end}")
-        taken = self._data[self._position : end]
-        self._position = end
-        return taken
+        start, self._position = self._position, end
+        return self._data[start:end]
 
 
 def int16(value: int) -> bytes:
@@ -80,7 +79,7 @@ def string(text: str) -> bytes:
     try:
         encoded = text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ConsumerProtocolError(f"{text!r} has no UTF-8 form") from error
+        raise ConsumerProtocolError(f"{text!r} cannot be encoded in UTF-8") from error
     return int16(len(encoded)) + encoded
 
 
@@ -98,12 +97,12 @@ def array(encoded_elements: Iterable[bytes]) -> bytes:
 
 
 def topic_partitions(by_topic: Mapping[str, Iterable[int]]) -> bytes:
-    """The inverse of :meth:`Reader.topic_partitions`; topics and numbers stay in the order they come in."""
+    """Encode partitions for :meth:`Reader.topic_partitions`, in the given order of topics and numbers."""
     return array(string(topic) + array(map(int32, numbers)) for topic, numbers in by_topic.items())
 
 
 def grouped_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers per topic, in the order in which topics and numbers first appear."""
+    """Group partition numbers by topic, in the order in which topics and numbers appear."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)

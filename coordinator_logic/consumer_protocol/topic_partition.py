@@ -1,10 +1,10 @@
-"""A partition of a topic, and the order in which Kafka's clients sort names."""
+"""A topic partition, and the order in which Kafka's Java clients sort strings."""
 
 from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic. Compares by topic, then by partition number."""
+    """A partition of a topic. Sorts by topic, then by partition number."""
 
     topic: str
     partition: int
@@ -14,10 +14,9 @@ class TopicPartition(NamedTuple):
 
 
 def java_order(text: str) -> bytes:
-    """A sort key that orders strings as Java's ``String.compareTo`` does: by UTF-16 code unit.
+    """Return a sort key for the order of Java's ``String.compareTo``: by UTF-16 code unit.
 
-    Python compares by code point, which differs as soon as one name has a character outside the basic
-    plane. Member ids begin with a client id, and that may be anything; two leaders written in different
-    languages must still agree.
+    Python compares code points, which gives another order for characters outside the basic multilingual plane. Member
+    ids begin with a client id and can contain such characters; leaders in all languages must sort them alike.
     """
     return text.encode("utf-16-be", "surrogatepass")

@@ -1,18 +1,17 @@
-"""DeleteGroups (API key 42), v0-2: forget a group that has no members, with its offsets.
+"""DeleteGroups: delete a group that has no members, with its offsets.
 
-Handed-out member ids do not keep it. Entries for other groups than the event's key: NOT_COORDINATOR.
+Handed-out member ids do not prevent it. An entry for a group other than the event's key is answered NOT_COORDINATOR.
 """
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.handlers.api import Api
 from coordinator_logic.messages import DeletedGroup, DeleteGroupsRequest, DeleteGroupsResponse
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: DeleteGroupsRequest) -> None:
-    """Delete the group if it is Empty; a name that is given twice counts once."""
+    """Delete the group if it is Empty; a repeated name counts once."""
     names = dict.fromkeys(body.groups_names)
     turn.reply(request.address, DeleteGroupsResponse([DeletedGroup(name, _delete(turn, name)) for name in names]))
 
@@ -29,8 +28,5 @@ def _delete(turn: Turn, group_id: str) -> Error:
 
 
 def refuse(body: DeleteGroupsRequest, version: int, error: Error) -> DeleteGroupsResponse:
-    """One error for the whole request: on every group."""
+    """Report one error for the whole request, on every group."""
     return DeleteGroupsResponse([DeletedGroup(name, error) for name in dict.fromkeys(body.groups_names)])
-
-
-API = Api("DeleteGroups", 42, 0, 2, DeleteGroupsRequest, DeleteGroupsResponse, handle, refuse)

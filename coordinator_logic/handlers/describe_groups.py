@@ -1,13 +1,12 @@
-"""DescribeGroups (API key 15): a group with its members, as it is now.
+"""DescribeGroups: the current state of a group and its members.
 
-v4+: members carry their instance id. v6+ (KIP-1043): an absent group is GROUP_ID_NOT_FOUND, with a message;
-before, it is shown as Dead without an error. Entries for other groups than the event's key: NOT_COORDINATOR.
+An entry for a group other than the event's key is answered NOT_COORDINATOR.
 """
 
+from coordinator_logic.apis import DESCRIBE_GROUPS_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group, Member
-from coordinator_logic.handlers.api import Api
 from coordinator_logic.messages import (
     DescribedGroup,
     DescribedMember,
@@ -17,16 +16,13 @@ from coordinator_logic.messages import (
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
-FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
-
 
 def handle(turn: Turn, request: Request, body: DescribeGroupsRequest) -> None:
     """Describe each group, in the request's order."""
     version = request.address.version
-    turn.reply(
-        request.address,
-        DescribeGroupsResponse([_describe(turn, group_id, version) for group_id in body.groups]),
-    )
+    # A group that is named again is not described again: its members could be a million times as long as its name.
+    described = {group_id: _describe(turn, group_id, version) for group_id in dict.fromkeys(body.groups)}
+    turn.reply(request.address, DescribeGroupsResponse([described[group_id] for group_id in body.groups]))
 
 
 def _describe(turn: Turn, group_id: str, version: int) -> DescribedGroup:
@@ -34,7 +30,7 @@ def _describe(turn: Turn, group_id: str, version: int) -> DescribedGroup:
         return DescribedGroup(group_id, Error.NOT_COORDINATOR)
     group = turn.existing
     if group is None:
-        if version < FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
+        if version < DESCRIBE_GROUPS_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
             return DescribedGroup(group_id, group_state=State.DEAD.value)
         message = f"Group {group_id} not found."
         return DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
@@ -60,8 +56,5 @@ def _describe_member(group: Group, member: Member) -> DescribedMember:
 
 
 def refuse(body: DescribeGroupsRequest, version: int, error: Error) -> DescribeGroupsResponse:
-    """One error for the whole request: on every group."""
+    """Report one error for the whole request, on every group."""
     return DescribeGroupsResponse([DescribedGroup(group_id, error) for group_id in body.groups])
-
-
-API = Api("DescribeGroups", 15, 0, 6, DescribeGroupsRequest, DescribeGroupsResponse, handle, refuse)

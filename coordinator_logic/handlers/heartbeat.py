@@ -1,27 +1,24 @@
-"""Heartbeat (API key 12): keeps the session alive; its answer is how a member learns of a rebalance.
-
-v3+: ``group_instance_id`` (KIP-345).
-"""
+"""Heartbeat: keeps a member's session alive; its response announces a rebalance."""
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.handlers.api import Api
-from coordinator_logic.handlers.validation import check_generation
+from coordinator_logic.handlers.checks import check_generation
 from coordinator_logic.messages import HeartbeatRequest, HeartbeatResponse
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: HeartbeatRequest) -> None:
-    """Start the member's session anew; REBALANCE_IN_PROGRESS while the members are being gathered.
+    """Restart the member's session; answer REBALANCE_IN_PROGRESS while the group is in PreparingRebalance.
 
-    The generation is checked first: a stale one is ILLEGAL_GENERATION also during a rebalance.
+    The generation is checked first: a stale one is answered ILLEGAL_GENERATION during a rebalance, too.
     """
     error = _check(turn.existing, body)
     if error is Error.NONE:
-        turn.arm_session(turn.group.members[body.member_id])
-        if turn.group.state is State.PREPARING_REBALANCE:
+        group = turn.group
+        turn.arm_session(group.members[body.member_id])
+        if group.state is State.PREPARING_REBALANCE:
             error = Error.REBALANCE_IN_PROGRESS
     turn.reply(request.address, HeartbeatResponse(error))
 
@@ -35,8 +32,5 @@ def _check(group: Group | None, body: HeartbeatRequest) -> Error:
 
 
 def refuse(body: HeartbeatRequest, version: int, error: Error) -> HeartbeatResponse:
-    """One error for the whole request."""
+    """Report one error for the whole request."""
     return HeartbeatResponse(error)
-
-
-API = Api("Heartbeat", 12, 0, 4, HeartbeatRequest, HeartbeatResponse, handle, refuse)

@@ -1,40 +1,36 @@
-"""JoinGroup (API key 11): first joins, rejoins and the return of static members.
-
-v0: no rebalance timeout, the session timeout is taken. v4+: a dynamic member must come again with the id it is
-given (KIP-394). v5+: ``group_instance_id`` (KIP-345). v7+: the answer names the protocol type, and the protocol
-name may be null. v8+: ``reason`` (KIP-800). v9+: ``skip_assignment`` (KIP-814).
-"""
+"""JoinGroup: first joins, rejoins, and static members that return."""
 
 from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
+from coordinator_logic.apis import (
+    JOIN_GROUP_FIRST_VERSION_REQUIRING_MEMBER_ID,
+    JOIN_GROUP_FIRST_VERSION_WITH_SKIP_ASSIGNMENT,
+)
 from coordinator_logic.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request
 from coordinator_logic.group import Group, Member
-from coordinator_logic.handlers.api import Api
-from coordinator_logic.handlers.validation import check_member
+from coordinator_logic.handlers.checks import check_member
+from coordinator_logic.limits import check_join
 from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
 from coordinator_logic.rebalance import (
+    complete_join_if_all_joined,
     join_response,
     joined_members,
-    maybe_complete_join,
-    maybe_rebalance_or_complete_join,
     prepare_rebalance,
+    rebalance_or_complete_join,
     remove_member,
     select_protocol,
 )
 from coordinator_logic.records import LeaderElected, MemberAdded, MemberUpdated, StaticMemberReplaced
-from coordinator_logic.states import State
+from coordinator_logic.states import IllegalState, State
 from coordinator_logic.turn import Turn
-
-FIRST_VERSION_REQUIRING_MEMBER_ID = 4
-FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 
 def handle(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
-    """Park the request until the join completes, or answer at once where that is possible or an error."""
+    """Park the request until the join completes; answer an error, or a member of a complete generation, at once."""
     config = turn.config
     timeouts = range(config.group_min_session_timeout_ms, config.group_max_session_timeout_ms + 1)
     if not body.group_id:
@@ -43,12 +39,14 @@ def handle(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
         _fail(turn, request, Error.INVALID_SESSION_TIMEOUT, body.member_id)
     elif turn.existing is None and body.member_id:
         _fail(turn, request, Error.UNKNOWN_MEMBER_ID, body.member_id)
+    elif (too_large := check_join(turn.existing, request, body, config)) is not Error.NONE:
+        _fail(turn, request, too_large, body.member_id)
     else:
         if turn.existing is None:
             turn.create_group()
         if not _has_room_for(turn.group, body.member_id, config.group_max_size):
             remove_member(turn, body.member_id, "the group has reached its maximum size")
-            # A broker leaves it armed; it can find nobody when it fires.
+            # A broker leaves the timer armed; it has no effect when it fires.
             turn.cancel_heartbeat(body.member_id)
             _fail(turn, request, Error.GROUP_MAX_SIZE_REACHED)
         elif not turn.group.supports(body.protocol_type, body.protocols):
@@ -80,16 +78,18 @@ def _join_without_member_id(turn: Turn, request: Request, body: JoinGroupRequest
             _replace_static_member(turn, request, body, previous, member_id)
         else:
             _add_member(turn, request, body, member_id)
-    elif request.address.version >= FIRST_VERSION_REQUIRING_MEMBER_ID:
-        turn.group.pending_joins.append(member_id)
+    elif request.address.version < JOIN_GROUP_FIRST_VERSION_REQUIRING_MEMBER_ID:
+        _add_member(turn, request, body, member_id)
+    elif len(turn.group.pending_joins) >= turn.config.group_max_pending_member_ids:
+        _fail(turn, request, Error.GROUP_MAX_SIZE_REACHED)
+    else:
+        turn.group.pending_joins[member_id] = None
         turn.arm_heartbeat(member_id, body.session_timeout_ms)
         _fail(turn, request, Error.MEMBER_ID_REQUIRED, member_id)
-    else:
-        _add_member(turn, request, body, member_id)
 
 
 def _generate_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -> str:
-    """A member id that no other request can get, and that this one gets again if its batch runs again."""
+    """Generate a member id that is unique, and the same if the batch runs again."""
     place = request.place
     name = f"{turn.config.requests_topic}/{place.partition}/{place.offset}/{place.timestamp}"
     prefix = request.client_id if body.group_instance_id is None else body.group_instance_id
@@ -114,11 +114,10 @@ def _add_member(turn: Turn, request: Request, body: JoinGroupRequest, member_id:
     )
     if group.leader is None:
         turn.record(LeaderElected(member_id))
-    if member_id in group.pending_joins:
-        group.pending_joins.remove(member_id)
-    group.members[member_id].parked_join = request.address
+    group.pending_joins.pop(member_id, None)
+    group.member_index.park_join(group.members[member_id], request.address)
     turn.arm_heartbeat(member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    maybe_rebalance_or_complete_join(turn, f"member {member_id} joined{_given_reason(body)}")
+    rebalance_or_complete_join(turn, f"member {member_id} joined{_given_reason(body)}")
 
 
 def _rebalance_timeout(body: JoinGroupRequest) -> int:
@@ -136,7 +135,7 @@ def _join_with_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -
     group = turn.group
     if body.member_id in group.pending_joins:
         if body.group_instance_id is not None:
-            # A handed-out id belongs to a dynamic member; Kafka treats this as a defect of the client, too.
+            # A handed-out id belongs to a dynamic member. Kafka, too, treats this as a defect of the client.
             _fail(turn, request, Error.UNKNOWN_SERVER_ERROR)
         else:
             _add_member(turn, request, body, body.member_id)
@@ -157,28 +156,35 @@ def _join_with_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -
     _update_member(turn, request.address, body, member)
     what = "rejoined" if unchanged else "rejoined with other protocols or metadata"
     role = "leader" if is_leader else "member"
-    maybe_rebalance_or_complete_join(turn, f"{role} {member.member_id} {what}{_given_reason(body)}")
+    rebalance_or_complete_join(turn, f"{role} {member.member_id} {what}{_given_reason(body)}")
 
 
 def _update_member(turn: Turn, address: ReplyAddress, body: JoinGroupRequest, member: Member) -> None:
-    """Take over what the request says and park it. An older JoinGroup that is still parked is never answered."""
+    """Update the member and park its request; as in Kafka, an older parked JoinGroup gets no answer."""
     timeouts = (_rebalance_timeout(body), body.session_timeout_ms)
     if (
         not member.lists_same_protocols(body.protocols)
         or (member.rebalance_timeout_ms, member.session_timeout_ms) != timeouts
     ):
         turn.record(MemberUpdated(member.member_id, *timeouts, body.protocols))
-    member.parked_join = address
+    turn.group.member_index.park_join(member, address)
 
 
-# ---- static members that come back -----------------------------------------------------------------------------
+# ---- static members that return --------------------------------------------------------------------------------
 
 
 def _replace_static_member(
     turn: Turn, request: Request, body: JoinGroupRequest, old: Member, new_member_id: str
 ) -> None:
-    """A static member has lost its member id (its process was restarted): it gets a new one and its old place."""
+    """Give a static member whose process has restarted a new member id and its old place (KIP-345).
+
+    Raises :class:`IllegalState` in a state in which a group has no members: the stored group is corrupt.
+    """
     group = turn.group
+    if group.state not in (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.STABLE):
+        raise IllegalState(
+            f"group {group.group_id!r} is {group.state.value} and has the static member {old.group_instance_id!r}"
+        )
     old_leader = group.leader
     _fence(turn, old)
     assert old.group_instance_id is not None
@@ -189,7 +195,7 @@ def _replace_static_member(
     turn.cancel_heartbeat(old.member_id)
     turn.arm_session(member)
     _update_member(turn, request.address, body, member)
-    reason = f"static member {old.group_instance_id} came back as {new_member_id}{_given_reason(body)}"
+    reason = f"static member {old.group_instance_id} returned as {new_member_id}{_given_reason(body)}"
     if group.state is State.STABLE:
         if select_protocol(group) == group.protocol_name:
             _reply_from_stable_generation(turn, request.address, member, old_leader)
@@ -198,7 +204,7 @@ def _replace_static_member(
     elif group.state is State.COMPLETING_REBALANCE:
         prepare_rebalance(turn, reason)
     else:
-        maybe_complete_join(turn)
+        complete_join_if_all_joined(turn)
 
 
 def _fence(turn: Turn, old: Member) -> None:
@@ -208,14 +214,14 @@ def _fence(turn: Turn, old: Member) -> None:
 
 
 def _reply_from_stable_generation(turn: Turn, address: ReplyAddress, member: Member, old_leader: str | None) -> None:
-    """The generation goes on as if the member had never been away (KIP-345).
+    """Answer with the current generation, which continues without a rebalance (KIP-345).
 
-    A leader must not assign again: from v9 on it is told to skip that, an older one is shown the old leader id,
-    so that it does not take itself for the leader.
+    A leader must not assign again. Version 9 and later have ``skip_assignment`` for that; an older leader gets the old
+    leader's member id, and so acts as a follower.
     """
     group = turn.group
-    member.parked_join = None
-    if address.version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
+    group.member_index.park_join(member, None)
+    if address.version >= JOIN_GROUP_FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
         leads = member.member_id == group.leader
         members = joined_members(group) if leads else []
         answer = msgspec.structs.replace(join_response(group, member), skip_assignment=leads, members=members)
@@ -232,8 +238,5 @@ def _fail(turn: Turn, request: Request, error: Error, member_id: str = "") -> No
 
 
 def refuse(body: JoinGroupRequest, version: int, error: Error) -> JoinGroupResponse:
-    """One error for the whole request."""
+    """Report one error for the whole request."""
     return JoinGroupResponse(error_code=error, member_id=body.member_id)
-
-
-API = Api("JoinGroup", 11, 0, 9, JoinGroupRequest, JoinGroupResponse, handle, refuse)

@@ -1,13 +1,13 @@
-"""LeaveGroup (API key 13): members go, or are removed by an operator.
+"""LeaveGroup: members leave, or an operator removes them.
 
-v0-2: one member, whose error is the response's. v3+ (KIP-345): a batch, by member id or by instance id, with an
-error per entry. v5+: ``reason`` per member (KIP-800).
+v0-2 names one member, whose error is the response's. v3+ (KIP-345) names several, by member id or instance id, and
+has an error for each.
 """
 
+from coordinator_logic.apis import LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.handlers.api import Api
-from coordinator_logic.handlers.validation import check_member
+from coordinator_logic.handlers.checks import check_member
 from coordinator_logic.messages import (
     JoinGroupResponse,
     LeaveGroupRequest,
@@ -15,25 +15,24 @@ from coordinator_logic.messages import (
     LeavingMember,
     LeftMember,
 )
-from coordinator_logic.rebalance import maybe_complete_join, maybe_rebalance_or_complete_join, remove_member
+from coordinator_logic.rebalance import rebalance_or_complete_join, remove_member
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
-FIRST_BATCH_VERSION = 3
-
 
 def handle(turn: Turn, request: Request, body: LeaveGroupRequest) -> None:
-    """Remove the members in order, then rebalance once; an entry that names no member gets its own error."""
+    """Remove the members in order, then rebalance once; an entry for an unknown member gets its own error."""
     version = request.address.version
     if not body.group_id:
         turn.reply(request.address, refuse(body, version, Error.INVALID_GROUP_ID))
         return
-    leaving = body.members if version >= FIRST_BATCH_VERSION else [LeavingMember(body.member_id)]
+    leaving = body.members if version >= LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS else [LeavingMember(body.member_id)]
     entries = [LeftMember(entry.member_id, entry.group_instance_id, _remove(turn, entry)) for entry in leaving]
     left = [entry for entry in entries if entry.error_code == Error.NONE]
-    if left:
-        _rebalance_without(turn, left)
-    if version >= FIRST_BATCH_VERSION:
+    if left and turn.group.state is not State.EMPTY:
+        names = ", ".join(entry.member_id or str(entry.group_instance_id) for entry in left)
+        rebalance_or_complete_join(turn, f"left the group: {names}")
+    if version >= LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS:
         turn.reply(request.address, LeaveGroupResponse(members=entries))
     else:
         turn.reply(request.address, LeaveGroupResponse(error_code=entries[0].error_code))
@@ -49,8 +48,8 @@ def _remove(turn: Turn, entry: LeavingMember) -> Error:
         remove_member(turn, member_id, "left")
         return Error.NONE
     if not member_id and entry.group_instance_id is not None:
-        holder = group.member_of_instance(entry.group_instance_id)
-        member_id = holder.member_id if holder else ""
+        owner = group.member_of_instance(entry.group_instance_id)
+        member_id = owner.member_id if owner else ""
     error = check_member(group, member_id, entry.group_instance_id)
     if error is Error.NONE:
         turn.cancel_heartbeat(member_id)
@@ -60,18 +59,6 @@ def _remove(turn: Turn, entry: LeavingMember) -> Error:
     return error
 
 
-def _rebalance_without(turn: Turn, left: list[LeftMember]) -> None:
-    state = turn.group.state
-    if state in (State.STABLE, State.COMPLETING_REBALANCE):
-        names = ", ".join(entry.member_id or str(entry.group_instance_id) for entry in left)
-        maybe_rebalance_or_complete_join(turn, f"left the group: {names}")
-    elif state is State.PREPARING_REBALANCE:
-        maybe_complete_join(turn)
-
-
 def refuse(body: LeaveGroupRequest, version: int, error: Error) -> LeaveGroupResponse:
-    """One error for the whole request."""
+    """Report one error for the whole request."""
     return LeaveGroupResponse(error_code=error)
-
-
-API = Api("LeaveGroup", 13, 0, 5, LeaveGroupRequest, LeaveGroupResponse, handle, refuse)

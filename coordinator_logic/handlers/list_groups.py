@@ -1,23 +1,34 @@
-"""ListGroups (API key 16), v0-5: all groups that pass the filters by state (KIP-518) and type (KIP-848).
+"""ListGroups: all groups that pass the filters by state (KIP-518) and type (KIP-848).
 
-No group can answer this, and an event reaches one group only. The listing is made where it is wanted, from the
-compacted directory topic, by this function.
+ListGroups is not a request event, since an event reaches one group only. A client that wants the list reads the
+compacted directory topic and calls this function.
 """
 
 from collections.abc import Iterable
 
 from coordinator_logic.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from coordinator_logic.records import GroupDirectoryEntry
+from coordinator_logic.records import QUARANTINED, GroupDirectoryEntry
+from coordinator_logic.states import State
 
 
 def list_groups(entries: Iterable[GroupDirectoryEntry], request: ListGroupsRequest) -> ListGroupsResponse:
-    """The directory's entries that pass both filters. A state or type that does not exist matches nothing."""
+    """List the directory entries that pass both filters; an unknown state or type matches nothing.
+
+    A quarantined group is Dead: Kafka's clients know no other state for it.
+    """
     states = {state.strip().lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
+    listed = [
+        ListedGroup(entry.group_id, entry.protocol_type, _kafka_state(entry), entry.group_type) for entry in entries
+    ]
     return ListGroupsResponse(
         groups=[
-            ListedGroup(entry.group_id, entry.protocol_type, entry.group_state, entry.group_type)
-            for entry in entries
-            if (not states or entry.group_state.lower() in states) and (not types or entry.group_type.lower() in types)
+            group
+            for group in listed
+            if (not states or group.group_state.lower() in states) and (not types or group.group_type.lower() in types)
         ]
     )
+
+
+def _kafka_state(entry: GroupDirectoryEntry) -> str:
+    return State.DEAD.value if entry.group_state == QUARANTINED else entry.group_state

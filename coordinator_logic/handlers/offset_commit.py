@@ -1,37 +1,39 @@
-"""OffsetCommit (API key 8): store positions, as a member of the current generation or while there are no members.
+"""OffsetCommit: store offsets, for a member of the current generation or while the group has no members."""
 
-v1 only: ``commit_timestamp`` per partition. v2-4: ``retention_time_ms``. v6+: leader epoch (KIP-320). v7+:
-``group_instance_id`` (KIP-345). v9+: an absent group is GROUP_ID_NOT_FOUND, not ILLEGAL_GENERATION.
-"""
-
+from coordinator_logic.apis import (
+    OFFSET_COMMIT_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND,
+    OFFSET_COMMIT_VERSION_WITH_COMMIT_TIMESTAMP,
+    OFFSET_COMMIT_VERSIONS_WITH_RETENTION_TIME,
+)
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.handlers.api import Api
-from coordinator_logic.handlers.committing import leaves_nothing, refused, stored, take
-from coordinator_logic.handlers.validation import check_generation
+from coordinator_logic.handlers.checks import check_committer
 from coordinator_logic.messages import (
     NO_TIMESTAMP,
     OffsetCommitRequest,
     OffsetCommitResponse,
     PartitionToCommit,
 )
+from coordinator_logic.offsets.committing import (
+    accept_partitions,
+    error_on_every_partition,
+    has_no_partitions,
+    offset_record,
+)
+from coordinator_logic.offsets.expiry import LATEST_EXPIRY_MS
 from coordinator_logic.records import OffsetCommitted, OffsetsCommitted
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
-VERSIONS_WITH_RETENTION_TIME = range(2, 5)
-VERSION_WITH_COMMIT_TIMESTAMP = 1
-FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
-
 
 def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
-    """Store what can be stored; an error of the group stands on every partition.
+    """Store the offsets; an error of the group is reported on every partition.
 
-    Offsets are not checked against anything: going back is how a group is reset.
+    The offsets themselves are not checked: a commit of an earlier offset resets the group.
     """
     version = request.address.version
-    if leaves_nothing(body.topics):
+    if has_no_partitions(body.topics):
         turn.reply(request.address, OffsetCommitResponse())
         return
     error = _check(turn.existing, body, version)
@@ -43,7 +45,7 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
     group = turn.group
     if group.state in (State.STABLE, State.PREPARING_REBALANCE):
         turn.arm_session(group.members[body.member_id])
-    topics, accepted = take(
+    topics, accepted = accept_partitions(
         turn.config,
         [(topic.name, topic.partitions) for topic in body.topics],
         lambda topic, partition: _committed(turn.now, topic, partition, body, version),
@@ -54,40 +56,33 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
 
 
 def _check(group: Group | None, body: OffsetCommitRequest, version: int) -> Error:
-    generation = body.generation_id_or_member_epoch
-    if group is None:
-        if generation < 0:
-            return Error.NONE
-        by_name = version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
-        return Error.GROUP_ID_NOT_FOUND if by_name else Error.ILLEGAL_GENERATION
-    if generation < 0 and group.state is State.EMPTY:
-        return Error.NONE
-    if generation < 0 and not body.member_id and body.group_instance_id is None:
-        return Error.UNKNOWN_MEMBER_ID
-    error = check_generation(group, body.member_id, body.group_instance_id, generation)
-    if error is not Error.NONE:
-        return error
-    completing = group.state is State.COMPLETING_REBALANCE
-    return Error.REBALANCE_IN_PROGRESS if completing else Error.NONE
+    not_found = version >= OFFSET_COMMIT_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
+    error = check_committer(
+        group,
+        body.member_id,
+        body.group_instance_id,
+        body.generation_id_or_member_epoch,
+        absent_group=Error.GROUP_ID_NOT_FOUND if not_found else Error.ILLEGAL_GENERATION,
+    )
+    if error is Error.NONE and group is not None and group.state is State.COMPLETING_REBALANCE:
+        return Error.REBALANCE_IN_PROGRESS
+    return error
 
 
 def _committed(
     now: int, topic: str, partition: PartitionToCommit, body: OffsetCommitRequest, version: int
 ) -> OffsetCommitted:
     given = partition.commit_timestamp
-    has_timestamp = version == VERSION_WITH_COMMIT_TIMESTAMP and given != NO_TIMESTAMP
-    has_retention = version in VERSIONS_WITH_RETENTION_TIME and body.retention_time_ms != -1
-    return stored(
+    has_timestamp = version == OFFSET_COMMIT_VERSION_WITH_COMMIT_TIMESTAMP and given != NO_TIMESTAMP
+    has_retention = version in OFFSET_COMMIT_VERSIONS_WITH_RETENTION_TIME and body.retention_time_ms != -1
+    return offset_record(
         topic,
         partition,
         commit_timestamp=given if has_timestamp else now,
-        expire_timestamp=now + body.retention_time_ms if has_retention else None,
+        expire_timestamp=min(now + body.retention_time_ms, LATEST_EXPIRY_MS) if has_retention else None,
     )
 
 
 def refuse(body: OffsetCommitRequest, version: int, error: Error) -> OffsetCommitResponse:
-    """One error for the whole request: on every partition."""
-    return OffsetCommitResponse(refused(body.topics, error))
-
-
-API = Api("OffsetCommit", 8, 0, 9, OffsetCommitRequest, OffsetCommitResponse, handle, refuse)
+    """Report one error for the whole request, on every partition."""
+    return OffsetCommitResponse(error_on_every_partition(body.topics, error))

@@ -1,12 +1,11 @@
-"""OffsetDelete (API key 47), v0 (KIP-496): forget offsets of topics that the group does not read.
+"""OffsetDelete: delete offsets of topics to which the group does not subscribe (KIP-496).
 
-A group of another protocol type than the consumers' must be Empty, since nobody knows what its members read.
+A group of a protocol type other than ``consumer`` must be Empty, since its subscriptions are unknown.
 """
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
-from coordinator_logic.handlers.api import Api
 from coordinator_logic.messages import DeletedPartition, DeletedTopic, OffsetDeleteRequest, OffsetDeleteResponse
 from coordinator_logic.records import OffsetsDeleted, TopicPartitions
 from coordinator_logic.states import State
@@ -14,7 +13,7 @@ from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: OffsetDeleteRequest) -> None:
-    """Forget committed and pending offsets; where there is none, that is no error."""
+    """Delete committed and pending offsets; a partition without an offset is no error."""
     error = _check(turn.existing, body)
     if error is not Error.NONE:
         turn.reply(request.address, OffsetDeleteResponse(error))
@@ -39,8 +38,8 @@ def _check(group: Group | None, body: OffsetDeleteRequest) -> Error:
         return Error.INVALID_GROUP_ID
     if group is None:
         return Error.GROUP_ID_NOT_FOUND
-    is_readable = group.protocol_type == CONSUMER_PROTOCOL_TYPE
-    return Error.NONE if is_readable or group.state is State.EMPTY else Error.NON_EMPTY_GROUP
+    has_known_topics = group.protocol_type == CONSUMER_PROTOCOL_TYPE
+    return Error.NONE if has_known_topics or group.state is State.EMPTY else Error.NON_EMPTY_GROUP
 
 
 def _has_offset(group: Group, topic: str, index: int) -> bool:
@@ -48,8 +47,5 @@ def _has_offset(group: Group, topic: str, index: int) -> bool:
 
 
 def refuse(body: OffsetDeleteRequest, version: int, error: Error) -> OffsetDeleteResponse:
-    """One error for the whole request."""
+    """Report one error for the whole request."""
     return OffsetDeleteResponse(error)
-
-
-API = Api("OffsetDelete", 47, 0, 0, OffsetDeleteRequest, OffsetDeleteResponse, handle, refuse)

@@ -1,17 +1,19 @@
-"""OffsetFetch (API key 9): the positions that a group has committed.
+"""OffsetFetch: the committed offsets of a group.
 
-v0-7: one group; v2+ can ask for all its topics, and has an error at the top level. v7+: ``require_stable``
-(KIP-447): a partition for which a transaction is open is UNSTABLE_OFFSET_COMMIT. v8+ (KIP-709): several groups,
-each with its own error.
-
-An event reaches the coordinator of one group, the one it is keyed by. An entry for another group is answered
-NOT_COORDINATOR; a client that wants several groups sends one event for each.
+An event reaches one group, the one of its key. An entry for another group (v8+) is answered NOT_COORDINATOR; a client
+that fetches several groups sends an event for each.
 """
 
+from collections.abc import Callable
+from functools import cache
+
+from coordinator_logic.apis import (
+    OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS,
+    OFFSET_FETCH_FIRST_VERSION_WITH_TOP_LEVEL_ERROR,
+)
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.handlers.api import Api
 from coordinator_logic.messages import (
     NO_LEADER_EPOCH,
     NO_OFFSET,
@@ -25,23 +27,29 @@ from coordinator_logic.messages import (
 )
 from coordinator_logic.turn import Turn
 
-FIRST_VERSION_WITH_GROUPS = 8
-FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 2
-
 
 def handle(turn: Turn, request: Request, body: OffsetFetchRequest) -> None:
-    """Answer with offsets, or with -1 where nothing is committed; an absent group has committed nothing."""
-    if request.address.version < FIRST_VERSION_WITH_GROUPS:
+    """Answer with the committed offsets, or -1 for a partition (or a group) that has none.
+
+    With ``require_stable`` (v7+, KIP-447) a partition with a pending offset is UNSTABLE_OFFSET_COMMIT.
+    """
+    if request.address.version < OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
         topics = _fetch(turn.existing, body.topics, require_stable=body.require_stable)
         turn.reply(request.address, OffsetFetchResponse(topics=topics))
         return
-    groups = [_fetch_group(turn, entry, require_stable=body.require_stable) for entry in body.groups]
+    fetch_all = cache(lambda: _fetch(turn.existing, None, require_stable=body.require_stable))
+    groups = [_fetch_group(turn, entry, fetch_all, require_stable=body.require_stable) for entry in body.groups]
     turn.reply(request.address, OffsetFetchResponse(groups=groups))
 
 
-def _fetch_group(turn: Turn, entry: GroupToFetch, *, require_stable: bool) -> FetchedGroup:
+def _fetch_group(
+    turn: Turn, entry: GroupToFetch, fetch_all: Callable[[], list[FetchedTopic]], *, require_stable: bool
+) -> FetchedGroup:
+    """Fetch the offsets of an entry. ``fetch_all`` fetches all, once however often the request names the group."""
     if entry.group_id != turn.group_id:
         return FetchedGroup(entry.group_id, [], Error.NOT_COORDINATOR)
+    if entry.topics is None:
+        return FetchedGroup(entry.group_id, fetch_all())
     return FetchedGroup(entry.group_id, _fetch(turn.existing, entry.topics, require_stable=require_stable))
 
 
@@ -74,16 +82,13 @@ def _fetch_partition(group: Group, topic: str, index: int, *, require_stable: bo
 
 
 def refuse(body: OffsetFetchRequest, version: int, error: Error) -> OffsetFetchResponse:
-    """One error for the whole request: per group (v8+), at the top level, or (v0-1) on every partition."""
-    if version >= FIRST_VERSION_WITH_GROUPS:
+    """Report one error for the whole request: on every group (v8+), at the top level, or on every partition (v0-1)."""
+    if version >= OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
         return OffsetFetchResponse(groups=[FetchedGroup(entry.group_id, [], error) for entry in body.groups])
-    if version >= FIRST_VERSION_WITH_TOP_LEVEL_ERROR:
+    if version >= OFFSET_FETCH_FIRST_VERSION_WITH_TOP_LEVEL_ERROR:
         return OffsetFetchResponse(error_code=error)
     topics = [
         FetchedTopic(topic.name, [FetchedPartition(i, NO_OFFSET, error_code=error) for i in topic.partition_indexes])
         for topic in body.topics or []
     ]
     return OffsetFetchResponse(topics=topics)
-
-
-API = Api("OffsetFetch", 9, 0, 9, OffsetFetchRequest, OffsetFetchResponse, handle, refuse)

@@ -1,44 +1,41 @@
-"""SyncGroup (API key 14): every member asks for its assignment; the leader brings them all.
+"""SyncGroup: every member fetches its assignment; the leader's request brings all of them."""
 
-v3+: ``group_instance_id`` (KIP-345). v5+: the request names protocol type and name and both are checked
-(KIP-559).
-"""
-
+from coordinator_logic.apis import SYNC_GROUP_FIRST_VERSION_WITH_PROTOCOL
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group, Member
-from coordinator_logic.handlers.api import Api
-from coordinator_logic.handlers.validation import check_generation
+from coordinator_logic.handlers.checks import check_generation
+from coordinator_logic.limits import check_assignments
 from coordinator_logic.messages import SyncGroupRequest, SyncGroupResponse
 from coordinator_logic.records import AssignmentChanged
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
-FIRST_VERSION_WITH_PROTOCOL = 5
-
 
 def handle(turn: Turn, request: Request, body: SyncGroupRequest) -> None:
-    """Answer with the stored assignment, or park the request until the leader's comes."""
+    """Answer with the stored assignment, or park the request until the leader's arrives."""
     error = _check(turn.existing, body, request.address.version)
+    assignments = {entry.member_id: entry.assignment for entry in body.assignments}
+    if error is Error.NONE and _brings_assignments(turn.group, body):
+        error = check_assignments(turn.group, assignments, turn.config)
     if error is not Error.NONE:
         turn.reply(request.address, SyncGroupResponse(error_code=error))
         return
     group = turn.group
     member = group.members[body.member_id]
-    if member.member_id in group.pending_syncs:
-        group.pending_syncs.remove(member.member_id)
+    group.pending_syncs.pop(member.member_id, None)
     if not group.pending_syncs:
         turn.cancel_sync()
     if group.state is State.STABLE:
         turn.reply(request.address, _response(group, member))
         return
     member.parked_sync = request.address
-    if member.member_id == group.leader:
-        _stabilise(turn, {entry.member_id: entry.assignment for entry in body.assignments})
+    if _brings_assignments(group, body):
+        _store_assignments(turn, assignments)
 
 
 def _check(group: Group | None, body: SyncGroupRequest, version: int) -> Error:
-    if version >= FIRST_VERSION_WITH_PROTOCOL and (body.protocol_type is None or body.protocol_name is None):
+    if version >= SYNC_GROUP_FIRST_VERSION_WITH_PROTOCOL and (body.protocol_type is None or body.protocol_name is None):
         return Error.INCONSISTENT_GROUP_PROTOCOL
     if not body.group_id:
         return Error.INVALID_GROUP_ID
@@ -47,17 +44,21 @@ def _check(group: Group | None, body: SyncGroupRequest, version: int) -> Error:
     error = check_generation(group, body.member_id, body.group_instance_id, body.generation_id)
     if error is not Error.NONE:
         return error
-    for asked, current in (
+    for requested, current in (
         (body.protocol_type, group.protocol_type),
         (body.protocol_name, group.protocol_name),
     ):
-        if asked is not None and current is not None and asked != current:
+        if requested is not None and current is not None and requested != current:
             return Error.INCONSISTENT_GROUP_PROTOCOL
     return Error.REBALANCE_IN_PROGRESS if group.state is State.PREPARING_REBALANCE else Error.NONE
 
 
-def _stabilise(turn: Turn, assignments: dict[str, bytes]) -> None:
-    """Take the leader's assignments and answer everybody who waits; who is not named gets an empty one."""
+def _brings_assignments(group: Group, body: SyncGroupRequest) -> bool:
+    return group.state is State.COMPLETING_REBALANCE and body.member_id == group.leader
+
+
+def _store_assignments(turn: Turn, assignments: dict[str, bytes]) -> None:
+    """Store the leader's assignments and answer every parked SyncGroup; a member that is not listed gets nothing."""
     group = turn.group
     turn.record(AssignmentChanged({member_id: assignments.get(member_id, b"") for member_id in group.members}))
     for member in group.members.values():
@@ -73,8 +74,5 @@ def _response(group: Group, member: Member) -> SyncGroupResponse:
 
 
 def refuse(body: SyncGroupRequest, version: int, error: Error) -> SyncGroupResponse:
-    """One error for the whole request."""
+    """Report one error for the whole request."""
     return SyncGroupResponse(error_code=error)
-
-
-API = Api("SyncGroup", 14, 0, 5, SyncGroupRequest, SyncGroupResponse, handle, refuse)

@@ -1,31 +1,32 @@
-"""TxnOffsetCommit (API key 28): positions that count when a producer's transaction is committed (KIP-98).
+"""TxnOffsetCommit: store offsets that take effect when a producer's transaction commits (KIP-98).
 
-v3+ (KIP-447): the request may say as which member it commits, and is checked then. v5 (KIP-890) differs only in what
-the broker does with the transaction itself. The positions are pending until WriteTxnMarkers tells how the
-transaction ended; committing extends no session.
+The offsets are pending until WriteTxnMarkers ends the transaction. Unlike OffsetCommit, the request does not restart
+the member's session.
 """
 
+from coordinator_logic.apis import TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_MEMBER
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.handlers.api import Api
-from coordinator_logic.handlers.committing import leaves_nothing, refused, stored, take
-from coordinator_logic.handlers.validation import check_generation
+from coordinator_logic.handlers.checks import check_committer
 from coordinator_logic.messages import (
     NO_GENERATION,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
+from coordinator_logic.offsets.committing import (
+    accept_partitions,
+    error_on_every_partition,
+    has_no_partitions,
+    offset_record,
+)
 from coordinator_logic.records import TransactionalOffsetsCommitted
-from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
-
-FIRST_VERSION_WITH_MEMBER = 3
 
 
 def handle(turn: Turn, request: Request, body: TxnOffsetCommitRequest) -> None:
-    """Keep what can be kept as pending; an error of the group stands on every partition."""
-    if leaves_nothing(body.topics):
+    """Store the offsets as pending; an error of the group is reported on every partition."""
+    if has_no_partitions(body.topics):
         turn.reply(request.address, TxnOffsetCommitResponse())
         return
     version = request.address.version
@@ -35,10 +36,10 @@ def handle(turn: Turn, request: Request, body: TxnOffsetCommitRequest) -> None:
         return
     if turn.existing is None:
         turn.create_group()
-    topics, accepted = take(
+    topics, accepted = accept_partitions(
         turn.config,
         [(topic.name, topic.partitions) for topic in body.topics],
-        lambda topic, partition: stored(topic, partition, commit_timestamp=turn.now, expire_timestamp=None),
+        lambda topic, partition: offset_record(topic, partition, commit_timestamp=turn.now, expire_timestamp=None),
     )
     if accepted:
         record = TransactionalOffsetsCommitted(body.transactional_id, body.producer_id, body.producer_epoch, accepted)
@@ -50,22 +51,17 @@ def _check(group: Group | None, body: TxnOffsetCommitRequest, version: int) -> E
     if not body.group_id:
         return Error.INVALID_GROUP_ID
     generation, member_id, instance_id = NO_GENERATION, "", None
-    if version >= FIRST_VERSION_WITH_MEMBER:
+    if version >= TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_MEMBER:
         generation, member_id, instance_id = body.generation_id, body.member_id, body.group_instance_id
-    if group is None:
-        return Error.NONE if generation < 0 else Error.ILLEGAL_GENERATION
-    open_transaction = group.open_transactions.get(body.producer_id)
+    open_transaction = None if group is None else group.open_transactions.get(body.producer_id)
     if open_transaction is not None and body.producer_epoch < open_transaction.producer_epoch:
         return Error.INVALID_PRODUCER_EPOCH
-    is_anonymous = generation < 0 and not member_id and instance_id is None
-    if is_anonymous or (generation < 0 and group.state is State.EMPTY):
+    if generation < 0 and not member_id and instance_id is None:
+        # Producers older than KIP-447 name no member: the transactional id fences them instead.
         return Error.NONE
-    return check_generation(group, member_id, instance_id, generation)
+    return check_committer(group, member_id, instance_id, generation, absent_group=Error.ILLEGAL_GENERATION)
 
 
 def refuse(body: TxnOffsetCommitRequest, version: int, error: Error) -> TxnOffsetCommitResponse:
-    """One error for the whole request: on every partition."""
-    return TxnOffsetCommitResponse(refused(body.topics, error))
-
-
-API = Api("TxnOffsetCommit", 28, 0, 5, TxnOffsetCommitRequest, TxnOffsetCommitResponse, handle, refuse)
+    """Report one error for the whole request, on every partition."""
+    return TxnOffsetCommitResponse(error_on_every_partition(body.topics, error))

@@ -1,12 +1,11 @@
-"""WriteTxnMarkers (API key 27), v0-1: a producer's transaction has ended, by commit or by abort (KIP-98).
+"""WriteTxnMarkers: end a producer's transaction, by commit or by abort (KIP-98).
 
-Between brokers the transaction coordinator sends this to every partition that a transaction touched. Here it is
-an event for every group that has offsets in it, and the topics that it names are only echoed.
+A broker's transaction coordinator sends this request for every partition of a transaction. Here it is an event for
+every group with offsets in the transaction; the topics in it are only repeated in the response.
 """
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.handlers.api import Api
 from coordinator_logic.messages import (
     TxnMarker,
     TxnMarkerPartitionResult,
@@ -20,7 +19,7 @@ from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: WriteTxnMarkersRequest) -> None:
-    """End the transactions; one that is not open here is none of this group's, and no error."""
+    """End the transactions; a transaction that is not open in this group is no error."""
     errors = [_end(turn, marker) for marker in body.markers]
     results = [_result(marker, error) for marker, error in zip(body.markers, errors, strict=True)]
     first = next((error for error in errors if error is not Error.NONE), Error.NONE)
@@ -51,8 +50,5 @@ def _result(marker: TxnMarker, error: Error) -> TxnMarkerResult:
 
 
 def refuse(body: WriteTxnMarkersRequest, version: int, error: Error) -> WriteTxnMarkersResponse:
-    """One error for the whole request: on every partition of every marker."""
+    """Report one error for the whole request, on every partition of every marker."""
     return WriteTxnMarkersResponse([_result(marker, error) for marker in body.markers])
-
-
-API = Api("WriteTxnMarkers", 27, 0, 1, WriteTxnMarkersRequest, WriteTxnMarkersResponse, handle, refuse)

@@ -1,14 +1,16 @@
-"""Clients of the coordinator: request and reply, a member of any kind of group, a consumer. No Spark needed.
+"""The Python clients of the coordinator, which need confluent-kafka and no Spark.
 
-* :class:`CoordinatorClient` makes Kafka's group APIs into calls over the coordinator's topics.
-* :class:`GroupMember` joins a group of any protocol type and stays in it.
-* :class:`Consumer` is used like Kafka's own consumer.
+The room may import ``streaming.contract`` and ``coordinator_logic``; gateway, job, command line and demo import it.
+
+* :class:`CoordinatorClient` offers Kafka's group APIs as method calls over the coordinator's topics.
+* :class:`GroupMember` is a member of a group of any protocol type: it joins, sends heartbeats and rejoins.
+* :class:`Consumer` subscribes, polls, commits and rebalances as Kafka's own consumer does.
 """
 
 from coordinator_logic.consumer_protocol import TopicPartition
-from streaming.client.apis import Answer
-from streaming.client.consumer import Consumer
-from streaming.client.consumer_types import ConsumerConfig, ConsumerRecord, OffsetAndMetadata, RebalanceListener
+from streaming.client.answers import Answer
+from streaming.client.consumer.consumer import Consumer
+from streaming.client.consumer.types import ConsumerConfig, ConsumerRecord, OffsetAndMetadata, RebalanceListener
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.errors import (
     CommitFailed,
@@ -24,9 +26,9 @@ from streaming.client.errors import (
     RequestTimedOut,
     UnknownMemberId,
 )
-from streaming.client.group_member import GroupMember
-from streaming.client.member_types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind
-from streaming.client.membership import Generation
+from streaming.client.membership.group_member import GroupMember
+from streaming.client.membership.membership_state import Generation
+from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind
 
 __all__ = [
     "Answer",

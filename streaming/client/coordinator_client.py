@@ -1,4 +1,4 @@
-"""Kafka's group APIs as calls: each appends a request event and waits for the coordinator's answer."""
+"""Kafka's group APIs as method calls: each appends a request event and waits for the coordinator's answer."""
 
 import socket
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,66 +7,37 @@ from typing import Any, Self
 
 import msgspec
 
+from coordinator_logic import apis, messages
+from coordinator_logic.apis import Api, RequestT, ResponseT
 from coordinator_logic.consumer_protocol import TopicPartition
 from coordinator_logic.consumer_protocol.primitives import grouped_by_topic
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups
-from coordinator_logic.messages import (
-    Coordinator,
-    DeletedGroup,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    FetchedGroup,
-    FindCoordinatorRequest,
-    GroupToFetch,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
-    Message,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetDeleteRequest,
-    OffsetDeleteResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    PartitionToDelete,
-    ResponseEnvelope,
-    SyncGroupRequest,
-    SyncGroupResponse,
-    TopicsDeletedRequest,
-    TopicToDelete,
-)
-from streaming.client import apis
-from streaming.client.apis import Answer, Api, RequestT, ResponseT
+from coordinator_logic.messages import Message, ResponseEnvelope
+from streaming.client.answers import Answer
 from streaming.client.directory import read_directory
 from streaming.client.errors import coordinator_error
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.request_reply import RequestReply
-from streaming.topics import TopicNames
+from streaming.contract.topics import TopicNames
 
 JOIN_TIMEOUT_MARGIN_MS = 5_000
-"""How much longer than the rebalance timeout an answer to JoinGroup is waited for, as in Kafka's client."""
+"""How much longer than the rebalance timeout a client waits for the answer to JoinGroup, as in Kafka's client."""
 
 
 class CoordinatorClient:
-    """Sends requests to the coordinator and gives back its answers. Safe to share between threads.
+    """Sends requests to the coordinator and returns its answers. Safe to share between threads.
 
-    bootstrap_servers, config: how to reach Kafka; ``config`` is added to every librdkafka client (security etc.).
+    bootstrap_servers: the brokers, as ``host:port,...``.
     topic_prefix: the prefix of the coordinator's topics.
-    client_id, client_host: how the coordinator's records and DescribeGroups name this client.
-    request_timeout_ms: how long an answer is waited for; JoinGroup has its rebalance timeout on top.
+    client_id, client_host: the names of this client in the coordinator's journal and in DescribeGroups; the host is
+        this machine's name by default.
+    request_timeout_ms: how long to wait for an answer; for JoinGroup at least the rebalance timeout.
+    config: librdkafka settings for every Kafka client (security etc.).
 
-    Every call raises :class:`~streaming.client.errors.CoordinatorError` when the whole request failed: with
-    Kafka's error code, RequestTimedOut when no answer came, CoordinatorNotAvailable when there is no such topic
-    or no broker. Errors of single entries (a partition, a member, a group) are in the response.
+    Every call raises :class:`~streaming.client.errors.CoordinatorError` if the request as a whole fails: with Kafka's
+    error code, as RequestTimedOut without an answer, as CoordinatorNotAvailable without topics or brokers. Errors of
+    single entries (a partition, a member, a group) are in the response.
     """
 
     def __init__(
@@ -91,6 +62,7 @@ class CoordinatorClient:
             socket.gethostname() if client_host is None else client_host,
             self.config,
             connect_timeout=request_timeout_ms / 1000,
+            stall_timeout=request_timeout_ms / 1000,
         )
 
     def __enter__(self) -> Self:
@@ -100,15 +72,16 @@ class CoordinatorClient:
         self.close()
 
     def close(self) -> None:
-        """End the client's thread and connections; requests that still wait for an answer fail."""
+        """Close the connections and end the client's thread; outstanding requests fail."""
         self.channel.close()
 
     def send(
         self, group_id: str, api: str, version: int, body: Message | Mapping[str, Any]
     ) -> Future[ResponseEnvelope]:
-        """Append any request; the future has the answer as it came, also one with an error code.
+        """Append any request, valid or not; returns the future answer as an unparsed envelope.
 
-        What is hung on the future runs on the client's own thread, and must not block it.
+        Callbacks of the future run on the client's own thread and must not block. See :meth:`RequestReply.send
+        <streaming.client.request_reply.RequestReply.send>` for its exceptions.
         """
         return self.channel.send(group_id, api, version, body, self.request_timeout_ms / 1000)
 
@@ -120,124 +93,139 @@ class CoordinatorClient:
         *,
         timeout_ms: int | None = None,
     ) -> Future[Answer[ResponseT]]:
-        """Append a request; the future has the answer with its body typed, also one with an error code."""
+        """Append a request of an API's newest version; returns the future answer with its body typed.
+
+        timeout_ms: how long to wait for the answer, by default ``request_timeout_ms``. Callbacks and exceptions of the
+        future are those of :meth:`send`; an answer with an error code is a result, see :meth:`Answer.unwrap`.
+        """
         limit = self.request_timeout_ms if timeout_ms is None else timeout_ms
         typed: Future[Answer[ResponseT]] = Future()
         typed.set_running_or_notify_cancel()
 
         def finish(answered: Future[ResponseEnvelope]) -> None:
             try:
-                typed.set_result(_typed(api, answered.result()))
+                typed.set_result(_decode_answer(api, answered.result()))
             except Exception as failure:
                 typed.set_exception(failure)
 
-        self.channel.send(group_id, api.name, api.version, body, limit / 1000).add_done_callback(finish)
+        self.channel.send(group_id, api.name, api.max_version, body, limit / 1000).add_done_callback(finish)
         return typed
 
-    def join_group(self, request: JoinGroupRequest) -> JoinGroupResponse:
-        """Join a group, and wait for the generation to begin.
+    def join_group(self, request: messages.JoinGroupRequest) -> messages.JoinGroupResponse:
+        """Join a group, and wait until its next generation begins.
 
-        Without a member id MemberIdRequired is raised; its ``body`` has the id to join again with.
+        Raises MemberIdRequired for a request without a member id; the exception's ``body`` has the id to use (KIP-394).
         """
         rebalance_timeout_ms = max(request.rebalance_timeout_ms, request.session_timeout_ms)
         timeout_ms = max(self.request_timeout_ms, rebalance_timeout_ms + JOIN_TIMEOUT_MARGIN_MS)
         return self.ask(apis.JOIN_GROUP, request.group_id, request, timeout_ms=timeout_ms).result().unwrap()
 
-    def sync_group(self, request: SyncGroupRequest) -> SyncGroupResponse:
-        """Get this generation's assignment; the leader brings everybody's."""
+    def sync_group(self, request: messages.SyncGroupRequest) -> messages.SyncGroupResponse:
+        """Wait for this member's assignment in its generation; the leader's request has the assignments of all."""
         return self.ask(apis.SYNC_GROUP, request.group_id, request).result().unwrap()
 
-    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
-        """Keep the session alive; RebalanceInProgress is raised when it is time to join again."""
+    def heartbeat(self, request: messages.HeartbeatRequest) -> messages.HeartbeatResponse:
+        """Keep a member's session alive. Raises RebalanceInProgress when the member must rejoin."""
         return self.ask(apis.HEARTBEAT, request.group_id, request).result().unwrap()
 
-    def leave_group(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
-        """Remove members, by member id or by instance id."""
+    def leave_group(self, request: messages.LeaveGroupRequest) -> messages.LeaveGroupResponse:
+        """Remove members by member id or instance id; an error of a single member is in the response."""
         return self.ask(apis.LEAVE_GROUP, request.group_id, request).result().unwrap()
 
-    def offset_commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
-        """Commit positions; an error of a single partition is in the response."""
+    def offset_commit(self, request: messages.OffsetCommitRequest) -> messages.OffsetCommitResponse:
+        """Commit offsets; an error of a single partition is in the response."""
         return self.ask(apis.OFFSET_COMMIT, request.group_id, request).result().unwrap()
 
-    def offset_fetch(self, groups: Sequence[GroupToFetch], *, require_stable: bool = False) -> OffsetFetchResponse:
-        """Committed offsets of several groups, in the order asked: one request event for each."""
+    def offset_fetch(
+        self, groups: Sequence[messages.GroupToFetch], *, require_stable: bool = False
+    ) -> messages.OffsetFetchResponse:
+        """Committed offsets of several groups, in the order of ``groups``; sends one request event for each.
+
+        require_stable: answer partitions with an open transaction with UNSTABLE_OFFSET_COMMIT (KIP-447).
+        """
         answers = [
             self.ask(
                 apis.OFFSET_FETCH,
                 group.group_id,
-                OffsetFetchRequest(groups=[group], require_stable=require_stable),
+                messages.OffsetFetchRequest(groups=[group], require_stable=require_stable),
             )
             for group in groups
         ]
-        fetched: list[FetchedGroup] = []
+        fetched: list[messages.FetchedGroup] = []
         for group, answer in zip(groups, answers, strict=True):
             body = answer.result().body
-            failed = FetchedGroup(group.group_id, [], answer.result().error_code)
+            failed = messages.FetchedGroup(group.group_id, [], answer.result().error_code)
             fetched += body.groups if body is not None and body.groups else [failed]
-        return OffsetFetchResponse(groups=fetched)
+        return messages.OffsetFetchResponse(groups=fetched)
 
-    def describe_groups(self, group_ids: Sequence[str]) -> DescribeGroupsResponse:
-        """Groups with their members, in the order asked; a group that does not exist has error 69."""
+    def describe_groups(self, group_ids: Sequence[str]) -> messages.DescribeGroupsResponse:
+        """Groups with their members, in the order of ``group_ids``; a missing group has GROUP_ID_NOT_FOUND (69)."""
         answers = [
-            self.ask(apis.DESCRIBE_GROUPS, group_id, DescribeGroupsRequest([group_id])) for group_id in group_ids
+            self.ask(apis.DESCRIBE_GROUPS, group_id, messages.DescribeGroupsRequest([group_id]))
+            for group_id in group_ids
         ]
-        described: list[DescribedGroup] = []
+        described: list[messages.DescribedGroup] = []
         for group_id, answer in zip(group_ids, answers, strict=True):
             body = answer.result().body
-            failed = DescribedGroup(group_id, answer.result().error_code, answer.result().message)
+            failed = messages.DescribedGroup(group_id, answer.result().error_code, answer.result().message)
             described += body.groups if body is not None and body.groups else [failed]
-        return DescribeGroupsResponse(described)
+        return messages.DescribeGroupsResponse(described)
 
-    def delete_groups(self, group_ids: Sequence[str]) -> DeleteGroupsResponse:
-        """Delete groups that have no members; a group that is named twice is deleted once."""
+    def delete_groups(self, group_ids: Sequence[str]) -> messages.DeleteGroupsResponse:
+        """Delete groups without members; each group's error is in the response. Repeated ids count once."""
         distinct = list(dict.fromkeys(group_ids))
-        answers = [self.ask(apis.DELETE_GROUPS, group_id, DeleteGroupsRequest([group_id])) for group_id in distinct]
-        results: list[DeletedGroup] = []
+        answers = [
+            self.ask(apis.DELETE_GROUPS, group_id, messages.DeleteGroupsRequest([group_id])) for group_id in distinct
+        ]
+        results: list[messages.DeletedGroup] = []
         for group_id, answer in zip(distinct, answers, strict=True):
             body = answer.result().body
-            failed = DeletedGroup(group_id, answer.result().error_code)
+            failed = messages.DeletedGroup(group_id, answer.result().error_code)
             results += body.results if body is not None and body.results else [failed]
-        return DeleteGroupsResponse(results)
+        return messages.DeleteGroupsResponse(results)
 
-    def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteResponse:
-        """Forget committed offsets; a partition of a topic that the group reads has error 86 in the response (KIP-496).
+    def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> messages.OffsetDeleteResponse:
+        """Delete committed offsets (KIP-496).
 
-        NonEmptyGroup is raised for a group with members of which nobody can say what they read: no consumers.
+        A partition of a topic that the group subscribes to has GROUP_SUBSCRIBED_TO_TOPIC (86) in the response. Raises
+        NonEmptyGroup for a group with members that are not consumers: their subscriptions are unknown.
         """
         topics = [
-            TopicToDelete(topic, [PartitionToDelete(number) for number in numbers])
+            messages.TopicToDelete(topic, [messages.PartitionToDelete(number) for number in numbers])
             for topic, numbers in grouped_by_topic(partitions).items()
         ]
-        return self.ask(apis.OFFSET_DELETE, group_id, OffsetDeleteRequest(group_id, topics)).result().unwrap()
+        return self.ask(apis.OFFSET_DELETE, group_id, messages.OffsetDeleteRequest(group_id, topics)).result().unwrap()
 
     def topics_deleted(self, topics: Sequence[str]) -> dict[str, Error]:
-        """Tell every group of the directory that topics are gone: it forgets their offsets, and answers NONE.
+        """Have every group delete its offsets of topics that no longer exist; returns each group's error.
 
-        A broker's coordinator learns that by itself. This one has to be told by whoever deletes topics.
+        A broker's coordinator does this automatically. Here the program that deletes the topics must call it.
         """
-        request = TopicsDeletedRequest(list(topics))
+        request = messages.TopicsDeletedRequest(list(topics))
         answers = {
             group.group_id: self.ask(apis.TOPICS_DELETED, group.group_id, request)
             for group in self.list_groups().groups
         }
         return {group_id: answer.result().error for group_id, answer in answers.items()}
 
-    def find_coordinator(self, group_id: str) -> Coordinator:
-        """The partition of the request topic that the group belongs to."""
-        request = FindCoordinatorRequest(coordinator_keys=[group_id])
+    def find_coordinator(self, group_id: str) -> messages.Coordinator:
+        """The group's coordinator; its node id is the partition of the request topic that the group belongs to."""
+        request = messages.FindCoordinatorRequest(coordinator_keys=[group_id])
+        what = f"FindCoordinator for group {group_id!r}"
         coordinators = self.ask(apis.FIND_COORDINATOR, group_id, request).result().unwrap().coordinators
         for coordinator in coordinators:
             if coordinator.error_code != Error.NONE:
-                raise coordinator_error(
-                    coordinator.error_code, f"FindCoordinator for group {group_id!r}: {coordinator.error_message}"
-                )
+                raise coordinator_error(coordinator.error_code, f"{what}: {coordinator.error_message}")
             return coordinator
-        raise coordinator_error(Error.UNKNOWN_SERVER_ERROR, f"FindCoordinator for group {group_id!r}: no answer")
+        raise coordinator_error(
+            Error.UNKNOWN_SERVER_ERROR, f"FindCoordinator for group {group_id!r}: the answer is empty"
+        )
 
-    def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> ListGroupsResponse:
-        """All groups, or those in one of ``states`` and of one of ``types`` (any case), by group id.
+    def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> messages.ListGroupsResponse:
+        """The groups in one of ``states`` and of one of ``types``, by group id; without either, all groups.
 
-        No request is sent: the listing is made from the coordinator's directory topic.
+        States and types are compared without regard to case. The listing is read from the coordinator's directory
+        topic; no request is sent.
         """
         entries = read_directory(
             self.bootstrap_servers,
@@ -246,14 +234,15 @@ class CoordinatorClient:
             self.config,
             self.request_timeout_ms / 1000,
         )
-        return list_groups(entries, ListGroupsRequest(list(states), list(types)))
+        return list_groups(entries, messages.ListGroupsRequest(list(states), list(types)))
 
 
-def _typed(api: Api[RequestT, ResponseT], envelope: ResponseEnvelope) -> Answer[ResponseT]:
+def _decode_answer(api: Api[RequestT, ResponseT], envelope: ResponseEnvelope) -> Answer[ResponseT]:
     try:
-        body = msgspec.json.decode(envelope.body, type=api.response | None)
+        body = msgspec.json.decode(envelope.body, type=api.response_type | None)
     except msgspec.DecodeError as failure:
         raise coordinator_error(
-            Error.UNKNOWN_SERVER_ERROR, f"{api.name} for group {envelope.group_id!r} has a strange answer: {failure}"
+            Error.UNKNOWN_SERVER_ERROR,
+            f"the answer to {api.name} for group {envelope.group_id!r} cannot be read: {failure}",
         ) from failure
     return Answer(api.name, envelope.group_id, envelope.error_code, envelope.error_message, body)

@@ -1,69 +1,130 @@
-"""Reads the compacted topic in which every group has one line."""
+"""Reads the coordinator's directory: the compacted topic that has one record for every group."""
 
 import logging
+import threading
 import time
+from collections.abc import Callable
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
 
 from coordinator_logic.records import GroupDirectoryEntry
+from streaming.client.compacted_topic import CONSUMER_SETTINGS, CompactedTopic
 from streaming.client.errors import CoordinatorNotAvailable, RequestTimedOut
-from streaming.client.librdkafka import LibrdkafkaConfig, new_consumer, required_partition_count
+from streaming.client.librdkafka import LibrdkafkaConfig, new_consumer
+from streaming.client.topic_reader import TopicReader
+from streaming.contract.topics import LONGEST_GROUP_ID_BYTES
 
 log = logging.getLogger(__name__)
 
-_decode_entry = msgspec.json.Decoder(GroupDirectoryEntry).decode
+METADATA_TIMEOUT_SECONDS = 10.0
+
+_decode = msgspec.json.Decoder(GroupDirectoryEntry).decode
+
+
+def decode_entry(value: bytes) -> GroupDirectoryEntry:
+    """An entry of the directory. Whoever may write to the topic can write one that no group has.
+
+    Raises:
+        msgspec.DecodeError: the value is no entry, or has a name that does not fit into an answer to ListGroups.
+        UnicodeDecodeError, RecursionError: the value is no JSON, or nested too deeply.
+    """
+    entry = _decode(value)
+    for name in (entry.group_id, entry.group_state, entry.group_type, entry.protocol_type):
+        if len(name.encode()) > LONGEST_GROUP_ID_BYTES:
+            raise msgspec.ValidationError(f"a name is longer than {LONGEST_GROUP_ID_BYTES} bytes")
+    return entry
+
+
+class GroupDirectory:
+    """Every group's latest directory entry, kept current on a thread between :meth:`start` and :meth:`close`.
+
+    The topic need not exist yet. A record that cannot be read is logged, counted and left out. :meth:`entries` and
+    :meth:`unreadable` may be called on any thread. ``on_failure`` is that of :class:`TopicReader`.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        client_id: str,
+        config: LibrdkafkaConfig,
+        on_failure: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._topic = topic
+        self._read_so_far: CompactedTopic[GroupDirectoryEntry] | None = None
+        self._lock = threading.Lock()
+        self._complete = threading.Event()
+        self._reader = TopicReader(bootstrap_servers, topic, client_id, config, self._read, on_failure)
+
+    def start(self) -> None:
+        """Start the thread; it reads the topic as soon as it exists."""
+        self._reader.start()
+
+    def close(self) -> None:
+        """End the thread and wait for its end."""
+        self._reader.close()
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._reader.is_alive()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the topic was read to the end that it had when reading started."""
+        return self._complete.is_set()
+
+    def wait_complete(self, timeout: float) -> bool:
+        """Wait up to ``timeout`` seconds until the directory is complete; return whether it is."""
+        return self._complete.wait(timeout)
+
+    def entries(self) -> list[GroupDirectoryEntry]:
+        """The current entries, in no particular order; none before the directory is complete."""
+        with self._lock:
+            return [] if self._read_so_far is None else self._read_so_far.values
+
+    def unreadable(self) -> int:
+        """How many records the entries leave out because they cannot be read."""
+        with self._lock:
+            return 0 if self._read_so_far is None else self._read_so_far.unreadable
+
+    def _read(self, consumer: Consumer) -> None:
+        # A new table on every start: compaction may have removed the tombstones of groups that were deleted since.
+        directory = CompactedTopic(consumer, self._topic, decode_entry, METADATA_TIMEOUT_SECONDS)
+        for record in self._reader.records(consumer):
+            with self._lock:
+                error = directory.apply(record)
+                if directory.is_complete:
+                    self._read_so_far = directory
+                    self._complete.set()
+            if error is not None:
+                log.warning("topic %s cannot be read at the moment, librdkafka retries: %s", self._topic, error.str())
 
 
 def read_directory(
     bootstrap_servers: str, topic: str, client_id: str, config: LibrdkafkaConfig, timeout: float
 ) -> list[GroupDirectoryEntry]:
-    """Every group's last line, by group id; groups that are gone have none. ``timeout`` in seconds.
+    """The latest entry of every group, by group id; deleted groups have none. ``timeout`` in seconds.
 
-    The coordinator writes a line with the answers of the batch in which a group changed.
+    The coordinator updates a group's entry with the answers of the batch that changed the group.
 
     Raises:
-        CoordinatorNotAvailable: there is no such topic, or no broker answers.
-        RequestTimedOut: the topic could not be read to its end in time.
+        CoordinatorNotAvailable: the topic does not exist, or cannot be read.
+        RequestTimedOut: no broker answers, or the topic could not be read to its end in time.
     """
     deadline = time.monotonic() + timeout
-    settings: LibrdkafkaConfig = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
-    consumer = new_consumer(bootstrap_servers, client_id, config, settings)
+    consumer = new_consumer(bootstrap_servers, client_id, config, CONSUMER_SETTINGS)
     try:
-        count = required_partition_count(consumer, topic, timeout)
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(count)])
-        entries = _read_to_the_end(consumer, topic, count, deadline)
+        directory = CompactedTopic(consumer, topic, decode_entry, timeout)
+        while not directory.is_complete:
+            remaining = deadline - time.monotonic()
+            record = consumer.poll(remaining) if remaining > 0 else None
+            if record is None:
+                raise RequestTimedOut(f"topic {topic!r} could not be read to its end within {timeout:g} s")
+            error = directory.apply(record)
+            if error is not None and not error.retriable():
+                problem = f"topic {topic!r} cannot be read: {error.str()}"
+                raise CoordinatorNotAvailable(problem) from KafkaException(error)
     finally:
         consumer.close()
-    return sorted(entries.values(), key=lambda entry: entry.group_id)
-
-
-def _read_to_the_end(
-    consumer: Consumer, topic: str, partitions: int, deadline: float
-) -> dict[bytes | None, GroupDirectoryEntry]:
-    entries: dict[bytes | None, GroupDirectoryEntry] = {}
-    unfinished = set(range(partitions))
-    while unfinished:
-        remaining = deadline - time.monotonic()
-        record = consumer.poll(remaining) if remaining > 0 else None
-        if record is None:
-            raise RequestTimedOut(f"topic {topic!r} could not be read to its end in time")
-        error = record.error()
-        if error is None:
-            take_line(entries, record.key(), record.value())
-        elif error.code() == KafkaError._PARTITION_EOF:
-            unfinished.discard(record.partition())
-        elif not error.retriable():
-            raise CoordinatorNotAvailable(f"reading topic {topic!r}: {error.str()}") from KafkaException(error)
-    return entries
-
-
-def take_line(entries: dict[bytes | None, GroupDirectoryEntry], key: bytes | None, value: bytes | None) -> None:
-    """Take a record of the directory over into what was read of it so far."""
-    if value is None:
-        entries.pop(key, None)
-        return
-    try:
-        entries[key] = _decode_entry(value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as failure:
-        log.warning("ignored a line of the directory that cannot be read, key %r: %s", key, failure)
+    return sorted(directory.values, key=lambda entry: entry.group_id)

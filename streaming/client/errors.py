@@ -1,8 +1,7 @@
-"""What can go wrong for a client, under Kafka's names.
+"""The exceptions of the clients, under Kafka's names.
 
-Everything raised on purpose is a :class:`CoordinatorError`: its ``error`` is Kafka's code, ``retriable`` says
-whether the same request may be sent again as it is. The errors that callers treat differently from each other
-have classes of their own, so that ``except`` can name them.
+Every error of the coordinator is a :class:`CoordinatorError` with Kafka's error code. Errors that callers handle in
+different ways have classes of their own.
 """
 
 from typing import ClassVar
@@ -12,10 +11,10 @@ from coordinator_logic.messages import Message
 
 
 class CoordinatorError(Exception):
-    """An error answer of the coordinator, or none in time.
+    """The coordinator answered with an error, or did not answer in time.
 
-    ``message`` says what was asked, and of whom. ``body`` is the answer's, where there was one: that of
-    MEMBER_ID_REQUIRED holds the member id.
+    error: Kafka's error. message: the request that failed, and the reason if one is known.
+    body: the body of the error answer, if it has one: that of MEMBER_ID_REQUIRED has the member id.
     """
 
     def __init__(self, error: Error, message: str) -> None:
@@ -26,12 +25,12 @@ class CoordinatorError(Exception):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may be sent again as it is (Kafka's classification)."""
+        """Whether the same request may succeed when it is sent again (Kafka's classification)."""
         return self.error.retriable
 
 
-class _Named(CoordinatorError):
-    """Base of the errors that stand for one code."""
+class _ErrorWithOwnClass(CoordinatorError):
+    """Base of the exceptions that belong to exactly one error code."""
 
     code: ClassVar[Error]
 
@@ -39,87 +38,87 @@ class _Named(CoordinatorError):
         super().__init__(self.code, message)
 
 
-class RequestTimedOut(_Named, TimeoutError):
-    """No answer came in time. The request may be in the log all the same, and be carried out later."""
+class RequestTimedOut(_ErrorWithOwnClass, TimeoutError):
+    """No answer came in time. The coordinator executes the request if it is in the log, or is still appended."""
 
     code = Error.REQUEST_TIMED_OUT
 
 
-class Unanswered(RequestTimedOut):
-    """No answer came in time, but the request is in the log and will be carried out."""
+class ResponseTimedOut(RequestTimedOut):
+    """No answer came in time, but the request is in the log: the coordinator will execute it."""
 
 
 class RequestTooLarge(CoordinatorError):
-    """The request does not fit into the request topic, and never will."""
+    """The request is larger than the request topic allows; a retry cannot succeed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Error.UNKNOWN_SERVER_ERROR, message)
 
 
-class CoordinatorNotAvailable(_Named):
-    """The topics or the broker are not there, or the coordinator says that it cannot serve the group."""
+class CoordinatorNotAvailable(_ErrorWithOwnClass):
+    """A topic of the coordinator does not exist, no broker answers, or the coordinator cannot serve the group."""
 
     code = Error.COORDINATOR_NOT_AVAILABLE
 
 
-class IllegalGeneration(_Named):
-    """The group has moved on to another generation."""
+class IllegalGeneration(_ErrorWithOwnClass):
+    """The request names a generation that is not the group's current one."""
 
     code = Error.ILLEGAL_GENERATION
 
 
-class UnknownMemberId(_Named):
-    """The coordinator does not know this member (any more)."""
+class UnknownMemberId(_ErrorWithOwnClass):
+    """The group has no member with this member id."""
 
     code = Error.UNKNOWN_MEMBER_ID
 
 
-class RebalanceInProgress(_Named):
-    """The group is rebalancing: its members must join again."""
+class RebalanceInProgress(_ErrorWithOwnClass):
+    """The group is rebalancing: its members must rejoin."""
 
     code = Error.REBALANCE_IN_PROGRESS
 
 
-class MemberIdRequired(_Named):
-    """Join again with the member id that came with the answer (KIP-394)."""
+class MemberIdRequired(_ErrorWithOwnClass):
+    """The member must join again with the member id from the answer's body (KIP-394)."""
 
     code = Error.MEMBER_ID_REQUIRED
 
 
-class FencedInstanceId(_Named):
+class FencedInstanceId(_ErrorWithOwnClass):
     """Another process has joined with the same ``group.instance.id``; this one must stop (KIP-345)."""
 
     code = Error.FENCED_INSTANCE_ID
 
 
-class GroupIdNotFound(_Named):
-    """There is no such group."""
+class GroupIdNotFound(_ErrorWithOwnClass):
+    """The group does not exist."""
 
     code = Error.GROUP_ID_NOT_FOUND
 
 
-class NonEmptyGroup(_Named):
-    """The group has members, and so cannot be deleted."""
+class NonEmptyGroup(_ErrorWithOwnClass):
+    """The group has members, so neither it nor the offsets that they use can be deleted."""
 
     code = Error.NON_EMPTY_GROUP
 
 
 class CommitFailed(CoordinatorError):
-    """The commit cannot succeed any more: the group has given this member's partitions to others.
+    """The member has left the group or was removed from it, so the commit cannot succeed.
 
-    ``error`` is what the coordinator said. What was processed since the last commit will be processed again.
+    ``error`` is the coordinator's error. The new owners process the records since the last commit again.
     """
 
 
 class NoOffsetForPartition(Exception):
-    """A partition has no committed offset, or one that the log no longer has, and no reset is wanted."""
+    """A partition has no committed offset, or one outside the log, and ``auto_offset_reset`` is ``none``."""
 
 
-_BY_CODE: dict[Error, type[_Named]] = {named.code: named for named in _Named.__subclasses__()}
+_BY_CODE: dict[Error, type[_ErrorWithOwnClass]] = {named.code: named for named in _ErrorWithOwnClass.__subclasses__()}
 
 
 def error_of(code: int) -> Error:
-    """The error with that number; UNKNOWN_SERVER_ERROR for a number that this client does not know."""
+    """The error with this code; UNKNOWN_SERVER_ERROR for a code that this client does not know."""
     try:
         return Error(code)
     except ValueError:
@@ -127,7 +126,7 @@ def error_of(code: int) -> Error:
 
 
 def coordinator_error(code: int, message: str) -> CoordinatorError:
-    """The exception for an error code: its own class where there is one."""
+    """The exception for an error code, of the code's own class if it has one."""
     error = error_of(code)
     if error != code:
         message = f"{message} (error code {code})"

@@ -1,4 +1,4 @@
-"""How the clients make their librdkafka producer and consumers, and ask for metadata."""
+"""Creates librdkafka's clients with the settings that the coordinator's clients need, and queries metadata."""
 
 import logging
 import time
@@ -18,7 +18,7 @@ from streaming.client.errors import (
 LibrdkafkaConfig = Mapping[str, str | int | float | bool]
 
 _NO_LEADER_YET = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})
-"""What a partition answers just after its topic was made, or while its leader moves."""
+"""The errors of a partition just after its topic was created, or while its leadership moves."""
 _NO_LEADER_PAUSE_SECONDS = 0.1
 
 T = TypeVar("T")
@@ -26,22 +26,31 @@ T = TypeVar("T")
 _LIBRDKAFKA_LOGGER = logging.getLogger("streaming.client.librdkafka")
 
 
+def _is_no_startup_retry(record: logging.LogRecord) -> bool:
+    # A producer asks for its id until the broker's transaction coordinator has loaded, at every start of a cluster.
+    message = record.getMessage()
+    return not (message.startswith("GETPID") and message.endswith("retrying"))
+
+
+_LIBRDKAFKA_LOGGER.addFilter(_is_no_startup_retry)
+
+
 def new_consumer(
     bootstrap_servers: str, client_id: str, extra: LibrdkafkaConfig, settings: LibrdkafkaConfig
 ) -> Consumer:
-    """A consumer that is assigned its partitions by hand and is no member of any group of the broker's.
+    """A consumer for manual assignment, which joins no group.
 
-    ``extra`` is the user's configuration (security and the like); ``settings`` win over it.
+    extra: the user's librdkafka configuration (security etc.). settings: override ``extra``.
     """
     config: dict[str, Any] = {
         **extra,
         "bootstrap.servers": bootstrap_servers,
         "client.id": client_id,
-        # librdkafka insists on a group id. Without a subscription or a commit it never uses it.
+        # librdkafka requires a group id. Without a subscription or a commit it never uses it.
         "group.id": client_id,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
-        # Small requests and answers one at a time: Nagle's algorithm would hold each back for an ACK.
+        # Requests are small and sent one at a time: Nagle's algorithm would delay each until an ACK.
         "socket.nagle.disable": True,
         **settings,
     }
@@ -49,7 +58,7 @@ def new_consumer(
 
 
 def producer_config(bootstrap_servers: str, client_id: str, extra: LibrdkafkaConfig) -> dict[str, Any]:
-    """The configuration of a producer for requests: nothing waits for company, nothing is written twice."""
+    """The configuration of an idempotent producer that sends every record at once."""
     return {
         **extra,
         "bootstrap.servers": bootstrap_servers,
@@ -63,67 +72,73 @@ def producer_config(bootstrap_servers: str, client_id: str, extra: LibrdkafkaCon
 
 
 def admin_config(bootstrap_servers: str, client_id: str, extra: LibrdkafkaConfig) -> dict[str, Any]:
-    """The configuration of a client that only asks about the cluster.
+    """The configuration of an admin client that queries metadata.
 
-    It logs nothing: nobody polls it between two questions, and what goes wrong with a question is raised.
+    It logs nothing: nothing polls it between queries, and a failed query raises.
     """
     return {**extra, "bootstrap.servers": bootstrap_servers, "client.id": client_id, "log_level": 0}
 
 
 def required_partition_count(consumer: Consumer, topic: str, timeout: float) -> int:
-    """How many partitions one of the coordinator's topics has. ``timeout`` in seconds.
+    """The number of partitions of one of the coordinator's topics.
 
     Raises:
-        RequestTimedOut: no broker answers.
-        CoordinatorNotAvailable: there is no such topic.
+        RequestTimedOut: no broker answers within ``timeout`` seconds.
+        CoordinatorNotAvailable: the topic does not exist.
     """
 
-    def ask(remaining: float) -> int:
+    def query(remaining: float) -> int:
         metadata = consumer.list_topics(topic, timeout=remaining).topics[topic]
         if metadata.error is not None and metadata.error.code() in _NO_LEADER_YET:
             raise KafkaException(metadata.error)
         return 0 if metadata.error is not None else len(metadata.partitions)
 
-    count = _told(f"the partitions of topic {topic!r}", ask, timeout)
+    count = _query_with_retries(f"the partitions of topic {topic!r}", query, timeout)
     if count == 0:
         raise CoordinatorNotAvailable(
-            f"topic {topic!r} does not exist: has the coordinator been started, with this topic prefix?"
+            f"topic {topic!r} does not exist: is the coordinator running, and is the topic prefix correct?"
         )
     return count
 
 
 def end_offset(consumer: Consumer, topic: str, partition: int, timeout: float) -> int:
-    """The offset that the next record of the partition will have, asked of the broker now."""
+    """The offset of the next record to be appended. Raises as :func:`required_partition_count`, and
+    UNKNOWN_TOPIC_OR_PARTITION; ``timeout`` in seconds."""
     return _watermarks(consumer, topic, partition, timeout)[1]
 
 
 def beginning_offset(consumer: Consumer, topic: str, partition: int, timeout: float) -> int:
-    """The lowest offset that the log still has, asked of the broker now."""
+    """The lowest offset in the log. Raises and waits as :func:`end_offset`."""
     return _watermarks(consumer, topic, partition, timeout)[0]
 
 
 def _watermarks(consumer: Consumer, topic: str, partition: int, timeout: float) -> tuple[int, int]:
-    def ask(remaining: float) -> tuple[int, int]:
+    def query(remaining: float) -> tuple[int, int]:
         return consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=remaining)
 
-    return _told(f"the offsets of {topic}-{partition}", ask, timeout)
+    return _query_with_retries(f"the offsets of {topic}-{partition}", query, timeout)
 
 
-def _told(what: str, ask: Callable[[float], T], timeout: float) -> T:
-    """What ``ask(seconds left)`` returns; it is asked again while a partition has no leader to answer."""
+def _query_with_retries(what: str, query: Callable[[float], T], timeout: float) -> T:
+    """The result of ``query(seconds left)``; retries while a partition has no leader."""
     deadline = time.monotonic() + timeout
     while True:
         remaining = deadline - time.monotonic()
         try:
-            return ask(max(0.0, remaining))
+            return query(max(0.0, remaining))
         except KafkaException as failure:
             error: KafkaError = failure.args[0]
             if error.code() not in _NO_LEADER_YET or remaining <= _NO_LEADER_PAUSE_SECONDS:
-                raise _not_told(what, error, timeout) from failure
+                raise _query_failure(what, error, timeout) from failure
         time.sleep(_NO_LEADER_PAUSE_SECONDS)
 
 
-def _not_told(what: str, error: KafkaError, timeout: float) -> CoordinatorError:
+def no_answer(what: str, error: KafkaError, timeout: float) -> RequestTimedOut:
+    """The exception for a metadata query that no broker answered within ``timeout`` seconds."""
+    return RequestTimedOut(f"no broker reported {what} within {timeout:g} s: {error.str()}")
+
+
+def _query_failure(what: str, error: KafkaError, timeout: float) -> CoordinatorError:
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
         return coordinator_error(Error.UNKNOWN_TOPIC_OR_PARTITION, f"{what}: {error.str()}")
-    return RequestTimedOut(f"no broker told {what} within {timeout:g} s: {error.str()}")
+    return no_answer(what, error, timeout)

@@ -1,19 +1,26 @@
-"""Requests out through one topic, answers in through another, matched by correlation id.
+"""Sends requests through one topic and receives answers through another, matched by correlation id.
 
-Any thread may send. One thread of this module reads the answers, and completes the futures: what is called when a
-future completes runs on that thread, and must be quick.
+Any thread may send. One reader thread receives the answers and completes the futures. Callbacks of a future run on the
+reader thread and must return quickly.
+
+The requests of a group are appended in the order in which they were sent, whatever happens to the broker: an older
+commit never lands behind a newer one. The producer is idempotent and never gives a request up: librdkafka may have sent
+a request that it gives up, and the broker may still append it, behind later requests of the producer's next epoch. So a
+request that was passed to the producer stays there until the broker has appended or rejected it. While a broker
+acknowledges nothing, further requests for its partitions are not passed to the producer at all.
 """
 
 import logging
 import threading
 import time
 import uuid
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from coordinator_logic import messages
 from coordinator_logic.messages import RequestEnvelope, ResponseEnvelope
@@ -23,7 +30,7 @@ from streaming.client.errors import (
     CoordinatorNotAvailable,
     RequestTimedOut,
     RequestTooLarge,
-    Unanswered,
+    ResponseTimedOut,
 )
 from streaming.client.librdkafka import (
     LibrdkafkaConfig,
@@ -32,16 +39,25 @@ from streaming.client.librdkafka import (
     producer_config,
     required_partition_count,
 )
-from streaming.topics import TopicNames
+from streaming.client.restarting_producer import RestartingProducer
+from streaming.contract.identity import signed
+from streaming.contract.topics import TopicNames
 
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.1
-"""How long the reader waits for an answer before it looks for overdue requests, failed sends and close.
+"""How long the reader waits for an answer before it checks for timeouts, failed deliveries and :meth:`close`.
 
-An answer that arrives wakes it at once.
+An answer wakes it at once.
 """
 
+UNLIMITED = 0
+"""librdkafka's value for no ``message.timeout.ms``."""
+
+_OUTCOME_UNKNOWN = frozenset(
+    {KafkaError._FATAL, KafkaError._PURGE_INFLIGHT, KafkaError._TRANSPORT, KafkaError._TIMED_OUT}
+)
+"""With these, librdkafka gives up a request that it has sent."""
 
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
@@ -50,7 +66,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Sender(NamedTuple):
-    """For whom a request is sent: what its envelope says about that. See :class:`RequestEnvelope`."""
+    """The client on whose behalf a request is sent, as in :class:`RequestEnvelope`."""
 
     client_id: str
     client_host: str
@@ -58,29 +74,42 @@ class Sender(NamedTuple):
 
 
 class _Pending:
-    """A request that waits for its answer."""
+    """A request whose answer is outstanding. ``timeout`` in seconds; ``is_sent``: whether the producer has it."""
 
-    __slots__ = ("appended", "deadline", "future", "on_appended", "request", "timeout")
+    __slots__ = ("appended", "deadline", "future", "is_sent", "on_appended", "request", "timeout")
 
     def __init__(self, request: str, timeout: float, on_appended: Callable[[], None] | None) -> None:
         self.request = request
         self.timeout = timeout
         self.deadline = time.monotonic() + timeout
         self.appended = False
+        self.is_sent = True
         self.on_appended = on_appended
         self.future: Future[ResponseEnvelope] = Future()
-        # The request is on its way to the log; nobody can take it back.
-        self.future.set_running_or_notify_cancel()
+
+    def complete(self, answer: ResponseEnvelope) -> None:
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_result(answer)
+
+    def fail(self, failure: CoordinatorError) -> None:
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_exception(failure)
 
 
 class RequestReply:
-    """The two topics as one channel: :meth:`send` a request, get a future of its answer.
+    """The request topic and the response topic as one channel. Safe to share between threads.
 
-    ``unclaimed_answers`` counts answers that nobody waited for (repeated ones too: the job's sink is
-    at-least-once, and may send an answer again), ``unreadable_answers`` records that are no answers.
+    client_id, client_host: the default sender of requests. config: librdkafka settings for both Kafka clients.
+    connect_timeout: seconds for each metadata query of the constructor.
+    stall_timeout: seconds without an acknowledgement of a partition's oldest request, after which further requests for
+        that partition are not sent: they fail once they have waited as long. ``message.timeout.ms`` of ``config`` has
+        no effect. After a fatal error of the producer, a new one starts as much later.
+    identity_key: the key that signs the sender of every request, see :mod:`streaming.contract.identity`.
 
-    ``delivery_timeout`` (s) is when the producer gives a request up that the broker has not taken: then it is not in
-    the log, and will not be. None leaves that to librdkafka, or to ``config``.
+    ``unmatched_answers`` counts answers to no outstanding request: late ones, and duplicates from the job's
+    at-least-once sink. ``unreadable_answers`` counts records that are not answers.
+
+    The constructor raises CoordinatorNotAvailable if a topic does not exist or no broker answers.
     """
 
     def __init__(
@@ -91,28 +120,34 @@ class RequestReply:
         client_host: str,
         config: LibrdkafkaConfig,
         connect_timeout: float,
-        delivery_timeout: float | None = None,
+        stall_timeout: float,
+        identity_key: bytes | None = None,
     ) -> None:
-        self.unclaimed_answers = 0
+        self.unmatched_answers = 0
         self.unreadable_answers = 0
         self._bootstrap_servers = bootstrap_servers
         self._topics = topics
         self._sender = Sender(client_id, client_host)
+        self._identity_key = identity_key
         self._lock = threading.Lock()
         self._pending: dict[str, _Pending] = {}
+        self._stall_timeout = stall_timeout
+        # By partition: the requests that the producer has, oldest first, each with the time when it got it.
+        self._unacknowledged: dict[int, OrderedDict[str, float]] = defaultdict(OrderedDict)
         self._closed = False
-        # First, because it takes half a second until an idempotent producer may send.
+        # Created first: an idempotent producer needs half a second before it may send.
         settings = producer_config(bootstrap_servers, client_id, config)
-        if delivery_timeout is not None:
-            settings["message.timeout.ms"] = round(delivery_timeout * 1000)
-        self._producer = Producer(settings)
+        settings.pop("delivery.timeout.ms", None)
+        self._producer = RestartingProducer(settings | {"message.timeout.ms": UNLIMITED}, stall_timeout)
         self._consumer = new_consumer(bootstrap_servers, client_id, config, {"auto.offset.reset": "earliest"})
         try:
             self._request_partitions = required_partition_count(self._consumer, topics.requests, connect_timeout)
             self._reply_partition = self._assign_reply_partition(connect_timeout)
         except RequestTimedOut as failure:
             self._consumer.close()
-            raise CoordinatorNotAvailable(f"Kafka at {bootstrap_servers}: {failure.message}") from failure
+            raise CoordinatorNotAvailable(
+                f"Kafka at {bootstrap_servers} does not answer: {failure.message}"
+            ) from failure
         except BaseException:
             self._consumer.close()
             raise
@@ -120,7 +155,7 @@ class RequestReply:
         self._reader.start()
 
     def _assign_reply_partition(self, timeout: float) -> int:
-        """Choose a partition of the responses, and read it from where it ends now, before any request."""
+        """Choose a random partition of the response topic, and read it from its present end."""
         topic = self._topics.responses
         partition = uuid.uuid4().int % required_partition_count(self._consumer, topic, timeout)
         end = end_offset(self._consumer, topic, partition, timeout)
@@ -137,14 +172,20 @@ class RequestReply:
         sender: Sender | None = None,
         on_appended: Callable[[], None] | None = None,
     ) -> Future[ResponseEnvelope]:
-        """Append a request event for a group; the future has the answer, whatever error code it carries.
+        """Append a request event to the request topic; returns the future answer, which may carry an error code.
 
-        The future fails with :class:`RequestTimedOut` after ``timeout`` seconds (:class:`Unanswered` if the request is
-        in the log), with :class:`RequestTooLarge`, and with :class:`CoordinatorNotAvailable` when the broker does not
-        take the request or the client is closed.
+        timeout: seconds until the future fails without an answer. Whoever does not want the answer any more cancels
+            the future; the request itself cannot be taken back.
+        sender: the client on whose behalf the request is sent, by default this one.
+        on_appended: called on the reader thread once the request is in the log. The coordinator then executes it.
 
-        ``sender`` is who asks, if not the client itself. ``on_appended`` is called on the reader's thread when the
-        request is in the log: from then on it will be carried out.
+        The future raises:
+            ResponseTimedOut: the request is in the log, but no answer came in time.
+            RequestTimedOut: the broker has not acknowledged the request in time; it may still append it.
+            RequestTooLarge: the request exceeds the size that the topic allows.
+            CoordinatorNotAvailable: the request was not sent, the broker rejected it, or the client was closed.
+
+        Raises CoordinatorNotAvailable if the client is closed already.
         """
         sender = sender or self._sender
         correlation_id = str(uuid.uuid4())
@@ -158,27 +199,57 @@ class RequestReply:
             client_host=sender.client_host,
             principal=sender.principal,
         )
+        if self._identity_key is not None:
+            envelope = signed(envelope, group_id, self._identity_key)
         pending = _Pending(f"{api} for group {group_id!r}", timeout, on_appended)
+        key, value = group_id.encode(), _encode(envelope)
+        partition = partition_for(group_id, self._request_partitions)
         with self._lock:
             if self._closed:
                 raise CoordinatorNotAvailable(f"{pending.request} was not sent: the client is closed")
             self._pending[correlation_id] = pending
+            unacknowledged = self._unacknowledged[partition]
+            now = time.monotonic()
+            if now - next(iter(unacknowledged.values()), now) >= self._stall_timeout:
+                pending.is_sent = False
+                pending.deadline = now + min(timeout, self._stall_timeout)
+            else:
+                unacknowledged[correlation_id] = now
+        pending.future.add_done_callback(lambda done: self._pop(correlation_id) if done.cancelled() else None)
+        if pending.is_sent:
+            self._produce(correlation_id, pending, partition, key, value)
+        return pending.future
+
+    def _produce(self, correlation_id: str, pending: _Pending, partition: int, key: bytes, value: bytes) -> None:
         try:
             self._producer.produce(
                 self._topics.requests,
-                key=group_id.encode(),
-                value=_encode(envelope),
-                partition=partition_for(group_id, self._request_partitions),
-                on_delivery=lambda error, _record: self._on_delivery(correlation_id, error),
+                key=key,
+                value=value,
+                partition=partition,
+                on_delivery=lambda error, _record: self._on_delivery(correlation_id, partition, error),
             )
-        except BufferError as failure:
-            self._fail(correlation_id, CoordinatorNotAvailable(f"{pending.request} could not be sent: {failure}"))
-        except KafkaException as failure:
-            self._fail(correlation_id, _not_taken(pending.request, failure.args[0]))
-        return pending.future
+        except (BufferError, KafkaException) as failure:
+            with self._lock:
+                del self._unacknowledged[partition][correlation_id]
+            self._fail(correlation_id, _not_sent(pending.request, failure))
+
+    @property
+    def failure(self) -> str | None:
+        """Why no request can be sent: a fatal error of the producer; None while requests can be sent."""
+        return self._producer.failure
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs that receives the answers."""
+        return self._reader.is_alive()
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests await an answer."""
+        return len(self._pending)
 
     def close(self) -> None:
-        """End the reader thread; requests that still wait fail."""
+        """End the reader thread. Outstanding requests fail with CoordinatorNotAvailable."""
         with self._lock:
             if self._closed:
                 return
@@ -187,89 +258,108 @@ class RequestReply:
         self._consumer.close()
         self._producer.flush(_POLL_SECONDS)
         with self._lock:
-            waiting = list(self._pending)
-        for correlation_id in waiting:
+            outstanding = list(self._pending)
+        for correlation_id in outstanding:
             self._fail_closed(correlation_id)
 
     def _read_answers(self) -> None:
-        look_for_overdue_at = 0.0
+        next_timeout_check = 0.0
         while not self._closed:
             try:
                 record = self._consumer.poll(_POLL_SECONDS)
                 if record is not None:
                     self._on_record(record)
-                self._producer.poll(0)
+                self._producer.poll()
             except Exception:
-                # If this thread ended, everybody would wait for ever.
-                log.exception("reading %s", self._topics.responses)
-            # Not with every answer: that would look at all requests that wait, once for each of them.
-            if time.monotonic() >= look_for_overdue_at:
-                self._expire_overdue()
-                look_for_overdue_at = time.monotonic() + _POLL_SECONDS
+                # Without this thread no request would ever be answered or time out.
+                log.exception("an answer in topic %s could not be processed", self._topics.responses)
+            # Not after every answer: each check visits all outstanding requests.
+            if time.monotonic() >= next_timeout_check:
+                self._expire_requests()
+                next_timeout_check = time.monotonic() + _POLL_SECONDS
 
     def _on_record(self, record: Message) -> None:
         error = record.error()
         if error is not None:
-            # librdkafka goes on trying by itself; whoever waits has a timeout.
-            log.warning("reading %s: %s", self._topics.responses, error.str())
+            # librdkafka retries automatically, and every request has a timeout.
+            log.warning("topic %s cannot be read, retrying: %s", self._topics.responses, error.str())
             return
         try:
             answer = _decode_response(record.value() or b"")
         except (msgspec.DecodeError, UnicodeDecodeError) as failure:
             self.unreadable_answers += 1
             place = f"{record.topic()}-{record.partition()} at offset {record.offset()}"
-            log.warning("ignored a record that is no answer, %s: %s", place, failure)
+            log.warning("ignoring a record that is not an answer, in %s: %s", place, failure)
             return
-        pending = self._take(answer.correlation_id)
+        pending = self._pop(answer.correlation_id)
         if pending is None:
-            self.unclaimed_answers += 1
+            self.unmatched_answers += 1
             return
-        pending.future.set_result(answer)
+        pending.complete(answer)
 
-    def _on_delivery(self, correlation_id: str, error: KafkaError | None) -> None:
+    def _on_delivery(self, correlation_id: str, partition: int, error: KafkaError | None) -> None:
         with self._lock:
+            del self._unacknowledged[partition][correlation_id]
             pending = self._pending.get(correlation_id)
         if pending is None:
             return
         if error is not None:
-            self._fail(correlation_id, _not_taken(pending.request, error))
+            self._fail(correlation_id, _delivery_failure(pending.request, error))
             return
         pending.appended = True
         if pending.on_appended is not None:
             pending.on_appended()
 
-    def _expire_overdue(self) -> None:
+    def _expire_requests(self) -> None:
         now = time.monotonic()
         with self._lock:
             overdue = [key for key, pending in self._pending.items() if pending.deadline <= now]
         for correlation_id in overdue:
-            pending = self._take(correlation_id)
+            pending = self._pop(correlation_id)
             if pending is not None:
-                pending.future.set_exception(self._overdue(pending))
+                pending.fail(self._timeout_failure(pending))
 
-    def _overdue(self, pending: _Pending) -> CoordinatorError:
+    def _timeout_failure(self, pending: _Pending) -> CoordinatorError:
         within = f"within {pending.timeout:g} s"
+        if not pending.is_sent:
+            stall = f"for {self._stall_timeout:g} s Kafka at {self._bootstrap_servers} has acknowledged no request"
+            return CoordinatorNotAvailable(f"{pending.request} was not sent: {stall}")
         if pending.appended:
             topic = self._topics.requests
-            return Unanswered(f"{pending.request} is in topic {topic!r}, but was not answered {within}")
-        return RequestTimedOut(f"{pending.request} was not taken by the broker at {self._bootstrap_servers} {within}")
+            return ResponseTimedOut(
+                f"{pending.request} is in topic {topic!r}, but the coordinator did not answer {within}"
+            )
+        return RequestTimedOut(
+            f"Kafka at {self._bootstrap_servers} did not acknowledge {pending.request} {within}; it may yet be executed"
+        )
 
-    def _take(self, correlation_id: str) -> _Pending | None:
+    def _pop(self, correlation_id: str) -> _Pending | None:
         with self._lock:
             return self._pending.pop(correlation_id, None)
 
     def _fail(self, correlation_id: str, failure: CoordinatorError) -> None:
-        pending = self._take(correlation_id)
+        pending = self._pop(correlation_id)
         if pending is not None:
-            pending.future.set_exception(failure)
+            pending.fail(failure)
 
     def _fail_closed(self, correlation_id: str) -> None:
-        pending = self._take(correlation_id)
+        pending = self._pop(correlation_id)
         if pending is not None:
-            why = f"{pending.request} has no answer: the client was closed"
-            pending.future.set_exception(CoordinatorNotAvailable(why))
+            pending.fail(CoordinatorNotAvailable(f"{pending.request} has no answer: the client was closed"))
 
 
-def _not_taken(request: str, error: KafkaError) -> CoordinatorError:
-    failure = RequestTooLarge if error.code() in _TOO_LARGE else CoordinatorNotAvailable
-    return failure(f"{request} was not taken by the broker: {error.str()}")
+def _not_sent(request: str, failure: BufferError | KafkaException) -> CoordinatorError:
+    error = failure.args[0]
+    if isinstance(error, KafkaError) and error.code() in _TOO_LARGE:
+        return RequestTooLarge(f"{request} was not sent: {error.str()}")
+    return CoordinatorNotAvailable(f"{request} was not sent: {failure}")
+
+
+def _delivery_failure(request: str, error: KafkaError) -> CoordinatorError:
+    if error.code() in _TOO_LARGE:
+        return RequestTooLarge(f"the broker rejected {request}: {error.str()}")
+    if error.code() in _OUTCOME_UNKNOWN:
+        return RequestTimedOut(f"the broker has not acknowledged {request}: {error.str()}; it may yet be executed")
+    # Negative codes are librdkafka's own.
+    outcome = "the broker rejected" if error.code() > 0 else "the producer has not sent"
+    return CoordinatorNotAvailable(f"{outcome} {request}: {error.str()}")

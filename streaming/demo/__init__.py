@@ -1,1 +1,5 @@
-"""The demo: a group's life on one machine, with real processes, real crashes and checks at the end."""
+"""What ``make demo`` runs: a broker, a coordinator, a gateway and consumers as processes, which are stopped and killed.
+
+The room may import ``streaming.gateway``, ``streaming.client``, ``streaming.embedded``, ``streaming.contract`` and
+``coordinator_logic``; only the command line imports it.
+"""

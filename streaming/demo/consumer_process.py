@@ -1,75 +1,54 @@
-"""One consumer of the demo, in a process of its own so that it can really be killed.
+"""A consumer of the demo, as a process of its own so that it can be killed.
 
-Tells what happens to it as JSON lines on standard output, one :class:`ConsumerReport` each. SIGTERM closes it in
-order.
+It writes a :class:`~streaming.demo.consumer_reports.ConsumerReport` to standard output for everything that happens to
+it. SIGTERM closes it cleanly.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-import msgspec
 import typer
 
 from coordinator_logic.consumer_protocol import TopicPartition
 from streaming.client import Consumer, MemberEvent, MemberEventKind, RebalanceListener
-from streaming.signals import stop_requested
+from streaming.demo.consumer_reports import ConsumerReport, write_report
+from streaming.embedded.stop_signals import stop_requested
 
 HEARTBEAT_INTERVAL_MS = 1_000
 AUTO_COMMIT_INTERVAL_MS = 1_000
 POLL_SECONDS = 0.2
 
 
-class ConsumerReport(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Something that happened to a consumer.
-
-    owns: it has these ``partitions`` in this ``generation``. revoked, lost: it has given up ``partitions``.
-    consumed: it has been handed the records ``first`` to ``last`` of one partition. closed: it ends.
-    """
-
-    event: Literal["owns", "revoked", "lost", "consumed", "closed"]
-    generation: int = -1
-    partitions: list[int] = []
-    first: int = -1
-    last: int = -1
-
-
-def tell(report: ConsumerReport) -> None:
-    """Write one line, at once: the next thing to happen may be a kill -9."""
-    sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
-    sys.stdout.flush()
-
-
-class Teller(RebalanceListener):
-    """Tells of every change of the assignment."""
+class AssignmentReporter(RebalanceListener):
+    """Writes a report of every change of the assignment."""
 
     def __init__(self) -> None:
         self.generation = -1
         self.owned: set[int] = set()
 
     def on_member_event(self, event: MemberEvent) -> None:
-        """Keep the generation that the coming callbacks belong to."""
+        """Remember the generation that the next callbacks belong to."""
         if event.kind is MemberEventKind.JOINED:
             self.generation = event.generation.generation_id
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        """All that it owns now, not only what came."""
+        """Report all partitions that the consumer owns now, not only the added ones."""
         self.owned |= {partition.partition for partition in partitions}
-        tell(ConsumerReport("owns", self.generation, sorted(self.owned)))
+        write_report(ConsumerReport("owns", self.generation, sorted(self.owned)))
 
     def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        """Given up in good order."""
-        self._give_up("revoked", partitions)
+        """Report partitions that were given up in a rebalance or on closing."""
+        self._remove("revoked", partitions)
 
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
-        """Taken away."""
-        self._give_up("lost", partitions)
+        """Report partitions that were lost because the consumer was removed from the group."""
+        self._remove("lost", partitions)
 
-    def _give_up(self, event: Literal["revoked", "lost"], partitions: Sequence[TopicPartition]) -> None:
-        gone = {partition.partition for partition in partitions}
-        self.owned -= gone
-        if gone:
-            tell(ConsumerReport(event, self.generation, sorted(gone)))
+    def _remove(self, event: Literal["revoked", "lost"], partitions: Sequence[TopicPartition]) -> None:
+        removed = {partition.partition for partition in partitions}
+        self.owned -= removed
+        if removed:
+            write_report(ConsumerReport(event, self.generation, sorted(removed)))
 
 
 def main(
@@ -81,7 +60,7 @@ def main(
     instance_id: Annotated[str | None, typer.Option()] = None,
 ) -> None:
     """Consume until SIGTERM."""
-    teller = Teller()
+    reporter = AssignmentReporter()
     consumer = Consumer(
         bootstrap_servers=bootstrap_servers,
         group_id=group,
@@ -91,20 +70,20 @@ def main(
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
         auto_commit_interval_ms=AUTO_COMMIT_INTERVAL_MS,
         auto_offset_reset="earliest",
-        observer=teller.on_member_event,
+        observer=reporter.on_member_event,
     )
     with stop_requested() as stop:
-        consumer.subscribe([topic], teller)
+        consumer.subscribe([topic], reporter)
         while not stop.is_set():
             spans: dict[int, ConsumerReport] = {}
             for record in consumer.poll(POLL_SECONDS):
-                span = spans.setdefault(record.partition, ConsumerReport("consumed", teller.generation))
+                span = spans.setdefault(record.partition, ConsumerReport("consumed", reporter.generation))
                 span.partitions, span.last = [record.partition], record.offset
                 span.first = record.offset if span.first < 0 else span.first
             for span in spans.values():
-                tell(span)
+                write_report(span)
         consumer.close()
-    tell(ConsumerReport("closed"))
+    write_report(ConsumerReport("closed"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Processes that the demo starts: what they say is read line by line, and none of them outlives the demo."""
+"""Child processes of the demo. None of them outlives the demo, even if the demo is killed."""
 
 import os
 import signal
@@ -10,15 +10,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from streaming import die_with_parent
+from streaming.embedded import die_with_parent
 
 STOP_SECONDS = 60.0
 
 
-class Child:
-    """A command in a process group of its own.
+class ChildProcess:
+    """A command in a process group of its own, which is killed at the end of a ``with`` block.
 
-    on_line: is given every line the command writes, from a thread of this object's. Lines also go to ``log``.
+    log: the file that gets the command's output. on_line: called with every line of it, on a thread of this object.
     """
 
     def __init__(self, name: str, command: Sequence[str], log: Path, on_line: Callable[[str], None]) -> None:
@@ -39,11 +39,11 @@ class Child:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether the command was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it, also once more after it has ended."""
+        """Start the command, for the first time or after it has ended."""
         process = subprocess.Popen(
             self._command,
             stdout=subprocess.DEVNULL,
@@ -64,7 +64,7 @@ class Child:
                 self._on_line(line.rstrip("\n"))
 
     def terminate(self) -> int:
-        """SIGTERM, and wait for it to end in order; its exit code. Killed if it takes longer than a minute."""
+        """Send SIGTERM and wait for a clean shutdown, or kill after :data:`STOP_SECONDS`; returns the exit code."""
         assert self._process is not None
         assert self._reader is not None
         self._process.terminate()
@@ -77,7 +77,7 @@ class Child:
         return exit_code
 
     def kill(self) -> None:
-        """kill -9, of the command and of all that it has started."""
+        """``kill -9`` the command and its process group."""
         assert self._process is not None
         assert self._reader is not None
         with suppress(ProcessLookupError):

@@ -1,1 +1,4 @@
-"""Kafka's wire protocol and the messages of this project: how the one becomes the other."""
+"""Kafka's wire protocol in front of the real brokers: a proxy that sends group requests to the coordinator's topics.
+
+It may import ``client``, ``embedded``, ``contract`` and ``coordinator_logic``, and nothing of the job.
+"""

@@ -1,58 +1,87 @@
-"""A gateway's options: from flags, environment variables and a TOML file, in this order of precedence.
+"""A gateway's options, from flags, environment variables and a TOML file, in this order of precedence.
 
-As with the job's options (:mod:`streaming.options`), every option has one key: ``--listen`` is
-``GROUP_COORDINATOR_GATEWAY_LISTEN`` in the environment and ``listen`` in the file, ``--set kafka.sasl.password=...``
-is ``GROUP_COORDINATOR_GATEWAY_KAFKA_SASL_PASSWORD`` and ``kafka.sasl.password``.
+Every option has one key, as the job's options have. ``--listen`` is ``GROUP_COORDINATOR_GATEWAY_LISTEN`` in the
+environment and ``listen`` in the file; ``--set kafka.sasl.password=...`` is
+``GROUP_COORDINATOR_GATEWAY_KAFKA_SASL_PASSWORD`` and ``kafka.sasl.password``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
-from streaming.gateway.addresses import Address
+from streaming.contract.errors import BadOptions
+from streaming.contract.option_sources import OptionLoader
 from streaming.gateway.limits import Limits, Milliseconds
-from streaming.options import BadOptions, Given, given_in_file
+from streaming.gateway.wire.brokers import Address
 
 __all__ = ["GatewayOptions", "load_gateway_options"]
 
 ENVIRONMENT_PREFIX = "GROUP_COORDINATOR_GATEWAY_"
 DEFAULT_LISTEN = "127.0.0.1:19092"
-WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - what cannot be told to clients, not what is bound
-
-KAFKA = "kafka"
+CLIENT_CERTIFICATE_PROPERTIES = ("ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location")
+"""librdkafka's properties with which the gateway shows a certificate of its own to the brokers."""
+WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - addresses that cannot be advertised, not addresses to bind
 
 
 class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """A gateway's options, validated."""
 
     bootstrap_servers: Annotated[str, msgspec.Meta(min_length=1)]
-    """Where the real Kafka is: ``host:port``, several separated by commas."""
+    """The real Kafka brokers, ``host:port``, several separated by commas."""
 
     listen: Annotated[str, msgspec.Meta(pattern=r"^.*:\d{1,5}$")] = DEFAULT_LISTEN
-    """Where clients connect first, ``host:port``. The brokers are shown from this port on; port 0 takes free ones."""
+    """The address for clients' ``bootstrap.servers``, ``host:port``. Each further broker is advertised at the next free
+    port; port 0 selects free ports for all."""
 
     advertised_host: str = ""
-    """The host that clients are told; needed where the gateway listens on all addresses."""
+    """The host that the gateway advertises to clients; required if ``listen`` has a wildcard. Empty: that of
+    ``listen``."""
 
     topic_prefix: Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{0,200}$")] = ""
-    """What the names of the coordinator's topics begin with."""
+    """The prefix of the coordinator's topic names."""
 
     metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
-    """The port of the Prometheus metrics; 0 takes a free one."""
+    """The HTTP port of the Prometheus metrics and of the health pages; 0 selects a free port. ``None``: not served."""
+
+    metrics_host: Annotated[str, msgspec.Meta(min_length=1)] = "127.0.0.1"
+    """The address at which metrics and health pages are served. They need no authentication: ``0.0.0.0`` shows them to
+    the network."""
 
     tls_cert: str | None = None
+    """The PEM file of the listeners' certificate chain. Without it, clients connect in plain text.
+
+    It is loaded again within ``metadata-refresh-ms`` of a change, as is the key; new connections use them."""
+
     tls_key: str | None = None
-    """PEM files of the listeners' certificate and its key; without them, clients connect in plain text."""
+    """The PEM file of the certificate's key. ``None``: in ``tls-cert``."""
+
+    allow_shared_identity: bool = False
+    """Let every client act as the gateway towards the brokers, where they know the gateway by its TLS certificate.
+
+    Without SASL, only the gateway's certificate names a principal to the brokers, also on connections that it opens for
+    clients. Off, because the brokers' ACLs would then hold for the gateway and not for its clients."""
+
+    oauth_principal_claim: Annotated[str, msgspec.Meta(min_length=1)] = "sub"
+    """The claim of OAUTHBEARER tokens with the user's name: that of the brokers' ``sasl.oauthbearer.sub.claim.name``.
+    The gateway records and caches under this name what the brokers decide about the user."""
+
+    internal_topic_principals: str = ""
+    """Principals that may use the coordinator's own topics through the gateway, ``User:alice``, several separated by
+    semicolons as in a broker's ``super.users``. None by default: only the job and gateways need those topics."""
+
+    identity_key_file: str | None = None
+    """A file with the key with which the gateway signs the client of each request event, 32 bytes or more; of several
+    lines it takes the first. The job has the same file. Without it, the journal marks the client as claimed."""
 
     metadata_refresh_ms: Milliseconds = 5_000
-    """How often the gateway looks for brokers that came or went, and for what they offer."""
+    """How often the gateway refreshes the list of brokers and their supported API versions."""
 
     limits: Limits = msgspec.field(default_factory=Limits)
 
     kafka: dict[str, str] = {}
-    """librdkafka's properties for the gateway's own clients; its TLS is that of the clients' connections too."""
+    """librdkafka's properties for the gateway's own clients. The TLS settings apply to all connections to brokers."""
 
     @property
     def listen_address(self) -> Address:
@@ -61,83 +90,43 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         return Address(host.strip("[]"), int(port))
 
     @property
-    def shown_host(self) -> str:
-        """The host that clients are told."""
+    def effective_advertised_host(self) -> str:
+        """The host that the gateway advertises to clients."""
         return self.advertised_host or self.listen_address.host
 
     @property
     def requires_sasl(self) -> bool:
-        """Whether the brokers want to know who somebody is."""
+        """Whether clients must authenticate with the brokers."""
         return self.kafka.get("security.protocol", "").upper().startswith("SASL")
 
+    @property
+    def internal_topic_users(self) -> frozenset[str]:
+        """The principals of ``internal-topic-principals``."""
+        return frozenset(name.strip() for name in self.internal_topic_principals.split(";") if name.strip())
 
-_LIMITS = {field.encode_name: field.type for field in msgspec.structs.fields(Limits)}
-_OWN: dict[str, Any] = {
-    field.encode_name: field.type
-    for field in msgspec.structs.fields(GatewayOptions)
-    if field.name not in ("limits", KAFKA)
-}
+    @property
+    def shares_identity(self) -> bool:
+        """Whether the brokers take every client for the gateway, because its TLS certificate is their only proof."""
+        is_tls_only = self.kafka.get("security.protocol", "").upper() == "SSL"
+        return is_tls_only and any(key in self.kafka for key in CLIENT_CERTIFICATE_PROPERTIES)
+
+
+_LOADER = OptionLoader(GatewayOptions, ENVIRONMENT_PREFIX)
 
 
 def load_gateway_options(
     flags: Mapping[str, object], environ: Mapping[str, str] | None = None, file: Path | None = None
 ) -> GatewayOptions:
-    """Put the options together. Flags that are None were not given.
-
-    Raises :class:`BadOptions`, which names every problem and where it comes from.
-    """
-    given: dict[str, Given] = {}
-    if file is not None:
-        given.update(given_in_file(file))
-    given.update(_from_environment(environ or {}))
-    given.update(_from_flags(flags))
-    options = _validated(given)
-    if options.shown_host in WILDCARDS:
-        raise BadOptions(f"listen {options.listen}: clients cannot be told this host, give --advertised-host")
+    """Load the gateway's options, see :meth:`OptionLoader.load`. Raises :class:`BadOptions`."""
+    options = _LOADER.load(flags, environ, file)
+    if options.effective_advertised_host in WILDCARDS:
+        raise BadOptions(f"listen {options.listen}: this host cannot be advertised to clients, give --advertised-host")
     if options.tls_key is not None and options.tls_cert is None:
         raise BadOptions("tls-key: give --tls-cert too")
+    if options.shares_identity and not options.allow_shared_identity:
+        raise BadOptions(
+            "kafka.security.protocol: with a client certificate and without SASL, the brokers take every client of the "
+            "gateway for the gateway itself. Use SASL_SSL, so that each client authenticates, or accept this with "
+            "--set allow-shared-identity=true"
+        )
     return options
-
-
-def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, Given]]:
-    for name, value in flags.items():
-        if value is not None:
-            key = name if "." in name else name.replace("_", "-")
-            yield key, Given(str(value) if isinstance(value, Path) else value, f"given as --{key}")
-
-
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Given]]:
-    known = {key.replace("-", "_").upper(): key for key in (*_OWN, *_LIMITS)}
-    for variable, value in environ.items():
-        name = variable.removeprefix(ENVIRONMENT_PREFIX)
-        if name == variable:
-            continue
-        if name in known:
-            yield known[name], Given(value, f"given as {variable}")
-        elif name.startswith("KAFKA_"):
-            yield name.lower().replace("_", "."), Given(value, f"given as {variable}")
-
-
-def _validated(given: Mapping[str, Given]) -> GatewayOptions:
-    own: dict[str, object] = {}
-    limits: dict[str, object] = {}
-    kafka: dict[str, str] = {}
-    problems = []
-    for key, (value, where) in given.items():
-        group, _, rest = key.partition(".")
-        try:
-            if key in _OWN:
-                own[key] = msgspec.convert(value, _OWN[key], strict=False)
-            elif key in _LIMITS:
-                limits[key] = msgspec.convert(value, _LIMITS[key], strict=False)
-            elif group == KAFKA and rest:
-                kafka[rest] = str(value).lower() if isinstance(value, bool) else str(value)
-            else:
-                raise ValueError("there is no such option")
-        except ValueError as error:
-            problems.append(f"{key} ({where}): {error}")
-    if "bootstrap-servers" not in given:
-        problems.append("bootstrap-servers is missing: give --bootstrap-servers")
-    if problems:
-        raise BadOptions("\n".join(problems))
-    return msgspec.convert({**own, "limits": limits, KAFKA: kafka}, GatewayOptions)

@@ -1,1 +1,4 @@
-"""`make bench`: what the job costs and how quick it is, beside the same query with Spark's default settings."""
+"""Benchmarks of the job, the gateway and the protocol: `make bench`, `make bench-growth`, and `compare`.
+
+May import everything of the project and of the other tests; nothing imports it.
+"""

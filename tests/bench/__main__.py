@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: measure, print the table, keep it under bench-results/."""
+"""Entry point of `make bench`: measure, print the tables, and write them to bench-results/."""
 
 import signal
 import sys
@@ -12,27 +12,43 @@ import msgspec
 import typer
 from rich.console import Console
 
-from streaming.broker import BrokerStartError, EmbeddedBroker
-from streaming.jars import JarResolutionError, MissingPrerequisite
-from streaming.job import DEFAULT_STATE_PARTITIONS
-from streaming.options import load_options
-from tests.bench import assignors, logic, scenarios
-from tests.bench.coordinators import BenchFailed
+from streaming.embedded.broker import BrokerStartError, EmbeddedBroker
+from streaming.embedded.jars import JarResolutionError, MissingPrerequisite
+from streaming.job.options import load_options
+from streaming.job.run import DEFAULT_STATE_PARTITIONS
+from tests.bench import assignors, logic
 from tests.bench.environment import RESULTS, commit, machine, versions
-from tests.bench.figures import QUICK, Measurement, Scale
+from tests.bench.figures import (
+    BALANCED,
+    BROKER,
+    LATENCY,
+    QUICK,
+    SPARK_DEFAULTS,
+    STOCK_WORKER,
+    Figures,
+    Measurement,
+    Scale,
+)
 from tests.bench.plots import draw
-from tests.bench.report import markdown, notes, rich_table
-from tests.bench.scenarios import LATENCY, Bench
+from tests.bench.report import markdown, notes, rich_tables
+from tests.bench.scenarios import broker as broker_scenarios
+from tests.bench.scenarios import job
+from tests.bench.scenarios.loads import Bench
+from tests.bench.scenarios.population import many_groups
+from tests.bench.systems.coordinators import BenchFailed
+
+WIDTH_WITHOUT_TERMINAL = 180
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Less of everything: under four minutes.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure less of everything, without warm-up: in under five minutes.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Measure the job beside Spark's default settings and a broker's own coordinator: under 15 minutes."""
-    # Where there is no terminal, the table still wants its width.
-    out, err = Console(width=None if sys.stdout.isatty() else 130), Console(stderr=True)
-    # Whoever ends this process is to find nothing of it left running.
+    """Measure the job beside Spark's default settings and a broker's own coordinator, in under 15 minutes."""
+    out, err = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL), Console(stderr=True)
+    # SIGTERM must end the broker and the coordinators, too: as an exception it runs their exit handlers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         measured = _measure(QUICK if quick else Scale(), err)
@@ -44,50 +60,50 @@ def bench(
     file = RESULTS / datetime.fromisoformat(measured.date).strftime("%Y%m%d-%H%M%S")
     file.with_suffix(".json").write_bytes(encoded + b"\n")
     file.with_suffix(".md").write_text(markdown(measured))
-    pictures = draw(measured, file)
+    plots = draw(measured, file)
     if as_json:
         sys.stdout.write(encoded.decode() + "\n")
     else:
-        out.print(rich_table(measured))
+        for table in rich_tables(measured):
+            out.print(table)
         for note in notes(measured):
             out.print(f"- {note}", highlight=False)
-    kept = ", ".join(picture.name for picture in pictures)
-    err.print(f"kept as {file}.md and .json, {kept}", highlight=False, soft_wrap=True)
+    written = ", ".join(plot.name for plot in plots)
+    err.print(f"wrote {file}.md and .json, {written}", highlight=False, soft_wrap=True)
 
 
 def _measure(scale: Scale, console: Console) -> Measurement:
     if not sys.platform.startswith("linux"):
         raise BenchFailed("CPU time and memory are read from /proc, which only Linux has")
-    options = load_options({"bootstrap_servers": "unused", "checkpoint": "unused", **LATENCY}, {})
+    options = load_options({"bootstrap_servers": "unused", "checkpoint": "unused"}, {})
     common = {
         "master": options.master,
-        "trigger": f"{options.batch_interval_ms} ms",
         "state partitions": str(DEFAULT_STATE_PARTITIONS),
         "driver heap": options.driver_memory,
     }
-    before = commit(), machine(), versions()
+    environment = commit(), machine(), versions()
     date = datetime.now().astimezone().isoformat(timespec="seconds")
     began = time.monotonic()
     with console.status("") as status, tempfile.TemporaryDirectory(prefix="group-coordinator-bench-") as folder:
 
-        def say(what: str) -> None:
-            console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {what}", highlight=False)
-            status.update(what)
+        def report(activity: str) -> None:
+            console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {activity}", highlight=False)
+            status.update(activity)
 
-        say("the protocol by itself")
-        protocol = [*logic.measured(), *assignors.measured()]
-        say("starting a broker")
+        report("the protocol alone")
+        protocol = [*logic.figures(), *assignors.figures()]
+        report("starting a broker")
         with EmbeddedBroker(data_dir=Path(folder) / "kafka") as broker:
-            on_this = Bench(broker, Path(folder), scale, say)
-            generator = scenarios.generator_alone(on_this)
-            coordinators = scenarios.coordinators(on_this)
-            population = scenarios.many_groups(on_this)
-        say("done")
+            context = Bench(broker, Path(folder), scale, report)
+            generator = broker_scenarios.generator_alone(context)
+            coordinators = _coordinators(context)
+            population = many_groups(context)
+        report("done")
     return Measurement(
         date=date,
-        commit=before[0],
-        machine=before[1],
-        versions=before[2],
+        commit=environment[0],
+        machine=environment[1],
+        versions=environment[2],
         common=common,
         scale=scale,
         logic=protocol,
@@ -95,6 +111,17 @@ def _measure(scale: Scale, console: Console) -> Measurement:
         coordinators=coordinators,
         population=population,
     )
+
+
+def _coordinators(context: Bench) -> dict[str, Figures]:
+    """Measure each coordinator under load, one after the other."""
+    return {
+        BALANCED: job.balanced_job(context),
+        LATENCY: job.latency_job(context),
+        STOCK_WORKER: job.stock_worker_job(context),
+        SPARK_DEFAULTS: job.spark_defaults_job(context),
+        BROKER: broker_scenarios.broker_coordinator(context),
+    }
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""How long a leader takes to assign: subscriptions decoded, partitions assigned, assignments encoded.
+"""The time that a leader takes to decode subscriptions, assign partitions and encode assignments.
 
-Either all members are new to the group, or they have what the last rebalance gave them and one has left.
+It is measured for a new group, and for a group that one member has left since its last rebalance.
 """
 
 import time
@@ -9,24 +9,24 @@ from random import Random
 from statistics import median
 from typing import NamedTuple
 
+from coordinator_logic.assignors import GroupSubscription, TopicMetadata, assignor_by_name
 from coordinator_logic.consumer_protocol import (
     Assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from coordinator_logic.consumer_protocol.assignors import GroupSubscription, TopicMetadata, assignor_by_name
 from tests.bench.figures import LogicFigure
-from tests.logic.consumer_protocol.groups import DrivenGroup
+from tests.logic.assignors.groups import DrivenGroup
 
 RACKS = ("a", "b", "c")
 ROUNDS_TO_SETTLE = 9
 REPETITIONS = 5
-ASKED_MS = 1000.0
+GOAL_MS = 1000.0
 
 
 class GroupSize(NamedTuple):
-    """The partitions are those of all topics together."""
+    """The size of a group. ``partitions`` is the total of all topics."""
 
     topics: int
     partitions: int
@@ -36,9 +36,12 @@ class GroupSize(NamedTuple):
 LARGE = GroupSize(topics=100, partitions=2_000, members=200)
 
 
-def measured(size: GroupSize = LARGE) -> Iterator[LogicFigure]:
-    """Both sticky assignors: all members subscribe to the same topics, to different halves, and so in racks."""
-    what = f"{size.partitions:,} partitions for {size.members} members"
+def figures(size: GroupSize = LARGE) -> Iterator[LogicFigure]:
+    """Measure both sticky assignors.
+
+    Members subscribe to the same topics, to different halves of them, or to different halves in several racks.
+    """
+    name = f"{size.partitions:,} partitions for {size.members} members"
     for assignor_name in ("sticky", "cooperative-sticky"):
         for different, racks, kind in (
             (False, False, "equal subscriptions"),
@@ -46,10 +49,10 @@ def measured(size: GroupSize = LARGE) -> Iterator[LogicFigure]:
             (True, True, "mixed subscriptions in racks"),
         ):
             group = _group(assignor_name, size, different=different, racks=racks)
-            yield LogicFigure(f"{what}, {assignor_name}, {kind}, new", _milliseconds(group), "ms", ASKED_MS)
+            yield LogicFigure(f"{name}, {assignor_name}, {kind}, new", _milliseconds(group), "ms", GOAL_MS)
             group.rebalance_until_settled(ROUNDS_TO_SETTLE)
             group.leave("consumer-0")
-            yield LogicFigure(f"{what}, {assignor_name}, {kind}, one left", _milliseconds(group), "ms", ASKED_MS)
+            yield LogicFigure(f"{name}, {assignor_name}, {kind}, one left", _milliseconds(group), "ms", GOAL_MS)
 
 
 def _group(assignor_name: str, size: GroupSize, *, different: bool, racks: bool) -> DrivenGroup:

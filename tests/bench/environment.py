@@ -1,4 +1,4 @@
-"""Where and with what it was measured."""
+"""The environment of a run: machine, versions, commit."""
 
 import os
 import platform
@@ -7,7 +7,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from streaming.jars import java_executable, resolve_jars
+from streaming.embedded.jars import java_executable, resolve_jars
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench-results"
@@ -15,7 +15,7 @@ DISTRIBUTIONS = ("pyspark", "confluent-kafka", "msgspec", "pyarrow", "pandas")
 
 
 def machine() -> dict[str, str]:
-    """Processor, cores, memory, system, and how busy it was before."""
+    """Return processor, cores, memory, system, and the load average before the run."""
     model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
@@ -28,7 +28,7 @@ def machine() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """Of all that takes part."""
+    """Return the versions of Python, its packages, Java and the broker."""
     java = subprocess.run([java_executable(), "-version"], capture_output=True, text=True, check=True).stderr
     broker = next(jar for jar in resolve_jars().broker if jar.name.startswith("kafka_"))
     return {
@@ -39,10 +39,10 @@ def versions() -> dict[str, str]:
     }
 
 
-def commit() -> str:
-    """The commit that was measured, with a `+` when the tree differs from it; `unknown` outside of a repository."""
+def commit(checkout: Path = ROOT) -> str:
+    """Return the commit of a checkout, with `+` if it has uncommitted changes; `unknown` without a repository."""
     try:
-        arguments = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=9", "--dirty=+"]
+        arguments = ["git", "-C", str(checkout), "describe", "--always", "--abbrev=9", "--dirty=+"]
         return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"

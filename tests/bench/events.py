@@ -1,7 +1,7 @@
-"""Requests as bytes, answers told apart by their key: thousands a second from one thread, with a part of a core.
+"""A load generator over the topics: thousands of requests a second from one thread, on a fraction of a core.
 
-The project's own client keeps a future, a deadline and a decoded answer for every request, as its users want it. A load
-generator that did so would measure itself.
+Requests are encoded in advance, and responses matched by key without decoding them. The project's own client keeps a
+future, a deadline and a decoded response for every request; a load generator that did so would measure itself.
 """
 
 import time
@@ -13,13 +13,17 @@ import msgspec
 from confluent_kafka import Message, Producer, TopicPartition
 
 from coordinator_logic.messages import (
+    HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupResponse,
     MemberAssignment,
+    OffsetCommitRequest,
+    PartitionToCommit,
     Protocol,
     RequestEnvelope,
     ResponseEnvelope,
     SyncGroupRequest,
+    TopicToCommit,
 )
 from coordinator_logic.messages import Message as Body
 from coordinator_logic.partitioning import partition_for
@@ -30,25 +34,26 @@ LIMIT_SECONDS = 60.0
 LONGEST_POLL_SECONDS = 0.05
 SAMPLE_EVERY = 10
 TICK_SECONDS = 0.004
-"""What is due within it is sent together: to wake for each request would take half a core at 1,000 a second."""
+"""Requests that are due within a tick are sent together: a wake-up for each takes half a core at 1,000/s."""
 IN_FLIGHT = 40_000
-"""How many requests may wait for their answer while groups are formed: enough for full batches, no flood."""
+"""The most requests without a response while groups are formed: enough for full batches."""
 
-TELL_EVERY = 25_000
+PROGRESS_EVERY = 25_000
+"""``on_progress`` is called after this many members have joined."""
 
 SESSION_TIMEOUT_MS = 1_800_000
-"""The longest that a broker allows by default: who forms 100,000 groups has no time for their heartbeats."""
+"""The longest that a broker allows by default: members of 100,000 groups that are forming send no heartbeats."""
 
 JOIN_VERSION = 3
-"""The last version in which a member needs no second JoinGroup (KIP-394)."""
+"""The last version in which a new member joins with a single JoinGroup (before KIP-394)."""
 
 _encode = msgspec.json.Encoder().encode
 _decode_envelope = msgspec.json.Decoder(ResponseEnvelope).decode
 _decode_joined = msgspec.json.Decoder(JoinGroupResponse).decode
 
 
-class Beat(NamedTuple):
-    """A member's heartbeat, less its correlation id, which goes between ``head`` and ``tail``."""
+class PreparedRequest(NamedTuple):
+    """An encoded request without its correlation id, which belongs between ``head`` and ``tail``."""
 
     key: bytes
     partition: int
@@ -57,9 +62,9 @@ class Beat(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A request on its way; times in seconds since the epoch.
+    """When a request was due, appended, answered and received; seconds since the epoch.
 
-    ``appended`` and ``answered`` are the broker's: when it appended the request, and the answer.
+    ``appended`` and ``answered`` are the broker's append times of the request and of the response.
     """
 
     due: float
@@ -77,14 +82,14 @@ class Membership(NamedTuple):
 
 
 class Events:
-    """One producer of requests and one consumer of the first partition of the responses, for one thread."""
+    """A producer of requests and a consumer of the first response partition. Not thread-safe."""
 
     def __init__(self, bootstrap_servers: str, requests: str, responses: str) -> None:
         self._requests = requests
         self._run = uuid.uuid4().hex[:6].encode()
         self._number = 0
         settings = producer_config(bootstrap_servers, "bench", {})
-        # Bursts are part of what is measured; the generator must not wait for room in its own queue.
+        # Bursts are measured too: the generator must not wait for room in its own queue.
         settings |= {"queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1_000_000}
         self._producer = Producer(settings)
         self._consumer = new_consumer(bootstrap_servers, "bench", {}, {"fetch.wait.max.ms": 100})
@@ -100,10 +105,10 @@ class Events:
         self._consumer.close()
 
     # ----------------------------------------------------------------------------------------------------------
-    # Any request
+    # Single requests
 
-    def ask(self, group_id: str, api: str, version: int, body: Body) -> bytes:
-        """Append a request; returns its correlation id."""
+    def append(self, group_id: str, api: str, version: int, body: Body) -> bytes:
+        """Append a request, and return its correlation id."""
         correlation_id = self._next_id()
         envelope = RequestEnvelope(
             api=api,
@@ -118,8 +123,8 @@ class Events:
         self._producer.produce(self._requests, _encode(envelope), group_id.encode(), partition)
         return correlation_id
 
-    def answers(self, seconds: float) -> list[Message]:
-        """What has come, waiting at most so long for the first."""
+    def responses(self, seconds: float) -> list[Message]:
+        """Return the responses that have arrived, after waiting up to ``seconds`` for the first."""
         self._producer.poll(0)
         record = self._consumer.poll(seconds)
         if record is None:
@@ -129,7 +134,7 @@ class Events:
             records.append(record)
         for record in records:
             if (error := record.error()) is not None:
-                raise RuntimeError(f"reading the answers: {error.str()}")
+                raise RuntimeError(f"cannot read responses: {error.str()}")
         return records
 
     def _next_id(self) -> bytes:
@@ -140,134 +145,191 @@ class Events:
     # Groups
 
     def form_groups(
-        self, group_ids: Iterable[str], members: int, told: Callable[[int], None] = lambda _formed: None
+        self,
+        group_ids: Iterable[str],
+        members: int,
+        on_progress: Callable[[int], None] = lambda _joined: None,
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
     ) -> list[Membership]:
-        """Form a group of so many members under each id. TimeoutError when answers stay away."""
+        """Form a group of ``members`` members under each id. Raises TimeoutError when responses stop arriving."""
         joining: dict[bytes, str] = {}
         syncing: dict[bytes, Membership] = {}
         joined: list[Membership] = []
         waiting = iter(group_ids)
-        last_answer = time.monotonic()
+        last_response = time.monotonic()
         while True:
             while len(joining) + len(syncing) < IN_FLIGHT and (group_id := next(waiting, None)) is not None:
-                request = JoinGroupRequest(group_id, SESSION_TIMEOUT_MS, "bench", [Protocol("one", b"")], 60_000)
-                joining |= {self.ask(group_id, "JoinGroup", JOIN_VERSION, request): group_id for _ in range(members)}
+                request = JoinGroupRequest(group_id, session_timeout_ms, "bench", [Protocol("one", b"")], 60_000)
+                joining |= {self.append(group_id, "JoinGroup", JOIN_VERSION, request): group_id for _ in range(members)}
             if not joining and not syncing:
                 return joined
-            for record in self.answers(LONGEST_POLL_SECONDS):
-                last_answer = time.monotonic()
+            for record in self.responses(LONGEST_POLL_SECONDS):
+                last_response = time.monotonic()
                 key = record.key() or b""
                 if (group := joining.pop(key, None)) is not None:
                     membership, sync = _sync(group, _decode_envelope(record.value() or b""))
-                    syncing[self.ask(group, "SyncGroup", 3, sync)] = membership
+                    syncing[self.append(group, "SyncGroup", 3, sync)] = membership
                 elif (member := syncing.pop(key, None)) is not None:
                     _check(_decode_envelope(record.value() or b""))
                     joined.append(member)
-                    if len(joined) % TELL_EVERY == 0:
-                        told(len(joined))
-            if time.monotonic() - last_answer > LIMIT_SECONDS:
-                raise TimeoutError(f"{len(joining)} joins and {len(syncing)} syncs were not answered")
+                    if len(joined) % PROGRESS_EVERY == 0:
+                        on_progress(len(joined))
+            if time.monotonic() - last_response > LIMIT_SECONDS:
+                raise TimeoutError(f"{len(joining)} JoinGroup and {len(syncing)} SyncGroup requests have no response")
 
-    def beats(self, members: Iterable[Membership]) -> list[Beat]:
-        """Their heartbeats, encoded as far as they are always the same."""
+    def heartbeats(self, members: Iterable[Membership]) -> list[PreparedRequest]:
+        """Prepare a heartbeat of each member."""
         return [
-            Beat(
-                member.group_id.encode(),
-                partition_for(member.group_id, self._request_partitions),
-                b'{"api":"Heartbeat","version":4,"correlationId":"',
-                b'","clientId":"bench","clientHost":"127.0.0.1","replyPartition":0,"body":%s}'
-                % _encode(
-                    {
-                        "groupId": member.group_id,
-                        "generationId": member.generation_id,
-                        "memberId": member.member_id,
-                    }
-                ),
+            self._prepared(
+                "Heartbeat",
+                4,
+                member.group_id,
+                HeartbeatRequest(member.group_id, member.generation_id, member.member_id),
             )
             for member in members
         ]
 
-    def send(self, beat: Beat) -> None:
-        """Append one heartbeat, and wait until the broker has it."""
-        self._producer.produce(
-            self._requests, b"".join((beat.head, self._next_id(), beat.tail)), beat.key, beat.partition
+    def commits(self, group_ids: Iterable[str]) -> list[PreparedRequest]:
+        """Prepare an offset commit of one partition for each group, from a consumer that manages its own partitions."""
+        topics = [TopicToCommit("topic", [PartitionToCommit(0, 42)])]
+        return [self._prepared("OffsetCommit", 8, each, OffsetCommitRequest(each, topics)) for each in group_ids]
+
+    def _prepared(self, api: str, version: int, group_id: str, body: Body) -> PreparedRequest:
+        return PreparedRequest(
+            group_id.encode(),
+            partition_for(group_id, self._request_partitions),
+            b'{"api":"%s","version":%d,"correlationId":"' % (api.encode(), version),
+            b'","clientId":"bench","clientHost":"127.0.0.1","replyPartition":0,"body":%s}' % _encode(body),
         )
+
+    def send(self, request: PreparedRequest) -> None:
+        """Append one request, and wait until the broker has acknowledged it."""
+        self._produce(request, self._next_id())
         self._producer.flush(LIMIT_SECONDS)
 
-    def beat(
+    def append_all(self, requests: Iterable[PreparedRequest]) -> None:
+        """Append requests as fast as the broker takes them, and wait until it has acknowledged all."""
+        for request in requests:
+            while True:
+                try:
+                    self._produce(request, self._next_id())
+                    break
+                except BufferError:
+                    self._producer.poll(LONGEST_POLL_SECONDS)
+        self._producer.flush(LIMIT_SECONDS)
+
+    def _produce(
         self,
-        beats: Sequence[Beat],
+        request: PreparedRequest,
+        correlation_id: bytes,
+        on_delivery: Callable[[object, Message], None] | None = None,
+    ) -> None:
+        value = b"".join((request.head, correlation_id, request.tail))
+        # A record of echo() has no key of its own: it is its own response.
+        key = request.key or correlation_id
+        self._producer.produce(self._requests, value, key, request.partition, on_delivery=on_delivery)
+
+    def send_on_schedule(
+        self,
+        requests: Sequence[PreparedRequest],
         times: Sequence[float],
         limit_seconds: float = LIMIT_SECONDS,
         samples: list[Sample] | None = None,
     ) -> Timings:
-        """Send ``beats`` in turn, one at each of ``times`` (seconds from now), and wait for their answers.
+        """Send the requests in turn, one at each of ``times`` (seconds from now), and wait for their responses.
 
-        A latency counts from when its request was due; see :mod:`tests.bench.latency`. What has no answer
-        ``limit_seconds`` after the last was due, or is refused, has failed. ``samples`` is given some of them.
+        A latency counts from when its request was due; see :mod:`tests.bench.latency`. A request has failed when its
+        response is an error, or has not arrived ``limit_seconds`` after the last request was due. One request in
+        :data:`SAMPLE_EVERY` is added to ``samples``.
         """
-        waiting: dict[bytes, float] = {}
-        appended: dict[bytes, float] = {}
-        latencies: list[float] = []
-        due: list[float] = []
-        late: list[float] = []
-        refused = sent = 0
         count = len(times)
         begin = time.perf_counter()
-        epoch = time.time() - begin
+        outstanding = _Outstanding(begin, samples)
+        late: list[float] = []
         give_up = begin + times[-1] + limit_seconds
-        while sent < count or waiting:
+        while len(late) < count or outstanding.due:
             now = time.perf_counter()
             if now > give_up:
                 break
+            sent = len(late)
             while sent < count and begin + times[sent] <= now:
-                beat = beats[sent % len(beats)]
                 key = self._next_id()
-                waiting[key] = begin + times[sent]
-                noted = _noting(appended, key) if samples is not None and sent % SAMPLE_EVERY == 0 else None
-                value = b"".join((beat.head, key, beat.tail))
-                # For what is its own answer, see echo().
-                self._producer.produce(self._requests, value, beat.key or key, beat.partition, on_delivery=noted)
+                on_delivery = outstanding.add(key, begin + times[sent], is_sample=sent % SAMPLE_EVERY == 0)
+                self._produce(requests[sent % len(requests)], key, on_delivery)
                 now = time.perf_counter()
-                late.append(now - waiting[key])
+                late.append(now - begin - times[sent])
                 sent += 1
             until_next = begin + times[sent] - now if sent < count else LONGEST_POLL_SECONDS
-            records = self.answers(min(max(TICK_SECONDS, until_next), LONGEST_POLL_SECONDS))
-            now = time.perf_counter()
-            for record in records:
-                key = record.key() or b""
-                was_due = waiting.pop(key, None)
-                if was_due is None:
-                    continue
-                latencies.append(now - was_due)
-                due.append(was_due - begin)
-                refused += b'"errorCode":0,' not in (record.value() or b"")
-                if samples is not None and (then := appended.pop(key, None)) is not None:
-                    samples.append(Sample(epoch + was_due, then, record.timestamp()[1] / 1000, epoch + now))
-        return Timings(latencies, due, late, len(waiting) + refused)
+            records = self.responses(min(max(TICK_SECONDS, until_next), LONGEST_POLL_SECONDS))
+            outstanding.receive(records)
+        return outstanding.timings(late)
 
 
-def echo() -> Beat:
-    """A record like a heartbeat's that answers itself, where requests and answers are one topic."""
-    return Beat(b"", 0, b'{"api":"Heartbeat","correlationId":"', b'","errorCode":0,"body":"%s"}' % bytes(150))
+class _Outstanding:
+    """The requests of a schedule that have no response yet, and the timings of those that have one.
+
+    ``due`` is when each outstanding request was due, by its correlation id. ``samples``, if there is such a list,
+    receives the requests that are added as samples.
+    """
+
+    def __init__(self, begin: float, samples: list[Sample] | None) -> None:
+        self.due: dict[bytes, float] = {}
+        self._begin = begin
+        self._epoch = time.time() - begin
+        self._samples = samples
+        self._appended: dict[bytes, float] = {}
+        self._latencies: list[float] = []
+        self._was_due: list[float] = []
+        self._refused = 0
+
+    def add(self, key: bytes, due: float, *, is_sample: bool) -> Callable[[object, Message], None] | None:
+        """Add a request that is sent now; return the producer's callback, if it is a sample."""
+        self.due[key] = due
+        if self._samples is None or not is_sample:
+            return None
+
+        def record_append_time(error: object, record: Message) -> None:
+            if error is None:
+                self._appended[key] = record.timestamp()[1] / 1000
+
+        return record_append_time
+
+    def receive(self, records: Iterable[Message]) -> None:
+        """Match responses that have just arrived; those to other requests are ignored."""
+        now = time.perf_counter()
+        for record in records:
+            key = record.key() or b""
+            due = self.due.pop(key, None)
+            if due is None:
+                continue
+            self._latencies.append(now - due)
+            self._was_due.append(due - self._begin)
+            self._refused += b'"errorCode":0,' not in (record.value() or b"")
+            appended = self._appended.pop(key, None)
+            if appended is not None and self._samples is not None:
+                answered = record.timestamp()[1] / 1000
+                self._samples.append(Sample(self._epoch + due, appended, answered, self._epoch + now))
+
+    def timings(self, late: list[float]) -> Timings:
+        """Return the timings; requests that are still outstanding have failed."""
+        return Timings(self._latencies, self._was_due, late, len(self.due) + self._refused)
 
 
-def _noting(appended: dict[bytes, float], key: bytes) -> Callable[[object, Message], None]:
-    def note(error: object, record: Message) -> None:
-        if error is None:
-            appended[key] = record.timestamp()[1] / 1000
+def echo() -> PreparedRequest:
+    """Prepare a record of a heartbeat's size that is its own response, where requests and responses are one topic."""
+    return PreparedRequest(
+        b"", 0, b'{"api":"Heartbeat","correlationId":"', b'","errorCode":0,"body":"%s"}' % bytes(150)
+    )
 
-    return note
 
-
-def _sync(group_id: str, answer: ResponseEnvelope) -> tuple[Membership, SyncGroupRequest]:
-    _check(answer)
-    joined = _decode_joined(answer.body)
+def _sync(group_id: str, response: ResponseEnvelope) -> tuple[Membership, SyncGroupRequest]:
+    _check(response)
+    joined = _decode_joined(response.body)
     assignments = [MemberAssignment(member.member_id, b"something") for member in joined.members]
     membership = Membership(group_id, joined.member_id, joined.generation_id)
     return membership, SyncGroupRequest(group_id, joined.generation_id, joined.member_id, assignments=assignments)
 
 
-def _check(answer: ResponseEnvelope) -> None:
-    if answer.error_code:
-        raise RuntimeError(f"{answer.api} of {answer.group_id} was answered {answer}")
+def _check(response: ResponseEnvelope) -> None:
+    if response.error_code:
+        raise RuntimeError(f"{response.api} of group {response.group_id} failed: {response}")

@@ -1,4 +1,4 @@
-"""What is measured, as JSON keeps it."""
+"""The figures of a run, as its JSON file keeps them."""
 
 import statistics
 
@@ -6,40 +6,54 @@ import msgspec
 
 from tests.bench.latency import Latency
 
-OURS, STOCK, DEFAULTS, BROKER = "this job", "pyspark's worker", "Spark's defaults", "a broker"
-"""Whose figures they are: the job as it ships, with pyspark's own worker, with all of Spark's defaults; Kafka's own."""
+BALANCED, LATENCY = "this job, balanced", "this job, latency"
+"""The job as it ships, with its default profile and with ``latency``."""
+STOCK_WORKER, SPARK_DEFAULTS = "pyspark's worker, latency", "Spark's defaults, latency"
+BROKER = "Kafka's broker"
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """How much is measured, and for how long."""
 
-    warm_up_seconds: float = 100.0
-    measured_seconds: float = 30.0
-    full_warm_up_seconds: float = 45.0
-    full_measured_seconds: float = 60.0
-    slow_warm_up_seconds: float = 6.0
-    """Of Spark's defaults: the longer they are given, the further they fall behind; and of a broker."""
-    slow_measured_seconds: float = 10.0
+    first_minute_seconds: float = 60.0
+    """How long the load of a job that has just started lasts; also the warm-up of ``balanced``."""
+    balanced_warm_up_seconds: float = 10.0
+    latency_warm_up_seconds: float = 70.0
+    steady_seconds: float = 20.0
+    full_warm_up_seconds: float = 20.0
+    balanced_full_seconds: float = 15.0
+    latency_full_seconds: float = 60.0
+    short_warm_up_seconds: float = 6.0
+    """Of Spark's defaults, which fall further behind the longer the load lasts; and of a broker."""
+    short_seconds: float = 10.0
     formations: tuple[tuple[int, int], ...] = ((1, 5), (10, 5), (50, 2))
     """Members of a group, and how many such groups."""
     touched_groups: int = 4_000
     bursts: tuple[int, int] = (3, 2)
-    """To warm up, and measured."""
+    """How many bursts warm up, and how many are measured."""
     many_groups: int = 100_000
-    settling_seconds: float = 150.0
-    """Until a job without groups has mostly compiled what an idle batch runs; two or so of those a second."""
-    settling_seconds_of_many: float = 60.0
-    """The same, for one that has just had a minute of load."""
-    idle_seconds: float = 15.0
+    settling_seconds: float = 110.0
+    """Until a job without groups, at two batches a second, has compiled most of the code of an idle batch."""
+    settling_seconds_of_many: float = 40.0
+    """The same for a job that has just formed the many groups."""
+    idle_seconds: float = 10.0
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether the job has compiled most of its code before it is measured."""
+        return self.latency_warm_up_seconds >= 60
 
 
 QUICK = Scale(
-    warm_up_seconds=8.0,
-    measured_seconds=5.0,
-    full_warm_up_seconds=3.0,
-    full_measured_seconds=6.0,
-    slow_warm_up_seconds=1.0,
-    slow_measured_seconds=3.0,
+    first_minute_seconds=10.0,
+    balanced_warm_up_seconds=2.0,
+    latency_warm_up_seconds=8.0,
+    steady_seconds=5.0,
+    full_warm_up_seconds=2.0,
+    balanced_full_seconds=5.0,
+    latency_full_seconds=5.0,
+    short_warm_up_seconds=1.0,
+    short_seconds=3.0,
     formations=((10, 1),),
     touched_groups=500,
     bursts=(1, 1),
@@ -50,20 +64,30 @@ QUICK = Scale(
 )
 
 
-class Second(msgspec.Struct, frozen=True):
-    """The requests that were due in one second of a load, and their latencies in ms."""
+class Window(msgspec.Struct, frozen=True):
+    """The requests that were due in one window of time: its start in seconds, and latencies in ms."""
 
+    start: int
     count: int
     p50_ms: float
     p99_ms: float
 
 
+class FirstMinute(msgspec.Struct, frozen=True, kw_only=True):
+    """Offset commits at ``rate`` a second, from the moment that a new job is ready."""
+
+    rate: int
+    groups: int
+    failed: int
+    windows: list[Window]
+
+
 class Heartbeats(msgspec.Struct, frozen=True, kw_only=True):
-    """Request to response at ``rate`` heartbeats a second of so many members, and who used how many cores meanwhile.
+    """Latencies of heartbeats at ``rate`` a second over ``groups`` of ``members``, and the CPU used meanwhile.
 
     ``sent_late`` is how much later than scheduled the generator sent; it is part of ``latency``. ``other_cores`` is
-    whatever else runs on the machine, the broker above all: where nothing is left idle, the figures are about the
-    machine. ``seconds`` shows whether the coordinator keeps up.
+    the rest of the machine, most of it the broker. When no core is idle, the figures measure the machine.
+    ``seconds`` shows whether the coordinator keeps up.
     """
 
     rate: int
@@ -75,14 +99,14 @@ class Heartbeats(msgspec.Struct, frozen=True, kw_only=True):
     coordinator_cores: float
     generator_cores: float
     other_cores: float
-    seconds: list[Second]
+    seconds: list[Window]
 
 
 class Formation(msgspec.Struct, frozen=True, kw_only=True):
     """Time from the first JoinGroup of a new group until all its members have their assignment.
 
-    ``above_delay_ms`` has one entry for each group, less ``delay_ms``, which the protocol has them wait. ``batch_ms``
-    is what a batch with requests took meanwhile, 0 where there are none.
+    ``above_delay_ms`` has an entry for each group, without the protocol's ``delay_ms``. ``batch_ms`` is the median
+    duration of a batch with requests meanwhile, 0 where there are none.
     """
 
     members: int
@@ -92,12 +116,12 @@ class Formation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def median_ms(self) -> float:
-        """The one to compare by."""
+        """The median of the groups."""
         return statistics.median(self.above_delay_ms)
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """A heartbeat of every one of ``groups`` at once: the seconds from the first sent to the last answered."""
+    """Bursts of one heartbeat to each of ``groups``: seconds from the first request to the last response."""
 
     groups: int
     seconds: list[float]
@@ -108,15 +132,15 @@ class Touched(msgspec.Struct, frozen=True):
         return self.groups / statistics.median(self.seconds)
 
 
-class Stretch(msgspec.Struct, frozen=True):
-    """A part of a request's way, ms: the median of what was measured."""
+class Stage(msgspec.Struct, frozen=True):
+    """A stage of a request's path: the median in ms."""
 
-    what: str
+    name: str
     milliseconds: float
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """Of some processes together. ``pss_mib`` counts a page that several processes share once."""
+    """Memory of several processes together. ``pss_mib`` counts a shared page once."""
 
     processes: int
     rss_mib: float
@@ -124,7 +148,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Idle(msgspec.Struct, frozen=True, kw_only=True):
-    """A coordinator whose groups are alive and say nothing."""
+    """A coordinator that receives no requests; the sessions of its members have not expired."""
 
     groups: int
     coordinator_cores: float
@@ -133,9 +157,10 @@ class Idle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Population(msgspec.Struct, frozen=True, kw_only=True):
-    """Many groups of two members each: forming, keeping and finding them again after a kill.
+    """Many groups of two members each: formed, idle, and loaded after a kill. The profile is ``balanced``.
 
-    ``first_answer_seconds`` is from the start of the new process to the answer to a heartbeat that was waiting for it.
+    ``first_answer_seconds`` is the time from the start of the new process until it answers a heartbeat that was
+    appended before.
     """
 
     groups: int
@@ -152,14 +177,15 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was measured of one coordinator under load; what was not measured of it is None or empty."""
+    """The figures of one coordinator under load; None or empty where nothing was measured."""
 
     start_seconds: float = 0.0
+    first_minute: FirstMinute | None = None
     steady: Heartbeats | None = None
     full: Heartbeats | None = None
     formations: list[Formation] = []
     touched: Touched | None = None
-    way: list[Stretch] = []
+    path: list[Stage] = []
 
     def formation(self, members: int) -> Formation | None:
         """The figures of one group size."""
@@ -167,23 +193,23 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogicFigure(msgspec.Struct, frozen=True):
-    """What the protocol costs by itself, without Spark; ``asked`` is the most it should be."""
+    """The cost of a step of the protocol, without Spark; ``goal`` is the most that it should be."""
 
-    what: str
+    name: str
     value: float
     unit: str
-    asked: float
+    goal: float
 
     @property
-    def reached(self) -> bool:
-        """Whether it is as quick as was asked."""
-        return self.value <= self.asked
+    def is_met(self) -> bool:
+        """Whether the goal is met."""
+        return self.value <= self.goal
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the benchmark: everything before the same broker, one after the other.
+    """One run of the benchmark: all coordinators on the same broker, one after the other.
 
-    ``generator`` is the load generator alone: what it sends, it reads back from the broker itself.
+    ``generator`` is the load generator alone: it reads back its own records from the broker.
     """
 
     date: str

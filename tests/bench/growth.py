@@ -1,7 +1,7 @@
-"""`python -m tests.bench.growth`: how cost grows with each thing that can grow; about 10 minutes.
+"""`make bench-growth`: how cost grows with groups, members, offsets, requests, partitions and cores; about 10 minutes.
 
-Each curve varies one thing and keeps the others. Latencies are request to response at a fixed rate; what was measured
-is kept under bench-results/ as JSON and as one picture.
+Each curve varies one quantity and keeps the others fixed. Latencies are from request to response at a fixed rate. The
+figures are written to bench-results/, as JSON and as a plot.
 """
 
 import signal
@@ -20,29 +20,30 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
-from streaming.broker import EmbeddedBroker
 from streaming.client import CoordinatorClient
-from streaming.profiles import PROFILES
-from tests.bench.coordinators import Coordinator, median_ms, running
+from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.profiles import PROFILES
 from tests.bench.environment import RESULTS, commit, machine, versions
 from tests.bench.events import Events, Membership
 from tests.bench.figures import Idle, Scale
 from tests.bench.latency import percentile, schedule
-from tests.bench.scenarios import LATENCY, Bench, idle
+from tests.bench.scenarios.job import LATENCY_PROFILE
+from tests.bench.scenarios.loads import Bench
+from tests.bench.scenarios.population import idle
+from tests.bench.systems.coordinators import Coordinator, median_ms, running
 
 WARM_UP_SECONDS = 15.0
 RATE = 1_000
 GROUPS = 1_000
 FEW = 20
-TOPICS_A_COMMIT = 20
-"""Of a hundred partitions each."""
+TOPICS_PER_COMMIT = 20
+"""Each with a hundred partitions."""
 
-SETTLED = Scale(settling_seconds=3.0, idle_seconds=10.0)
-"""After a load."""
+IDLE_AFTER_LOAD = Scale(settling_seconds=3.0, idle_seconds=10.0)
 
 
 class Steps(msgspec.Struct, frozen=True):
-    """How far each thing grows, and how long each point is measured."""
+    """The values of each quantity, and how long each point is measured."""
 
     rates: tuple[int, ...] = (10, 100, 1_000, 3_000, 6_000, 10_000, 14_000)
     members: tuple[int, ...] = (1, 10, 50, 100, 200)
@@ -59,7 +60,7 @@ SHORT = Steps((100, 1_000), (1, 10), (0, 100), (10, 100), (1_000,), (1, 2), (1, 
 
 
 class Point(msgspec.Struct, frozen=True):
-    """``value`` is ms unless the curve says otherwise; ``batch_ms`` is what a batch took meanwhile."""
+    """A point of a curve. ``value`` is in the curve's unit; ``batch_ms`` is the median duration of a batch."""
 
     at: int
     value: float
@@ -68,16 +69,16 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """One thing that grows, and what becomes of the cost."""
+    """The cost as one quantity grows. ``quantity`` labels the x axis."""
 
     title: str
-    grows: str
+    quantity: str
     unit: str
     points: list[Point]
 
 
 class ProfileCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a profile costs while nobody says anything, and what an answer takes at a few requests a second."""
+    """The cost of an idle job with a profile, and its latency at a few requests a second."""
 
     name: str
     batch_interval_ms: int
@@ -87,7 +88,7 @@ class ProfileCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """All curves of a run, and the profiles."""
+    """The figures of a run."""
 
     date: str
     commit: str
@@ -97,8 +98,8 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     profiles: list[ProfileCost]
 
 
-class _Grown:
-    """A warm coordinator and the events to it."""
+class _Driver:
+    """A coordinator and its load generator."""
 
     def __init__(self, bench: Bench, coordinator: Coordinator, steps: Steps) -> None:
         self._bench = bench
@@ -109,117 +110,117 @@ class _Grown:
     def form(self, kind: str, groups: int, members: int) -> list[Membership]:
         return self.events.form_groups((f"{kind}-{groups}-{members}-{number}" for number in range(groups)), members)
 
-    def beat(self, at: int, members: list[Membership], rate: int, seconds: float | None = None) -> Point:
-        """Their heartbeats in turn, so many a second."""
-        beats = self.events.beats(members)
+    def heartbeats(self, at: int, members: list[Membership], rate: int, seconds: float | None = None) -> Point:
+        """Send the members' heartbeats in turn, ``rate`` a second."""
+        requests = self.events.heartbeats(members)
         began = time.time()
-        timings = self.events.beat(beats, schedule(rate, seconds or self._steps.seconds))
+        timings = self.events.send_on_schedule(requests, schedule(rate, seconds or self._steps.seconds))
         batches = self._coordinator.batches(began, time.time())
         p50, p99 = (round(1000 * percentile(timings.latencies, percent), 1) for percent in (50, 99))
         return Point(at, p50, p99, median_ms(batches))
 
-    def silence(self, at: int) -> Point:
-        """What a batch takes while nobody says anything."""
+    def idle_batches(self, at: int) -> Point:
+        """Measure batches without requests."""
         began = time.time()
         time.sleep(self._steps.seconds)
-        taken = [batch.milliseconds for batch in self._coordinator.batches(began, time.time())]
-        return Point(at, percentile(taken, 50), percentile(taken, 99), percentile(taken, 50))
+        durations = [batch.milliseconds for batch in self._coordinator.batches(began, time.time())]
+        return Point(at, percentile(durations, 50), percentile(durations, 99), percentile(durations, 50))
 
 
-def _by_rate(grown: _Grown, steps: Steps, bench: Bench) -> Curve:
-    members = grown.form("rate", GROUPS, 1)
+def _by_rate(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
+    members = driver.form("rate", GROUPS, 1)
     points = []
     for rate in steps.rates:
-        bench.say(f"{rate:,} heartbeats/s over {GROUPS:,} groups")
-        points.append(grown.beat(rate, members, rate))
+        bench.report(f"{rate:,} heartbeats/s over {GROUPS:,} groups")
+        points.append(driver.heartbeats(rate, members, rate))
     return Curve(f"Requests a second, over {GROUPS:,} groups", "heartbeats/s", "ms", points)
 
 
-def _by_members(grown: _Grown, steps: Steps, bench: Bench) -> Curve:
+def _by_members(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
     points = []
     for size in steps.members:
-        bench.say(f"100 groups of {size}")
-        points.append(grown.beat(size, grown.form("members", 100, size), RATE))
+        bench.report(f"100 groups of {size}")
+        points.append(driver.heartbeats(size, driver.form("members", 100, size), RATE))
     return Curve(f"Members of a group: 100 groups, {RATE:,} heartbeats/s", "members", "ms", points)
 
 
-def _by_offsets(grown: _Grown, steps: Steps, bench: Bench, coordinator: Coordinator) -> Curve:
+def _by_offsets(driver: _Driver, steps: Steps, bench: Bench, coordinator: Coordinator) -> Curve:
     points = []
     servers, prefix = bench.broker.bootstrap_servers, coordinator.topics.prefix
     with CoordinatorClient(servers, topic_prefix=prefix, client_id="bench") as client:
         for count in steps.offsets:
-            bench.say(f"100 groups that hold {count:,} offsets")
-            members = grown.form(f"offsets-{count}", 100, 1)
+            bench.report(f"100 groups with {count:,} offsets")
+            members = driver.form(f"offsets-{count}", 100, 1)
             if count:
                 partitions = [PartitionToCommit(number, 42) for number in range(100)]
                 topics = [TopicToCommit(f"topic-{number}", partitions) for number in range(count // 100)]
                 for group_id, member_id, generation_id in members:
-                    # A request is a record, and a broker takes none of more than a megabyte.
-                    for first in range(0, len(topics), TOPICS_A_COMMIT):
-                        some = topics[first : first + TOPICS_A_COMMIT]
+                    # A request is one record, and a broker refuses records of more than a megabyte.
+                    for first in range(0, len(topics), TOPICS_PER_COMMIT):
+                        some = topics[first : first + TOPICS_PER_COMMIT]
                         client.offset_commit(OffsetCommitRequest(group_id, some, generation_id, member_id))
-            points.append(grown.beat(count, members, RATE))
+            points.append(driver.heartbeats(count, members, RATE))
     return Curve(f"Offsets of a group: 100 groups, {RATE:,} heartbeats/s", "offsets", "ms", points)
 
 
-def _by_touched(grown: _Grown, steps: Steps, bench: Bench) -> Curve:
+def _by_touched(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
     points = []
-    members = grown.form("touched", max(steps.touched), 1)
-    beats = grown.events.beats(members)
+    members = driver.form("touched", max(steps.touched), 1)
+    requests = driver.events.heartbeats(members)
     for count in steps.touched:
-        bench.say(f"{count:,} groups touched at once")
-        seconds = [max(grown.events.beat(beats[:count], [0.0] * count).latencies) for _ in range(5)]
+        bench.report(f"a burst to {count:,} groups")
+        seconds = [max(driver.events.send_on_schedule(requests[:count], [0.0] * count).latencies) for _ in range(5)]
         middle, longest = (round(1000 * percentile(seconds, percent), 1) for percent in (50, 100))
         points.append(Point(count, middle, longest, 0.0))
-    return Curve("Groups touched at once: until the last is answered", "groups", "ms", points)
+    return Curve("Groups touched in one burst: time to the last response", "groups", "ms", points)
 
 
-def _by_idle_groups(grown: _Grown, steps: Steps, bench: Bench) -> Curve:
-    points, there = [], 0
+def _by_idle_groups(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
+    points, formed = [], 0
     for count in steps.idle_groups:
-        bench.say(f"{count:,} quiet groups of 2")
-        grown.events.form_groups((f"quiet-{number}" for number in range(there, count)), 2)
-        there = count
-        points.append(grown.silence(count))
-    return Curve("Quiet groups of 2 members: what an idle batch takes", "groups", "ms", points)
+        bench.report(f"{count:,} idle groups of 2")
+        driver.events.form_groups((f"idle-{number}" for number in range(formed, count)), 2)
+        formed = count
+        points.append(driver.idle_batches(count))
+    return Curve("Idle groups of 2 members: duration of an idle batch", "groups", "ms", points)
 
 
 def _one_job(bench: Bench, steps: Steps) -> Iterator[Curve]:
-    with running("growth", bench.broker, bench.folder, LATENCY) as coordinator:
-        grown = _Grown(bench, coordinator, steps)
-        with grown.events:
-            bench.say("warming up")
-            grown.beat(0, grown.form("warm", GROUPS, 1), RATE, steps.warm_up_seconds)
-            yield _by_rate(grown, steps, bench)
-            yield _by_members(grown, steps, bench)
-            yield _by_offsets(grown, steps, bench, coordinator)
-            yield _by_touched(grown, steps, bench)
-            yield _by_idle_groups(grown, steps, bench)
+    with running("growth", bench.broker, bench.folder, LATENCY_PROFILE) as coordinator:
+        driver = _Driver(bench, coordinator, steps)
+        with driver.events:
+            bench.report("warming up")
+            driver.heartbeats(0, driver.form("warm", GROUPS, 1), RATE, steps.warm_up_seconds)
+            yield _by_rate(driver, steps, bench)
+            yield _by_members(driver, steps, bench)
+            yield _by_offsets(driver, steps, bench, coordinator)
+            yield _by_touched(driver, steps, bench)
+            yield _by_idle_groups(driver, steps, bench)
 
 
 def _job_by_job(
     bench: Bench,
     steps: Steps,
     title: str,
-    grows: str,
+    quantity: str,
     values: tuple[int, ...],
     setting: Callable[[int], dict[str, object]],
 ) -> Curve:
     points = []
     for value in values:
-        bench.say(f"{grows}: {value}")
-        name = f"{grows.replace(' ', '-')}-{value}"
-        with running(name, bench.broker, bench.folder, LATENCY | setting(value)) as coordinator:
-            grown = _Grown(bench, coordinator, steps)
-            with grown.events:
-                members = grown.form("one", GROUPS, 1)
-                grown.beat(0, members, RATE, steps.warm_up_seconds)
-                points.append(grown.beat(value, members, RATE))
-    return Curve(title, grows, "ms", points)
+        bench.report(f"{quantity}: {value}")
+        name = f"{quantity.replace(' ', '-')}-{value}"
+        with running(name, bench.broker, bench.folder, LATENCY_PROFILE | setting(value)) as coordinator:
+            driver = _Driver(bench, coordinator, steps)
+            with driver.events:
+                members = driver.form("one", GROUPS, 1)
+                driver.heartbeats(0, members, RATE, steps.warm_up_seconds)
+                points.append(driver.heartbeats(value, members, RATE))
+    return Curve(title, quantity, "ms", points)
 
 
 def curves(bench: Bench, steps: Steps) -> Iterator[Curve]:
-    """All of them."""
+    """Measure all curves."""
     yield from _one_job(bench, steps)
     rate = f"{RATE:,} heartbeats/s over {GROUPS:,} groups"
     parts = "state partitions"
@@ -230,41 +231,41 @@ def curves(bench: Bench, steps: Steps) -> Iterator[Curve]:
 
 
 def profile_costs(bench: Bench, steps: Steps) -> Iterator[ProfileCost]:
-    """Each profile on a coordinator of its own, with a few groups."""
+    """Measure each profile on a job of its own, with a few groups."""
     for name, profile in PROFILES.items():
-        bench.say(f"profile {name}")
+        bench.report(f"profile {name}")
         with running(f"profile-{name}", bench.broker, bench.folder, {"profile": name}) as coordinator:
-            grown = _Grown(bench, coordinator, steps)
-            with grown.events:
-                members = grown.form("few", FEW, 1)
-                grown.beat(0, members, RATE // 10, steps.warm_up_seconds)
-                silent = idle(coordinator, bench.scale, FEW)
-                point = grown.beat(0, members, FEW, 2 * steps.seconds)
+            driver = _Driver(bench, coordinator, steps)
+            with driver.events:
+                members = driver.form("few", FEW, 1)
+                driver.heartbeats(0, members, RATE // 10, steps.warm_up_seconds)
+                idle_cost = idle(coordinator, bench.scale, FEW)
+                point = driver.heartbeats(0, members, FEW, 2 * steps.seconds)
         yield ProfileCost(
             name=name,
             batch_interval_ms=profile.trigger_interval_ms,
-            idle=silent,
+            idle=idle_cost,
             p50_ms=point.value,
             p99_ms=point.p99,
         )
 
 
 def draw(growth: Growth) -> Figure:
-    """All curves in one picture."""
+    """Draw all curves in one figure."""
     figure = Figure(figsize=(11, 13), layout="constrained")
     for place, curve in enumerate(growth.curves, start=1):
         axes = figure.add_subplot(4, 2, place)
         at = [point.at for point in curve.points]
-        for what, values, style in (
+        for label, values, style in (
             ("p50", [point.value for point in curve.points], "o-"),
             ("p99", [point.p99 for point in curve.points], "o:"),
-            ("a batch", [point.batch_ms for point in curve.points], "x--"),
+            ("batch", [point.batch_ms for point in curve.points], "x--"),
         ):
             if any(values):
-                axes.plot(at, values, style, label=what)
+                axes.plot(at, values, style, label=label)
         axes.set_xscale("log" if at[-1] > 10 * max(1, at[0]) and at[0] else "symlog" if at[-1] > 10 else "linear")
         axes.set_ylim(bottom=0)
-        axes.set_xlabel(curve.grows)
+        axes.set_xlabel(curve.quantity)
         axes.set_ylabel(curve.unit)
         axes.set_title(curve.title, fontsize=10)
         axes.legend(fontsize=8)
@@ -272,29 +273,29 @@ def draw(growth: Growth) -> Figure:
 
 
 def main(
-    short: Annotated[bool, typer.Option("--short", help="A few small points: to see that it works.")] = False,
+    short: Annotated[bool, typer.Option("--short", help="Measure a few small points, to check that it works.")] = False,
 ) -> None:
-    """Measure all curves, and draw them."""
+    """Measure all curves and draw them."""
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     began = time.monotonic()
 
-    def say(what: str) -> None:
-        console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {what}", highlight=False)
+    def report(activity: str) -> None:
+        console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {activity}", highlight=False)
 
     date = datetime.now().astimezone()
-    before = commit(), machine(), versions()
+    environment = commit(), machine(), versions()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="group-coordinator-growth-")))
         broker = stack.enter_context(EmbeddedBroker(data_dir=folder / "kafka"))
-        bench, steps = Bench(broker, folder, SETTLED, say), SHORT if short else Steps()
+        bench, steps = Bench(broker, folder, IDLE_AFTER_LOAD, report), SHORT if short else Steps()
         profiles = list(profile_costs(bench, steps))
         measured = list(curves(bench, steps))
     growth = Growth(
         date=date.isoformat(timespec="seconds"),
-        commit=before[0],
-        machine=before[1],
-        versions=before[2],
+        commit=environment[0],
+        machine=environment[1],
+        versions=environment[2],
         curves=measured,
         profiles=profiles,
     )
@@ -303,7 +304,7 @@ def main(
     file.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(growth), indent=2) + b"\n")
     mpl.use("agg")
     draw(growth).savefig(file.with_suffix(".png"), dpi=110)
-    console.print(f"kept as {file}.json and .png", highlight=False, soft_wrap=True)
+    console.print(f"wrote {file}.json and .png", highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Latencies without coordinated omission.
 
-A sender that waits for an answer before it sends the next request sends less while the answers are slow, and so
-leaves out the very requests that would have been slow. Here all sending times are fixed in advance, and a latency
+A sender that waits for a response before it sends the next request sends fewer requests while responses are slow, and
+so omits the very requests that would have been slow. Here all sending times are fixed in advance, and a latency
 counts from the time at which its request was due.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """Milliseconds. All 0 when there was no answer."""
+    """Percentiles in milliseconds. All are 0 when there was no response."""
 
     count: int
     p50_ms: float
@@ -24,10 +24,10 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timings(NamedTuple):
-    """Of requests sent on a schedule; seconds.
+    """The timings of requests sent on a schedule, in seconds.
 
-    ``latencies`` are in the order of the answers, beside when each was due (since the begin); ``late`` is in the order
-    of the requests.
+    ``latencies`` and ``due``, which counts from the start of the schedule, are in the order of the responses. ``late``
+    is how much later than due each request was sent, in the order of the requests.
     """
 
     latencies: list[float]
@@ -37,14 +37,14 @@ class Timings(NamedTuple):
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The nearest rank: a value that occurred, with ``percent`` of all at or below it."""
+    """Return the percentile by nearest rank: the least of the values that ``percent`` of them do not exceed."""
     if not values:
         raise ValueError("no values")
     return sorted(values)[max(1, math.ceil(len(values) * percent / 100)) - 1]
 
 
 def summary(seconds: Sequence[float]) -> Latency:
-    """A summary in milliseconds of values in seconds."""
+    """Summarize values in seconds as milliseconds."""
     if not seconds:
         return Latency(count=0, p50_ms=0.0, p90_ms=0.0, p99_ms=0.0, max_ms=0.0)
     p50, p90, p99, most = (round(percentile(seconds, percent) * 1000, 1) for percent in (50, 90, 99, 100))
@@ -52,10 +52,10 @@ def summary(seconds: Sequence[float]) -> Latency:
 
 
 def schedule(rate: float, seconds: float, seed: int = 3) -> list[float]:
-    """When to send: one time in each interval of 1/rate seconds, at random within it.
+    """Return sending times in seconds: one at a random point of each interval of 1/rate seconds.
 
-    Times at even distances would keep in step with the batches of the job, and meet them all at the same point or
-    at every other one. The seed gives all coordinators the same schedule.
+    Evenly spaced times could fall into step with the job's batches, and always arrive at the same point of one. The
+    seed gives all coordinators the same schedule.
     """
     chance = random.Random(seed)
     return [(index + chance.random()) / rate for index in range(round(rate * seconds))]

@@ -1,7 +1,7 @@
-"""The protocol by itself, without Spark: what one step costs, snapshot decoding and encoding included.
+"""The protocol alone, without Spark: the time of one step, with decoding and encoding of the snapshot.
 
-Each figure is the median of many steps from the same snapshot, in one process, in the order in which a worker
-does it: decode, step, encode.
+Each figure is the median of many steps from the same snapshot, in one process. As in a worker, a step decodes the
+snapshot, processes the request and encodes the new snapshot.
 """
 
 import statistics
@@ -34,18 +34,16 @@ WARM_UP_STEPS = 100
 
 METADATA = bytes(40)
 ASSIGNMENT = bytes(60)
-"""About what a consumer of a topic or two sends."""
+"""About the size that a consumer of one or two topics sends."""
 
 
-def measured() -> Iterator[LogicFigure]:
-    """A heartbeat in groups of 10 and 100 members, and a commit in a group that holds 10,000 offsets."""
-    for members, asked in ((10, 60.0), (100, 300.0)):
+def figures() -> Iterator[LogicFigure]:
+    """Measure a heartbeat in groups of 10 and 100 members, and a commit in a group with 10,000 offsets."""
+    for members, goal in ((10, 60.0), (100, 300.0)):
         group, heartbeat = _stable_group(members)
-        yield LogicFigure(f"a heartbeat in a group of {members}, step", _microseconds(group, heartbeat), "us", asked)
+        yield LogicFigure(f"a heartbeat in a group of {members}, step", _microseconds(group, heartbeat), "us", goal)
     group, commit = _group_with_offsets(topics=100, partitions=100)
-    yield LogicFigure(
-        "a commit in a group that holds 10,000 offsets, step", _microseconds(group, commit) / 1000, "ms", 5.0
-    )
+    yield LogicFigure("a commit in a group with 10,000 offsets, step", _microseconds(group, commit) / 1000, "ms", 5.0)
 
 
 def _microseconds(stored: bytes, body: RequestBody) -> float:
@@ -69,7 +67,7 @@ def _request(body: RequestBody, offset: int) -> Request:
 
 def _stepped(stored: bytes | None, bodies: Sequence[RequestBody]) -> tuple[bytes, list[JoinGroupResponse]]:
     group = None if stored is None else snapshot.decode(stored)
-    # Ids are made from places in the log, so no place may be used twice.
+    # Member ids are derived from places in the log, so each place may be used only once.
     first = 0 if group is None else 1_000 * group.sequence
     requests = [_request(body, first + number) for number, body in enumerate(bodies)]
     result = step(GROUP_ID, group, requests, NOW, started_at=0, config=CONFIG)
@@ -80,7 +78,7 @@ def _stepped(stored: bytes | None, bodies: Sequence[RequestBody]) -> tuple[bytes
 
 def _stable_group(members: int) -> tuple[bytes, HeartbeatRequest]:
     join = JoinGroupRequest(GROUP_ID, 45_000, "consumer", [Protocol("range", METADATA)], 300_000)
-    # The first one's generation begins at once, without a delay; the leader comes back to let the others in.
+    # Without an initial delay the first member forms a generation alone; its rejoin completes the next one.
     stored, (first,) = _stepped(None, [join])
     rejoin = JoinGroupRequest(GROUP_ID, 45_000, "consumer", join.protocols, 300_000, first.member_id)
     stored, joined = _stepped(stored, [*[join] * (members - 1), rejoin])

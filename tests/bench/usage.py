@@ -1,4 +1,4 @@
-"""CPU time and memory of processes, read from Linux's /proc."""
+"""CPU time and memory of processes, from Linux's /proc."""
 
 import os
 from collections.abc import Iterable
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.figures import Memory
+from tests.support.processes import command_line, executable, parent, process_tree, stat_fields
 
 PROC = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -20,49 +21,39 @@ class CoordinatorProcesses(NamedTuple):
     jvm: int
 
     def by_role(self) -> dict[str, list[int]]:
-        """Process ids. Spark forks its Python workers from a daemon, which counts among them.
+        """Return process ids by role. The daemon from which Spark forks its Python workers counts as one of them.
 
-        By default Hadoop starts processes of its own for moments, to link files and to set permissions.
+        Other children of the JVM are left out: by default Hadoop forks short-lived processes to link files.
         """
-        workers = [pid for pid in tree(self.jvm) if b"python" in _command(pid).partition(b"\0")[0]]
+        workers = [pid for pid in process_tree(self.jvm) if b"python" in executable(pid)]
         return {"driver JVM": [self.jvm], "driver Python": [self.driver], "Python workers": workers}
 
 
 def find_coordinator(ancestor: int) -> CoordinatorProcesses:
-    """The coordinator among the descendants of a process. LookupError when there is not exactly one."""
-    parents = _parents()
-    jvms = [pid for pid in tree(ancestor) if JVM_MAIN_CLASS in _command(pid)]
+    """Find the one coordinator among the descendants of a process. Raises LookupError for none or several."""
+    jvms = [pid for pid in process_tree(ancestor) if JVM_MAIN_CLASS in command_line(pid)]
     if len(jvms) != 1:
-        raise LookupError(f"process {ancestor} has {len(jvms)} Spark drivers below it, not one")
-    return CoordinatorProcesses(parents[jvms[0]], jvms[0])
-
-
-def tree(root: int) -> list[int]:
-    """A process and its descendants."""
-    parents = _parents()
-    found = [root]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found
+        raise LookupError(f"process {ancestor} has {len(jvms)} Spark drivers among its descendants, expected one")
+    return CoordinatorProcesses(parent(jvms[0]), jvms[0])
 
 
 def cpu_seconds(root: int) -> float:
-    """What a process and its descendants have used so far, those that have ended included."""
+    """Return the CPU seconds of a process and its descendants, including those that have ended."""
     ticks = 0
-    for pid in tree(root):
+    for pid in process_tree(root):
         with suppress(FileNotFoundError, ProcessLookupError):
-            ticks += sum(map(int, _stat(pid)[11:15]))
+            ticks += sum(map(int, stat_fields(pid)[11:15]))
     return ticks / TICKS_PER_SECOND
 
 
 def machine_cpu_seconds() -> float:
-    """What all processes and the kernel have used so far."""
+    """Return the CPU seconds of all processes and the kernel since boot."""
     user, nice, system, _idle, _waiting, *interrupts = map(int, _first_line(PROC / "stat").split()[1:8])
     return (user + nice + system + sum(interrupts)) / TICKS_PER_SECOND
 
 
 def memory(pids: Iterable[int]) -> Memory:
-    """RSS and PSS of these processes together, less those that have ended."""
+    """Return RSS and PSS of these processes together; those that have ended count as nothing."""
     sizes = []
     for pid in pids:
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -79,24 +70,3 @@ def _kilobytes(pid: int) -> dict[str, int]:
 def _first_line(file: Path) -> str:
     with file.open() as lines:
         return lines.readline()
-
-
-def _parents() -> dict[int, int]:
-    parents = {}
-    for folder in PROC.iterdir():
-        if folder.name.isdigit():
-            with suppress(FileNotFoundError, ProcessLookupError):
-                parents[int(folder.name)] = int(_stat(int(folder.name))[1])
-    return parents
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields from the third (the state) on; the second, a name in brackets, may hold anything."""
-    return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return (PROC / str(pid) / "cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return b""

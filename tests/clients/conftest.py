@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from streaming.broker import EmbeddedBroker
+from streaming.embedded.broker import EmbeddedBroker
 from tests.clients.group import WatchedGroup
-from tests.clients.process import Process
 from tests.clients.system import System
+from tests.support.processes import Process
 
 NewGroup = Callable[..., WatchedGroup]
 NewProcess = Callable[..., Process]
@@ -16,7 +16,7 @@ NewProcess = Callable[..., Process]
 
 @pytest.fixture(scope="package")
 def system(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """One coordinator and one gateway for all tests of clients: leave them running, and use topics of your own."""
+    """The coordinator and gateway that all tests of clients share. Leave both running, and use your own topics."""
     started = System(broker, tmp_path_factory.mktemp("system"))
     try:
         started.start()
@@ -27,23 +27,23 @@ def system(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def new_group(system: System, tmp_path: Path) -> Iterator[NewGroup]:
-    """Makes groups, each with a topic of its own; called with the number of its partitions and settings.
+    """Creates groups, each with its own topic, from a number of partitions and the settings of :class:`WatchedGroup`.
 
-    The members connect to the gateway unless ``bootstrap_servers`` says otherwise.
+    Members connect to the shared gateway unless ``bootstrap_servers`` is given.
     """
     with ExitStack() as stack:
 
-        def make(partitions: int, **settings: Any) -> WatchedGroup:
+        def create(partitions: int, **settings: Any) -> WatchedGroup:
             group = system.new_group(tmp_path, partitions, **settings)
             stack.callback(group.kill_all)
             return group
 
-        yield make
+        yield create
 
 
 @pytest.fixture
 def new_process() -> Iterator[NewProcess]:
-    """Starts processes; called with a name and a command."""
+    """Starts processes from a name and a command; kills them after the test."""
     with ExitStack() as stack:
 
         def start(name: str, command: list[str]) -> Process:

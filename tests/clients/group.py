@@ -1,4 +1,4 @@
-"""A group whose members are processes of any client, and what must be true of it."""
+"""A group whose members are processes with any client library, and the checks on what they report."""
 
 import json
 import threading
@@ -10,22 +10,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.clients.libraries import Library, member_command
-from tests.clients.process import Process
+from tests.clients.programs.libraries import Library, member_command
+from tests.support.processes import Process
+from tests.support.waiting import LIMIT_SECONDS
 
 __all__ = ["Member", "WatchedGroup"]
 
-LIMIT_SECONDS = 60.0
 SESSION_MS = 60_000
-"""Nobody may be expelled because the machine stood still for a while."""
+"""Long enough that no member is expelled when the machine stalls."""
 
 KILLED_SESSION_MS = 10_000
-"""Of members that are killed: what is left of it has to be waited for."""
+"""For members that are killed: the test waits until the session expires."""
 
 
 @dataclass
 class Ownership:
-    """A partition was a member's in this time (Unix milliseconds); ``until`` is None while it is."""
+    """The time in which a member owned a partition (Unix milliseconds); ``until`` is None while it still owns it."""
 
     member: str
     since: int
@@ -33,23 +33,23 @@ class Ownership:
 
 
 class Member:
-    """A member's process, and where it stands by its own words."""
+    """A member's process, and the state that it reports."""
 
     def __init__(self, name: str, process: Process) -> None:
         self.name = name
         self.process = process
         self.owned: set[int] = set()
         self.assignments = 0
-        """How often it was told what is its own: once for each rebalance."""
+        """How many assignments it received: one per rebalance."""
         self.revocations = 0
         self.consumed = 0
         self.positions: dict[int, int] = {}
 
 
 class WatchedGroup:
-    """Members that are started with the same settings, on one topic. All that they tell is kept.
+    """Members with the same settings on one topic, and everything that they report.
 
-    Whatever a member does that no member may do is an entry in ``violations``.
+    ``violations`` lists what members did that no member may do.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class WatchedGroup:
     def start(
         self, name: str, library: Library, instance_id: str | None = None, session_ms: int | None = None
     ) -> Member:
-        """Start a new member, by default with the group's session timeout. It is not waited for."""
+        """Start a new member, by default with the group's session timeout; does not wait until it has joined."""
         options = {
             "bootstrap-server": self._bootstrap_servers,
             "topic": self.topic,
@@ -93,49 +93,49 @@ class WatchedGroup:
             "session-timeout": session_ms or self._session_ms,
         }
         command = member_command(library, self._folder, self._assignor, options, auto_commit=self._auto_commit)
-        process = Process(f"{self.group_id}/{name}", command, lambda line: self._take_line(name, line))
+        process = Process(f"{self.group_id}/{name}", command, lambda line: self._on_line(name, line))
         self.members[name] = Member(name, process)
         process.start()
         return self.members[name]
 
     def start_again(self, name: str) -> None:
-        """Start a member that has ended."""
+        """Start a member whose process has ended."""
         self.members[name].process.start()
 
-    def end(self, *names: str) -> None:
-        """Close members in order, all at once, and wait for it."""
+    def stop(self, *names: str) -> None:
+        """Shut members down cleanly, all at the same time, and wait until their processes have ended."""
         for name in names:
-            self.members[name].process.request_end()
+            self.members[name].process.terminate()
         for name in names:
             self.members[name].process.wait()
-            self._forget(name)
+            self._release_all(name)
 
     def kill(self, name: str) -> None:
-        """``kill -9``."""
+        """``kill -9`` a member."""
         moment = _now()
         self.members[name].process.kill()
-        self._forget(name, moment)
+        self._release_all(name, moment)
 
     def kill_all(self) -> None:
-        """End what still runs, whatever state it is in."""
+        """``kill -9`` all members that run."""
         for member in self.members.values():
             member.process.kill()
 
     # ---- waiting -------------------------------------------------------------------------------------------------
 
     def wait_until(self, what: str, condition: Callable[[], bool], seconds: float = LIMIT_SECONDS) -> None:
-        """Wait until members' words amount to something."""
+        """Wait until the members' reports fulfil a condition; fails at the first violation."""
         with self._changed:
-            came = self._changed.wait_for(lambda: bool(self.violations) or condition(), seconds)
+            is_fulfilled = self._changed.wait_for(lambda: bool(self.violations) or condition(), seconds)
         assert not self.violations, "\n".join(self.violations)
-        assert came, f"{self.group_id}: waited {seconds:g} s for: {what}\n{self.describe()}"
+        assert is_fulfilled, f"{self.group_id}: waited {seconds:g} s for: {what}\n{self.describe()}"
 
     def await_shared_by(self, *names: str, seconds: float = LIMIT_SECONDS) -> None:
-        """Wait until these members, and nobody else, own all partitions, each one its share."""
-        self.wait_until(f"partitions shared by {', '.join(names)}", lambda: self._is_shared_by(names), seconds)
+        """Wait until these members alone own all partitions, evenly distributed."""
+        self.wait_until(f"partitions owned by {', '.join(names)}", lambda: self._is_shared_by(names), seconds)
 
     def await_consumption(self, *names: str, records: int = 1) -> None:
-        """Wait until each of these members has consumed more than it has now."""
+        """Wait until each of these members has consumed ``records`` more than now."""
         before = {name: self.members[name].consumed for name in names}
         self.wait_until(
             f"records consumed by {', '.join(names)}",
@@ -143,41 +143,41 @@ class WatchedGroup:
         )
 
     def await_consumed(self, ends: Mapping[int, int]) -> None:
-        """Wait until every record before these offsets was consumed."""
+        """Wait until every record below these offsets has been consumed; offsets by partition."""
         self.wait_until(
             f"everything consumed up to {dict(ends)}",
             lambda: all(len(self.consumed[partition]) >= end for partition, end in ends.items()),
         )
 
     def await_committed(self, ends: Mapping[int, int]) -> None:
-        """Wait until these offsets are committed, by what members say."""
+        """Wait until members have reported these commits; offsets by partition."""
         self.wait_until(f"{dict(ends)} committed", lambda: ends.items() <= self.committed.items())
 
     def _is_shared_by(self, names: Collection[str]) -> bool:
         owners = {name: member.owned for name, member in self.members.items() if member.owned}
         sizes = [len(self.members[name].owned) for name in names]
-        everything = [partition for owned in owners.values() for partition in owned]
+        partitions = [partition for owned in owners.values() for partition in owned]
         return (
-            sorted(everything) == list(range(self.partitions))
+            sorted(partitions) == list(range(self.partitions))
             and set(owners) <= set(names)
             and max(sizes) - min(sizes) <= 1
         )
 
-    # ---- what was told -------------------------------------------------------------------------------------------
+    # ---- reports -------------------------------------------------------------------------------------------------
 
     @property
     def rebalances(self) -> int:
-        """How often members were told of an assignment, all together."""
+        """How many assignments all members have received, in total."""
         return sum(member.assignments for member in self.members.values())
 
     @property
     def owned(self) -> dict[str, set[int]]:
-        """What each member owns, by its own words."""
+        """The partitions that each member reports as its own."""
         with self._changed:
             return {name: set(member.owned) for name, member in self.members.items()}
 
     def check_ownership(self) -> None:
-        """At no moment did two members own the same partition, by their own words and one clock."""
+        """Check that no two members ever reported the same partition as their own at the same time."""
         for partition, ownerships in self._ownerships.items():
             in_order = sorted(ownerships, key=lambda ownership: ownership.since)
             for first, second in pairwise(in_order):
@@ -185,21 +185,21 @@ class WatchedGroup:
                 assert has_ended, f"partition {partition} had two owners: {first} and {second}"
 
     def check_everything_consumed(self, ends: Mapping[int, int]) -> None:
-        """No record was skipped."""
+        """Check that no record below these offsets was skipped."""
         missing = {index: sorted(set(range(end)) - self.consumed[index])[:10] for index, end in ends.items()}
         assert not any(missing.values()), f"not consumed: {missing}"
 
     def check_no_duplicates(self) -> None:
-        """No record was delivered twice."""
+        """Check that no record was delivered twice."""
         assert self.delivered == sum(map(len, self.consumed.values()))
 
     def describe(self) -> str:
-        """Who owns what and has said what, for the message of a failure."""
+        """Owners, commits and the end of each member's output, for the message of a failure."""
         lines = [f"{name} owns {sorted(member.owned)}" for name, member in self.members.items()]
         lines += [f"committed {self.committed}; consumed { {p: len(s) for p, s in self.consumed.items()} }"]
         return "\n".join(lines + [member.process.tail() for member in self.members.values()])
 
-    def _take_line(self, name: str, line: str) -> None:
+    def _on_line(self, name: str, line: str) -> None:
         if not line.startswith('{"timestamp"'):
             return
         event = json.loads(line)
@@ -210,13 +210,13 @@ class WatchedGroup:
                     self._assigned(member, event)
                 case "partitions_revoked":
                     member.revocations += 1
-                    self._give_up(member, _indexes(event), event["timestamp"])
+                    self._release(member, _indexes(event), event["timestamp"])
                 case "records_consumed":
                     self._records(member, event)
                 case "offsets_committed" if event["success"]:
                     self._offsets_committed(member, event)
                 case "shutdown_complete":
-                    self._give_up(member, set(member.owned), event["timestamp"])
+                    self._release(member, set(member.owned), event["timestamp"])
             self._changed.notify_all()
 
     def _assigned(self, member: Member, event: Mapping[str, Any]) -> None:
@@ -225,22 +225,22 @@ class WatchedGroup:
             self._ownerships[partition].append(Ownership(member.name, event["timestamp"]))
         member.owned |= _indexes(event)
 
-    def _give_up(self, member: Member, partitions: Collection[int], moment: int) -> None:
+    def _release(self, member: Member, partitions: Collection[int], moment: int) -> None:
         for partition in member.owned & set(partitions):
             last = [kept for kept in self._ownerships[partition] if kept.member == member.name][-1]
             last.until = moment
             member.positions.pop(partition, None)
         member.owned -= set(partitions)
 
-    def _forget(self, name: str, moment: int | None = None) -> None:
+    def _release_all(self, name: str, moment: int | None = None) -> None:
         with self._changed:
-            self._give_up(self.members[name], set(self.members[name].owned), moment or _now())
+            self._release(self.members[name], set(self.members[name].owned), moment or _now())
 
     def _records(self, member: Member, event: Mapping[str, Any]) -> None:
         for span in event["partitions"]:
             partition, first, last = span["partition"], span["minOffset"], span["maxOffset"]
             if partition not in member.owned:
-                self.violations.append(f"{member.name} consumed partition {partition}, of which it owns none")
+                self.violations.append(f"{member.name} consumed partition {partition}, which it does not own")
             if member.positions.get(partition, first) != first:
                 self.violations.append(
                     f"{member.name} consumed {first} of partition {partition} after {member.positions[partition] - 1}"

@@ -1,4 +1,4 @@
-"""The admin clients of the libraries look at one group through the gateway, and put it in order."""
+"""The libraries' admin clients inspect and manage one group through the gateway."""
 
 import asyncio
 
@@ -12,13 +12,12 @@ from kafka.errors import NoError, NonEmptyGroupError
 from kafka.structs import OffsetAndMetadata
 
 from tests.clients.conftest import NewGroup
-from tests.clients.libraries import Library
+from tests.clients.programs.libraries import Library
 from tests.clients.system import System
-from tests.clients.waiting import await_condition
+from tests.support.waiting import LIMIT_SECONDS, wait_until
 
-LIMIT_SECONDS = 30
 RECORDS = 10
-INSTANCE = "the static one"
+INSTANCE = "static instance"
 
 
 def test_admin_clients_of_all_libraries_manage_a_group(system: System, new_group: NewGroup) -> None:
@@ -32,16 +31,16 @@ def test_admin_clients_of_all_libraries_manage_a_group(system: System, new_group
     group.await_committed(ends)
 
     confluent = AdminClient({"bootstrap.servers": system.bootstrap_servers})
-    look_by_librdkafka(confluent, group.group_id, group.topic)
-    asyncio.run(look_by_aiokafka(system.bootstrap_servers, group.group_id, group.topic))
+    inspect_with_librdkafka(confluent, group.group_id, group.topic)
+    asyncio.run(inspect_with_aiokafka(system.bootstrap_servers, group.group_id, group.topic))
     admin = KafkaAdminClient(bootstrap_servers=system.bootstrap_servers)
     try:
-        look_by_kafka_python(admin, group.group_id, group.topic)
+        inspect_with_kafka_python(admin, group.group_id, group.topic)
         assert dict(admin.delete_groups([group.group_id])) == {group.group_id: NonEmptyGroupError.__name__}
-        group.end("dynamic")
+        group.stop("dynamic")
         group.await_shared_by("static")
-        group.end("static")
-        put_in_order(admin, group.group_id, group.topic)
+        group.stop("static")
+        remove_member_and_offsets(admin, group.group_id, group.topic)
     finally:
         admin.close()
     assert confluent.delete_consumer_groups([group.group_id])[group.group_id].result(LIMIT_SECONDS) is None
@@ -50,10 +49,10 @@ def test_admin_clients_of_all_libraries_manage_a_group(system: System, new_group
         listed = confluent.list_consumer_groups().result(LIMIT_SECONDS)
         return group.group_id not in {found.group_id for found in listed.valid}
 
-    await_condition("the group is not listed any more", is_gone)
+    wait_until(is_gone, "the group is no longer listed")
 
 
-def look_by_librdkafka(admin: AdminClient, group_id: str, topic: str) -> None:
+def inspect_with_librdkafka(admin: AdminClient, group_id: str, topic: str) -> None:
     listed = admin.list_consumer_groups().result(LIMIT_SECONDS)
     assert not listed.errors
     (found,) = [each for each in listed.valid if each.group_id == group_id]
@@ -65,12 +64,12 @@ def look_by_librdkafka(admin: AdminClient, group_id: str, topic: str) -> None:
     assert sorted((each.topic, each.partition) for each in owned) == [(topic, 0), (topic, 1)]
     assert {member.group_instance_id for member in described.members} == {None, INSTANCE}
 
-    asked = [ConsumerGroupTopicPartitions(group_id, [TopicPartition(topic, 0), TopicPartition(topic, 2)])]
-    fetched = admin.list_consumer_group_offsets(asked)[group_id].result(LIMIT_SECONDS).topic_partitions
+    requested = [ConsumerGroupTopicPartitions(group_id, [TopicPartition(topic, 0), TopicPartition(topic, 2)])]
+    fetched = admin.list_consumer_group_offsets(requested)[group_id].result(LIMIT_SECONDS).topic_partitions
     assert [(each.partition, each.offset) for each in fetched] == [(0, RECORDS), (2, -1001)]
 
 
-async def look_by_aiokafka(bootstrap_servers: str, group_id: str, topic: str) -> None:
+async def inspect_with_aiokafka(bootstrap_servers: str, group_id: str, topic: str) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
     await admin.start()
     try:
@@ -87,7 +86,7 @@ async def look_by_aiokafka(bootstrap_servers: str, group_id: str, topic: str) ->
         await admin.close()
 
 
-def look_by_kafka_python(admin: KafkaAdminClient, group_id: str, topic: str) -> None:
+def inspect_with_kafka_python(admin: KafkaAdminClient, group_id: str, topic: str) -> None:
     (found,) = [each for each in admin.list_groups(states_filter=["Stable"]) if each["group_id"] == group_id]
     assert (found["group_state"], found["group_type"], found["protocol_type"]) == ("Stable", "classic", "consumer")
     described = admin.describe_groups([group_id])[group_id]
@@ -100,15 +99,15 @@ def look_by_kafka_python(admin: KafkaAdminClient, group_id: str, topic: str) -> 
     }
 
 
-def put_in_order(admin: KafkaAdminClient, group_id: str, topic: str) -> None:
-    """The static member was closed, which does not make it leave."""
+def remove_member_and_offsets(admin: KafkaAdminClient, group_id: str, topic: str) -> None:
+    """Remove the static member, which did not leave when it was closed, then change and delete its offset."""
     first = KafkaPythonPartition(topic, 0)
     assert admin.describe_groups([group_id])[group_id]["group_state"] == "Stable"
     assert set(admin.remove_group_members(group_id, [MemberToRemove(group_instance_id=INSTANCE)]).values()) == {NoError}
     assert admin.describe_groups([group_id])[group_id]["group_state"] == "Empty"
 
-    assert admin.alter_group_offsets(group_id, {first: OffsetAndMetadata(3, "by hand", -1)}) == {first: NoError}
+    assert admin.alter_group_offsets(group_id, {first: OffsetAndMetadata(3, "admin", -1)}) == {first: NoError}
     kept = admin.list_group_offsets({group_id: [first]})[group_id][first]
-    assert (kept.offset, kept.metadata) == (3, "by hand")
+    assert (kept.offset, kept.metadata) == (3, "admin")
     assert admin.delete_group_offsets(group_id, [first]) == {first: NoError}
     assert first not in admin.list_group_offsets([group_id])[group_id]

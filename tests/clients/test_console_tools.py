@@ -1,41 +1,42 @@
-"""What a user types: kafka-console-consumer and kafka-consumer-groups, on one group from its beginning to its end."""
+"""kafka-console-consumer and kafka-consumer-groups, through the whole life of one group."""
 
 import subprocess
 
 from tests.clients.conftest import NewProcess
-from tests.clients.java import tool
-from tests.clients.process import Process
+from tests.clients.programs.java import tool
 from tests.clients.system import System
+from tests.support.processes import Process
+from tests.support.waiting import LIMIT_SECONDS
 
-LIMIT_SECONDS = 60
 PARTITIONS = 3
 RECORDS = 20
 ALL_RECORDS = PARTITIONS * RECORDS
 
 
 def groups(system: System, *arguments: str) -> str:
-    """What kafka-consumer-groups says to these arguments, errors among it."""
+    """The output of kafka-consumer-groups with these arguments, including errors."""
     command = tool("kafka-consumer-groups", "--bootstrap-server", system.bootstrap_servers, *arguments)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_SECONDS)
     return done.stdout
 
 
 def rows(table: str, group_id: str) -> list[list[str]]:
-    """The cells of the lines about a group."""
+    """The cells of a group's rows."""
     return [line.split() for line in table.splitlines() if line.split()[:1] == [group_id]]
 
 
 def console_consumer(system: System, group_id: str, topic: str, *arguments: str) -> list[str]:
+    """The command of a console consumer in a group."""
     where = ("--bootstrap-server", system.bootstrap_servers, "--topic", topic, "--group", group_id)
     return tool("kafka-console-consumer", *where, "--consumer-property", "heartbeat.interval.ms=500", *arguments)
 
 
 def records(reader: Process) -> list[str]:
-    """The records that a console consumer has read, without what it has logged."""
-    return sorted(line for line in reader.said if line.startswith("record"))
+    """The records in a console consumer's output, without its log lines."""
+    return sorted(line for line in reader.output if line.startswith("record"))
 
 
-def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process: NewProcess) -> None:
+def test_a_group_is_consumed_described_reset_and_deleted(system: System, new_process: NewProcess) -> None:
     topic, group = system.new_topic(PARTITIONS), "console"
     system.produce(topic, range(PARTITIONS), RECORDS)
 
@@ -43,7 +44,7 @@ def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process
     reader.await_line("all records", lambda _: len(records(reader)) >= ALL_RECORDS)
     assert records(reader) == sorted(f"record {number}" for number in range(RECORDS) for _ in range(PARTITIONS))
 
-    # While it reads: who it is, and that nothing can be taken from under it.
+    # While the group is Stable, it can be described, but neither reset nor deleted.
     (member,) = rows(groups(system, "--describe", "--group", group, "--members", "--verbose"), group)
     assert member[1].startswith("console-consumer-")
     assert member[2:5] == ["/127.0.0.1", "console-consumer", str(PARTITIONS)]
@@ -57,18 +58,18 @@ def test_a_group_is_read_looked_at_reset_and_deleted(system: System, new_process
     assert "current state is Stable" in busy
     assert "GroupNotEmptyException" in groups(system, "--delete", "--group", group)
 
-    assert reader.end() in (0, 130, 143)
+    assert reader.stop() in (0, 130, 143)
     described = sorted(rows(groups(system, "--describe", "--group", group), group))
     assert [row[1:6] for row in described] == [[topic, str(index), "20", "20", "0"] for index in range(PARTITIONS)]
     assert rows(groups(system, "--list", "--state", "empty"), group) == [[group, "Empty"]]
 
-    # Back by five records, and only those are read again.
+    # After a reset by five records, only those are consumed again.
     shift = ("--group", group, "--topic", topic, "--reset-offsets", "--shift-by", "-5")
     planned = [[group, topic, str(index), "15"] for index in range(PARTITIONS)]
     assert sorted(rows(groups(system, *shift, "--dry-run"), group)) == planned
     assert set(system.committed(group, topic).values()) == {20}
     assert sorted(rows(groups(system, *shift, "--execute"), group)) == planned
-    again = new_process("again", console_consumer(system, group, topic, "--max-messages", "15"))
+    again = new_process("second console consumer", console_consumer(system, group, topic, "--max-messages", "15"))
     assert again.wait() == 0
     assert records(again) == sorted(f"record {number}" for number in range(15, 20) for _ in range(PARTITIONS))
 

@@ -1,4 +1,4 @@
-"""Groups of one client library each: members come, go and are killed; and all libraries in one group."""
+"""Groups with one client library each, whose members join, leave and are killed; and one group with all libraries."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,20 +7,20 @@ from typing import NamedTuple
 import pytest
 
 from tests.clients.conftest import NewGroup
-from tests.clients.group import KILLED_SESSION_MS, WatchedGroup
-from tests.clients.libraries import Library
+from tests.clients.group import KILLED_SESSION_MS, SESSION_MS, WatchedGroup
+from tests.clients.programs.libraries import Library
 from tests.clients.system import System
 
 PARTITIONS = 6
 RECORDS = 50
-STORIES_AT_ONCE = 3
+CONCURRENT_SCENARIOS = 3
 
-TAKEOVER_SECONDS = 2 * KILLED_SESSION_MS / 1000
-"""A member that was killed has a whole session left at most; the others have another one to share its partitions."""
+TAKEOVER_SECONDS = SESSION_MS / 1000 - 10
+"""The killed member's session, and a generous time for the rebalance; less than the session of the other members."""
 
 
 class Kind(NamedTuple):
-    """What a group's members have in common."""
+    """The settings that a group's members share."""
 
     library: Library
     assignor: str
@@ -31,7 +31,7 @@ KINDS = {
     "java-cooperative": Kind(Library.JAVA, "cooperative-sticky", True),
     "librdkafka-eager": Kind(Library.LIBRDKAFKA, "range", True),
     "librdkafka-cooperative": Kind(Library.LIBRDKAFKA, "cooperative-sticky", False),
-    # Its range and roundrobin forget dynamic members when a static one stands between them.
+    # Its range and roundrobin assignors omit dynamic members that a static one separates.
     "kafka-python-eager": Kind(Library.KAFKA_PYTHON, "sticky", False),
     "kafka-python-cooperative": Kind(Library.KAFKA_PYTHON, "cooperative-sticky", True),
     "aiokafka-eager": Kind(Library.AIOKAFKA, "roundrobin", False),
@@ -39,16 +39,16 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def stories(system: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
-    """The story of each kind of group. Some are told at the same time, since most of a story is waiting."""
-    folder = tmp_path_factory.mktemp("stories")
+def scenarios(system: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
+    """The scenario of each kind of group. Several run at the same time, because they mostly wait."""
+    folder = tmp_path_factory.mktemp("scenarios")
     groups = {
         name: system.new_group(folder, PARTITIONS, assignor=kind.assignor, auto_commit=kind.auto_commit)
         for name, kind in KINDS.items()
     }
-    with ThreadPoolExecutor(STORIES_AT_ONCE) as pool:
+    with ThreadPoolExecutor(CONCURRENT_SCENARIOS) as pool:
         try:
-            yield {name: pool.submit(come_and_go, system, groups[name], kind.library) for name, kind in KINDS.items()}
+            yield {name: pool.submit(run_scenario, system, groups[name], kind.library) for name, kind in KINDS.items()}
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for group in groups.values():
@@ -56,38 +56,38 @@ def stories(system: System, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_members_come_and_go(stories: dict[str, Future[None]], kind: str) -> None:
-    stories[kind].result()
+def test_members_join_leave_and_are_killed(scenarios: dict[str, Future[None]], kind: str) -> None:
+    scenarios[kind].result()
 
 
-def come_and_go(system: System, group: WatchedGroup, library: Library) -> None:
-    """Joins, a static member's return, a clean end, a kill -9: all that a group of one library goes through."""
-    everywhere = range(PARTITIONS)
-    system.produce(group.topic, everywhere, RECORDS)
+def run_scenario(system: System, group: WatchedGroup, library: Library) -> None:
+    """Members join; a static one restarts; one shuts down cleanly; one is killed with ``kill -9``."""
+    partitions = range(PARTITIONS)
+    system.produce(group.topic, partitions, RECORDS)
 
     group.start("a", library, session_ms=KILLED_SESSION_MS)
     group.start("b", library)
     group.start("static", library, instance_id="till-1")
     group.await_shared_by("a", "b", "static")
-    group.await_consumed(dict.fromkeys(everywhere, RECORDS))
+    group.await_consumed(dict.fromkeys(partitions, RECORDS))
 
     before = group.members["a"].revocations, group.members["b"].revocations
-    group.end("static")
+    group.stop("static")
     group.start_again("static")
     group.await_shared_by("a", "b", "static")
     assert (group.members["a"].revocations, group.members["b"].revocations) == before
 
-    group.end("b")
+    group.stop("b")
     group.await_shared_by("a", "static")
     group.start("c", library)
     group.await_shared_by("a", "c", "static")
     group.kill("a")
     group.await_shared_by("c", "static", seconds=TAKEOVER_SECONDS)
 
-    system.produce(group.topic, everywhere, RECORDS)
-    ends = dict.fromkeys(everywhere, 2 * RECORDS)
+    system.produce(group.topic, partitions, RECORDS)
+    ends = dict.fromkeys(partitions, 2 * RECORDS)
     group.await_consumed(ends)
-    group.end("c", "static")
+    group.stop("c", "static")
     group.check_everything_consumed(ends)
     group.check_ownership()
     assert system.committed(group.group_id, group.topic) == ends
@@ -95,22 +95,23 @@ def come_and_go(system: System, group: WatchedGroup, library: Library) -> None:
 
 def test_all_libraries_share_one_group(system: System, new_group: NewGroup) -> None:
     group = new_group(2 * len(Library), assignor="range")
-    everywhere = range(group.partitions)
-    system.produce(group.topic, everywhere, RECORDS)
+    partitions = range(group.partitions)
+    system.produce(group.topic, partitions, RECORDS)
     names = [str(library) for library in Library]
 
     for name, library in zip(names, Library, strict=True):
         group.start(name, library)
     group.await_shared_by(*names)
-    system.produce(group.topic, everywhere, RECORDS)
-    ends = dict.fromkeys(everywhere, 2 * RECORDS)
+    system.produce(group.topic, partitions, RECORDS)
+    ends = dict.fromkeys(partitions, 2 * RECORDS)
     group.await_consumed(ends)
     group.await_committed(ends)
 
-    # Whoever is the leader, and computes the assignments for all others, goes sooner or later.
-    for gone in range(len(names)):
-        group.end(names[gone])
-        group.await_shared_by(*names[gone + 1 :]) if names[gone + 1 :] else None
+    # The members leave one by one, so each library's member loses or takes over leadership.
+    for index, name in enumerate(names):
+        group.stop(name)
+        if remaining := names[index + 1 :]:
+            group.await_shared_by(*remaining)
     group.check_everything_consumed(ends)
     group.check_ownership()
     assert system.committed(group.group_id, group.topic) == ends

@@ -1,4 +1,4 @@
-"""Coordinator and gateway are restarted, killed and doubled under groups of every client library."""
+"""Groups of every client library, while coordinator and gateway restart, are killed, or a second gateway runs."""
 
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -9,12 +9,13 @@ from confluent_kafka import Producer
 
 from tests.clients.conftest import NewGroup
 from tests.clients.group import WatchedGroup
-from tests.clients.libraries import Library
-from tests.clients.system import GatewayProcess, System
+from tests.clients.programs.libraries import Library
+from tests.clients.system import System
+from tests.support.gateway_process import GatewayProcess
 
 PARTITIONS = 2
 SESSION_MS = 120_000
-"""More than a restart takes, also on a busy machine."""
+"""Longer than a restart takes, even on a busy machine."""
 
 NAMES = ("a", "b")
 KINDS = [
@@ -35,7 +36,7 @@ LOG_ERRORS = 2
 
 @contextmanager
 def producing(bootstrap_servers: str, groups: Collection[WatchedGroup]) -> Iterator[None]:
-    """Produce to all partitions of all topics, a record at a time, without losing or doubling any."""
+    """Produce to all partitions of all topics with an idempotent producer while the block runs."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "enable.idempotence": True, "log_level": LOG_ERRORS})
     stop = threading.Event()
 
@@ -56,54 +57,56 @@ def producing(bootstrap_servers: str, groups: Collection[WatchedGroup]) -> Itera
         assert producer.flush(60) == 0
 
 
-class Standing(NamedTuple):
-    """Where a group stood before something was restarted."""
+class Snapshot(NamedTuple):
+    """A group's number of rebalances and owners before a restart."""
 
     group: WatchedGroup
     library: Library
     rebalances: int
     owned: dict[str, set[int]]
 
-    def is_owned_as_before(self) -> bool:
-        """Whether every partition has its owner of then."""
+    def has_same_owners(self) -> bool:
+        """Whether every partition still has the owner of the snapshot."""
         return self.group.owned == self.owned
 
 
-def await_shared(groups: Mapping[WatchedGroup, Library]) -> list[Standing]:
-    """Wait until the members of each group share its partitions; how the groups stand then."""
+def await_shared(groups: Mapping[WatchedGroup, Library]) -> list[Snapshot]:
+    """Wait until the members of each group own its partitions; return snapshots of the groups."""
     for group in groups:
         group.await_shared_by(*NAMES)
-    return [Standing(group, library, group.rebalances, group.owned) for group, library in groups.items()]
+    return [Snapshot(group, library, group.rebalances, group.owned) for group, library in groups.items()]
 
 
-def counted_anew(standings: list[Standing]) -> list[Standing]:
-    """The same with the rebalances until now. What members own stays that of the beginning: one of Java's may be
-    joining again just now."""
-    return [standing._replace(rebalances=standing.group.rebalances) for standing in standings]
+def with_current_rebalances(snapshots: list[Snapshot]) -> list[Snapshot]:
+    """The snapshots with the current number of rebalances.
+
+    The owners stay those of the first snapshot: a Java member may be rejoining at the moment.
+    """
+    return [snapshot._replace(rebalances=snapshot.group.rebalances) for snapshot in snapshots]
 
 
 def await_consumption(groups: Iterable[WatchedGroup]) -> None:
-    """Wait until every member has consumed more."""
+    """Wait until every member has consumed another record."""
     for group in groups:
         group.await_consumption(*NAMES)
 
 
-def await_unbothered(before: list[Standing], gateway_was_away: bool = False) -> None:
-    """Wait until every member has consumed more; nobody may have joined again, or own something else.
+def await_undisturbed(before: list[Snapshot], gateway_was_away: bool = False) -> None:
+    """Wait until every member has consumed another record; check that no group rebalanced.
 
-    Java's clients forget all topics when there is no broker they can connect to (KIP-899), and a leader that learns of
-    its topics again joins again. As members keep their ids, they keep their partitions.
+    Java clients forget all topics when they cannot connect to any broker (KIP-899), and a leader that discovers its
+    topics again rejoins. So after an outage of the gateway their groups may rebalance, but must keep their owners.
     """
-    await_consumption(standing.group for standing in before)
-    for standing in before:
-        group = standing.group
-        if gateway_was_away and standing.library is Library.JAVA:
-            group.wait_until("the owners of before", standing.is_owned_as_before)
+    await_consumption(snapshot.group for snapshot in before)
+    for snapshot in before:
+        group = snapshot.group
+        if gateway_was_away and snapshot.library is Library.JAVA:
+            group.wait_until("the same owners as before", snapshot.has_same_owners)
         else:
-            assert group.rebalances == standing.rebalances, group.describe()
+            assert group.rebalances == snapshot.rebalances, group.describe()
 
 
-def test_no_member_of_any_client_is_lost_by_restarts(system: System, new_group: NewGroup) -> None:
+def test_restarts_of_coordinator_and_gateway_cost_no_membership(system: System, new_group: NewGroup) -> None:
     groups = {}
     for library, assignor, is_static in KINDS:
         group = new_group(PARTITIONS, assignor=assignor, session_ms=SESSION_MS)
@@ -114,34 +117,34 @@ def test_no_member_of_any_client_is_lost_by_restarts(system: System, new_group: 
 
     with producing(system.bootstrap_servers, groups):
         await_consumption(groups)
-        before = counted_anew(before)
+        before = with_current_rebalances(before)
         system.coordinator.kill()
         system.coordinator.start()
-        await_unbothered(before)
+        await_undisturbed(before)
 
-        before = counted_anew(before)
+        before = with_current_rebalances(before)
         system.gateway.kill()
         system.gateway.start()
-        await_unbothered(before, gateway_was_away=True)
+        await_undisturbed(before, gateway_was_away=True)
 
-        before = counted_anew(before)
-        system.gateway.end()
+        before = with_current_rebalances(before)
+        system.gateway.stop()
         system.coordinator.stop()
         system.start()
-        await_unbothered(before, gateway_was_away=True)
+        await_undisturbed(before, gateway_was_away=True)
 
     for group in groups:
         ends = system.end_offsets(group.topic, PARTITIONS)
         group.await_consumed(ends)
-        group.end(*NAMES)
+        group.stop(*NAMES)
         group.check_everything_consumed(ends)
         group.check_ownership()
         assert system.committed(group.group_id, group.topic) == ends
 
 
-def test_clients_of_a_gateway_that_is_killed_go_to_another_one(system: System, new_group: NewGroup) -> None:
-    """Of clients that go back to their bootstrap addresses; kafka-python and aiokafka do not."""
-    other = GatewayProcess(system.coordinator)
+def test_clients_of_a_killed_gateway_fail_over_to_another_one(system: System, new_group: NewGroup) -> None:
+    """With clients that return to their bootstrap addresses, which kafka-python and aiokafka do not."""
+    other = GatewayProcess(system.broker.bootstrap_servers, system.coordinator.topics.prefix)
     both = f"{system.bootstrap_servers},{other.bootstrap_servers}"
     try:
         other.start()
@@ -153,16 +156,16 @@ def test_clients_of_a_gateway_that_is_killed_go_to_another_one(system: System, n
             groups[group] = library
         before = await_shared(groups)
 
-        # Wherever a client was, it has to move once.
+        # Each gateway is killed once, so every client has to move.
         with producing(system.broker.bootstrap_servers, groups):
             await_consumption(groups)
-            before = counted_anew(before)
+            before = with_current_rebalances(before)
             system.gateway.kill()
-            await_unbothered(before, gateway_was_away=True)
+            await_undisturbed(before, gateway_was_away=True)
             system.gateway.start()
-            before = counted_anew(before)
+            before = with_current_rebalances(before)
             other.kill()
-            await_unbothered(before, gateway_was_away=True)
+            await_undisturbed(before, gateway_was_away=True)
     finally:
         other.kill()
         if not system.gateway.is_running:

@@ -1,40 +1,43 @@
-"""The scenarios of Kafka's own system tests of consumers, with the programs that those use."""
+"""The consumer scenarios of Kafka's own system tests, with the same programs."""
 
 import pytest
 
 from tests.clients.conftest import NewGroup, NewProcess
 from tests.clients.group import KILLED_SESSION_MS, WatchedGroup
-from tests.clients.java import tool
-from tests.clients.libraries import Library
-from tests.clients.process import Process
+from tests.clients.programs.java import tool
+from tests.clients.programs.libraries import Library
 from tests.clients.system import System
+from tests.support.processes import Process
 
 NAMES = ("a", "b", "c")
 RECORDS_PER_SECOND = 100
 KEYS = 30
-TAKEOVER_SECONDS = 2 * KILLED_SESSION_MS / 1000
 
 
 def start_producer(system: System, group: WatchedGroup, new_process: NewProcess) -> Process:
-    """A VerifiableProducer that writes to the group's topic until it is ended."""
+    """Start a VerifiableProducer that writes to the group's topic until it is stopped."""
     where = ("--bootstrap-server", system.bootstrap_servers, "--topic", group.topic)
-    # Without keys, whole batches go to one partition, and members wait long for their first record.
+    # Without keys, whole batches go to one partition, and members wait long for their first records.
     pace = ("--throughput", RECORDS_PER_SECOND, "--repeating-keys", KEYS)
     return new_process("producer", tool("kafka-verifiable-producer", *where, *pace))
 
 
 def finish(system: System, group: WatchedGroup, producer: Process) -> dict[int, int]:
-    """End producer and members in order; the topic's ends, up to which all was consumed and committed."""
-    producer.end()
+    """Stop the producer, then the members; check that everything was consumed and committed.
+
+    Returns the end offset of each partition.
+    """
+    producer.stop()
     ends = system.end_offsets(group.topic, group.partitions)
     group.await_consumed(ends)
-    group.end(*(name for name, member in group.members.items() if member.process.is_running))
+    group.stop(*(name for name, member in group.members.items() if member.process.is_running))
     group.check_everything_consumed(ends)
     assert system.committed(group.group_id, group.topic) == ends
     return ends
 
 
 def start(group: WatchedGroup, *names: str, static: bool = False) -> None:
+    """Start members with the Java client."""
     for name in names:
         group.start(name, Library.JAVA, f"instance-{name}" if static else None)
 
@@ -48,12 +51,12 @@ def test_consumers_are_bounced_one_by_one_and_all_at_once(
     group.await_shared_by(*NAMES)
 
     for name in NAMES:
-        group.end(name)
+        group.stop(name)
         group.await_shared_by(*(other for other in NAMES if other != name))
         group.start_again(name)
         group.await_shared_by(*NAMES)
         group.await_consumption(*NAMES)
-    group.end(*NAMES)
+    group.stop(*NAMES)
     for name in NAMES:
         group.start_again(name)
     group.await_shared_by(*NAMES)
@@ -64,7 +67,7 @@ def test_consumers_are_bounced_one_by_one_and_all_at_once(
     group.check_no_duplicates()
 
 
-def test_static_consumers_are_bounced_and_nobody_else_notices(
+def test_bounced_static_consumers_cause_no_rebalance(
     system: System, new_group: NewGroup, new_process: NewProcess
 ) -> None:
     group = new_group(3)
@@ -75,11 +78,11 @@ def test_static_consumers_are_bounced_and_nobody_else_notices(
     before = group.members[stays].revocations
 
     for name in bounced:
-        group.end(name)
+        group.stop(name)
         group.start_again(name)
         group.await_shared_by(*NAMES)
         group.await_consumption(*NAMES)
-    group.end(*bounced)
+    group.stop(*bounced)
     for name in bounced:
         group.start_again(name)
     group.await_shared_by(*NAMES)
@@ -91,7 +94,7 @@ def test_static_consumers_are_bounced_and_nobody_else_notices(
     group.check_no_duplicates()
 
 
-def test_of_two_with_the_same_instance_id_the_newer_one_stays(
+def test_a_second_consumer_with_the_same_instance_id_fences_the_first(
     system: System, new_group: NewGroup, new_process: NewProcess
 ) -> None:
     group = new_group(3)
@@ -102,7 +105,7 @@ def test_of_two_with_the_same_instance_id_the_newer_one_stays(
 
     group.start("conflicting", Library.JAVA, "instance-c")
     group.members["c"].process.wait()
-    assert any("FencedInstanceIdException" in line for line in group.members["c"].process.said)
+    assert any("FencedInstanceIdException" in line for line in group.members["c"].process.output)
     group.await_shared_by("a", "b", "conflicting")
     group.await_consumption("a", "b", "conflicting")
     assert (group.members["a"].revocations, group.members["b"].revocations) == before
@@ -110,27 +113,27 @@ def test_of_two_with_the_same_instance_id_the_newer_one_stays(
     finish(system, group, producer)
 
 
-def test_of_those_that_start_with_the_same_instance_id_one_is_left(
+def test_of_consumers_started_with_the_same_instance_id_one_remains(
     system: System, new_group: NewGroup, new_process: NewProcess
 ) -> None:
     group = new_group(1)
     producer = start_producer(system, group, new_process)
     for name in NAMES:
-        group.start(name, Library.JAVA, "the-same")
+        group.start(name, Library.JAVA, "shared-instance")
 
     def running() -> list[str]:
         return [name for name in NAMES if group.members[name].process.is_running]
 
     group.wait_until("all but one fenced", lambda: len(running()) == 1)
-    (left,) = running()
-    group.await_shared_by(left)
-    group.await_consumption(left)
+    (remaining,) = running()
+    group.await_shared_by(remaining)
+    group.await_consumption(remaining)
     finish(system, group, producer)
 
 
-@pytest.mark.parametrize(("hard", "auto_commit"), [(True, False), (False, True)], ids=["hard", "clean"])
-def test_when_an_owner_fails_the_others_take_over(
-    system: System, new_group: NewGroup, new_process: NewProcess, hard: bool, auto_commit: bool
+@pytest.mark.parametrize(("kill", "auto_commit"), [(True, False), (False, True)], ids=["killed", "shut-down"])
+def test_the_others_take_over_from_an_owner_that_is_killed_or_shuts_down(
+    system: System, new_group: NewGroup, new_process: NewProcess, kill: bool, auto_commit: bool
 ) -> None:
     group = new_group(1, auto_commit=auto_commit, session_ms=KILLED_SESSION_MS)
     producer = start_producer(system, group, new_process)
@@ -140,16 +143,16 @@ def test_when_an_owner_fails_the_others_take_over(
     (owner,) = (name for name, member in group.members.items() if member.owned)
     group.await_consumption(owner)
 
-    if hard:
+    if kill:
         group.kill(owner)
     else:
-        group.end(owner)
+        group.stop(owner)
     others = [name for name in NAMES if name != owner]
-    group.wait_until("taken over", lambda: any(group.members[name].owned for name in others), TAKEOVER_SECONDS)
+    group.wait_until("taken over", lambda: any(group.members[name].owned for name in others))
 
     finish(system, group, producer)
     group.check_ownership()
-    if not hard:
+    if not kill:
         group.check_no_duplicates()
 
 
@@ -164,7 +167,7 @@ def test_assignments_are_valid_after_every_rebalance(system: System, new_group: 
         for group in groups:
             group.await_shared_by(*started)
     for group in groups:
-        group.end("a")
+        group.stop("a")
     for group in groups:
         group.await_shared_by("b", "c")
         group.check_ownership()

@@ -1,15 +1,15 @@
-"""Loops that consume, transform and produce stay exactly once when coordinator and gateway are killed under them."""
+"""Consume-transform-produce loops stay exactly-once while coordinator and gateway are killed."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.clients.copier import STAGES, Copier
-from tests.clients.libraries import Library
+from tests.clients.programs.copier import STAGES, Copier
+from tests.clients.programs.libraries import Library
 from tests.clients.system import System
 
 RECORDS = 3_000
-"""More than are copied in a test's time."""
+"""More than a copier gets through during the test."""
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def copiers(system: System) -> Iterator[dict[Library, Copier]]:
             copier.kill()
 
 
-def test_everything_is_copied_once_through_kills_of_gateway_and_coordinator(
+def test_records_are_copied_exactly_once_through_kills_of_gateway_and_coordinator(
     system: System, copiers: dict[Library, Copier]
 ) -> None:
     def await_progress() -> None:

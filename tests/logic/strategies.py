@@ -1,4 +1,4 @@
-"""Hypothesis strategies: any value of a message or group type, and stories of clients that share a group."""
+"""Hypothesis strategies: values of any message or group type, and stories of clients that share a group."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ BYTES = st.binary(max_size=16)
 
 
 def values_of(of_type: Any) -> st.SearchStrategy[Any]:
-    """Any value that msgspec would accept as one of a type."""
+    """Values that msgspec accepts for a type."""
     return _values(inspect.type_info(of_type))
 
 
@@ -58,22 +58,22 @@ PREFERENCES = (
     listing("sticky", "range", metadata=b"other topics"),
     listing("roundrobin"),
 )
-ODD_ACTIONS = ("join", "sync", "heartbeat", "leave", "commit", "transact", "end transaction", "look", "forget")
-ACTIONS = (*("go on",) * 18, *ODD_ACTIONS)
+ODD_ACTIONS = ("join", "sync", "heartbeat", "leave", "commit", "transact", "end transaction", "read", "delete")
+ACTIONS = (*("next",) * 18, *ODD_ACTIONS)
 INSTANCES = (None, None, "instance", "instance", "other instance")
-"""Of each actor; the two in the middle are two processes with one instance id."""
+"""The instance id of each actor; two actors share one, as two processes do by mistake."""
 
 
 class Move(NamedTuple):
-    """What one actor does after some time; ``twist`` chooses among the ways to do it, 0 being the plain one.
+    """An actor's action after a delay; ``variant`` selects the way to do it, 0 being the usual one.
 
-    To "go on" is to do what a client of Kafka would do next, after all that it has been answered.
+    The action "next" is what a Kafka client would do next after the answers that it has had.
     """
 
     actor: int
     action: str
     delay_ms: int
-    twist: int
+    variant: int
 
 
 MOVES = st.builds(
@@ -87,7 +87,7 @@ STORIES = st.lists(MOVES, min_size=20, max_size=60)
 
 
 class Story:
-    """Clients that do what the moves say, each with what it has learnt from its own answers."""
+    """Clients that follow the moves; each knows what its own answers have said."""
 
     def __init__(self, driven: Driven) -> None:
         self.driven = driven
@@ -96,55 +96,55 @@ class Story:
         self._actor_of: dict[str, int] = {}
 
     def play(self, move: Move) -> None:
-        """Let one actor do something, in a batch of its own."""
+        """Play a move in a batch of its own."""
         self.driven.now += move.delay_ms
-        action = self._next[move.actor] if move.action == "go on" else move.action
-        self._act(action, self._known[move.actor], move.twist)
+        action = self._next[move.actor] if move.action == "next" else move.action
+        self._act(action, self._known[move.actor], move.variant)
         self._actor_of[self.driven.log[-1].address.correlation_id] = move.actor
         for answer in self.driven.answered:
             self._learn(answer.request, answer.body)
 
-    def _act(self, action: str, who: Joined, twist: int) -> None:
+    def _act(self, action: str, sender: Joined, variant: int) -> None:
         driven = self.driven
-        stale = replace(who, generation_id=who.generation_id - 1) if twist == 11 else who
+        stale = replace(sender, generation_id=sender.generation_id - 1) if variant == 11 else sender
         if action == "join":
             driven.join(
-                "" if twist in (5, 6) else who.member_id,
-                instance=who.group_instance_id,
-                version=3 if twist in (1, 6) else 9,
-                session_ms=SESSIONS_MS[twist % 3],
-                rebalance_ms=REBALANCES_MS[-1 - twist % 4],
-                protocols=PREFERENCES[twist % 5],
-                protocol_type="connect" if twist == 9 else "consumer",
+                "" if variant in (5, 6) else sender.member_id,
+                instance=sender.group_instance_id,
+                version=3 if variant in (1, 6) else 9,
+                session_ms=SESSIONS_MS[variant % 3],
+                rebalance_ms=REBALANCES_MS[-1 - variant % 4],
+                protocols=PREFERENCES[variant % 5],
+                protocol_type="connect" if variant == 9 else "consumer",
             )
         elif action == "sync":
             members = driven.group.members if driven.exists else {}
             name = driven.group.protocol_name if driven.exists else None
-            assignments = {member_id: b"for " + member_id.encode() for member_id in members} if who.leads else None
-            driven.sync(stale, assignments, version=4, protocol_name=name if twist else None)
+            assignments = {member_id: b"for " + member_id.encode() for member_id in members} if sender.leads else None
+            driven.sync(stale, assignments, version=4, protocol_name=name if variant else None)
         elif action == "heartbeat":
             driven.heartbeat(stale)
-        elif action == "leave" and twist % 2:
-            driven.leave(LeavingMember("", who.group_instance_id))
+        elif action == "leave" and variant % 2:
+            driven.leave(LeavingMember("", sender.group_instance_id))
         elif action == "leave":
-            driven.leave(who, self._known[twist % len(INSTANCES)])
+            driven.leave(sender, self._known[variant % len(INSTANCES)])
         elif action == "commit":
-            driven.commit(Joined("") if twist in (3, 4) else stale, {("topic", twist % 3): twist})
+            driven.commit(Joined("") if variant in (3, 4) else stale, {("topic", variant % 3): variant})
         elif action == "transact":
-            offsets = {("topic", twist % 3): twist, ("other topic", 0): twist}
-            driven.commit_in_transaction(offsets, Joined("") if twist % 2 else stale, producer_id=twist % 2)
+            offsets = {("topic", variant % 3): variant, ("other topic", 0): variant}
+            driven.commit_in_transaction(offsets, Joined("") if variant % 2 else stale, producer_id=variant % 2)
         elif action == "end transaction":
-            driven.end_transaction(commit=twist != 1, producer_id=twist % 2)
-        elif action == "look":
-            driven.fetch(require_stable=True) if twist % 2 else driven.describe()
+            driven.end_transaction(commit=variant != 1, producer_id=variant % 2)
+        elif action == "read":
+            driven.fetch(require_stable=True) if variant % 2 else driven.describe()
         else:
-            self._forget(twist)
+            self._delete(variant)
 
-    def _forget(self, twist: int) -> None:
-        if twist % 3 == 0:
+    def _delete(self, variant: int) -> None:
+        if variant % 3 == 0:
             self.driven.delete()
-        elif twist % 3 == 1:
-            self.driven.delete_offsets({"topic": [0, twist], "other topic": [0]})
+        elif variant % 3 == 1:
+            self.driven.delete_offsets({"topic": [0, variant], "other topic": [0]})
         else:
             self.driven.topics_deleted("topic")
 

@@ -1,6 +1,6 @@
-"""Which APIs there are, under which keys and in which versions: a public contract, so said once more."""
+"""The APIs with their keys and versions: a public contract, which is why the test repeats it."""
 
-from coordinator_logic.handlers import APIS
+from coordinator_logic.apis import APIS
 
 SERVED = {
     "OffsetCommit": (8, 0, 9),
@@ -16,6 +16,8 @@ SERVED = {
     "DeleteGroups": (42, 0, 2),
     "OffsetDelete": (47, 0, 0),
     "TopicsDeleted": (None, 0, 0),
+    "ReadQuarantinedGroup": (None, 0, 0),
+    "DropQuarantinedGroup": (None, 0, 0),
 }
 
 

@@ -1,6 +1,6 @@
-"""What holds for every story: how the log is cut does not matter, the same batch gives the same bytes, and so on.
+"""Properties of every story: cutting the log differently changes nothing, the same batch gives the same bytes, ...
 
-The invariants of :mod:`tests.logic.invariants` are looked at after every step of every story too.
+The driver also checks the invariants of :mod:`tests.logic.invariants` after every step of every story.
 """
 
 import os
@@ -12,29 +12,30 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from coordinator_logic import snapshot
+from coordinator_logic.apis import APIS
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group, TimerKind
-from coordinator_logic.handlers import APIS
 from coordinator_logic.messages import ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, StateChanged, fold
 from coordinator_logic.states import State
 from coordinator_logic.step import step
 from tests.logic.driver import GROUP_ID, Driven, Joined
+from tests.logic.handlers.test_matrix import COLUMNS, scene
 from tests.logic.strategies import STORIES, Move, Story, values_of
-from tests.logic.test_matrix import COLUMNS, scene
+from tests.support.properties import examples
 
 ALLOWANCE_MS = 500
-THOROUGH = settings(max_examples=120, deadline=None)
+THOROUGH = examples(120)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
 def played(moves: list[Move], **config: Any) -> Driven:
-    """A group after a story, stepped one request a batch."""
+    """Play a story with one request a batch; the group after it."""
     driven = Driven(**config)
     story = Story(driven)
     for move in moves:
@@ -43,13 +44,12 @@ def played(moves: list[Move], **config: Any) -> Driven:
 
 
 def batches(log: list[Request], chance: Random, end: int, slack_ms: int) -> list[tuple[list[Request], int]]:
-    """The log cut into batches with legal times.
+    """Cut the log into batches with legal times.
 
-    A batch's time is legal when nothing fires in it that would have come after a request of a later batch, that is,
-    when every such request was appended no earlier than ``slack_ms`` before it. Expelling deadlines wait for the
-    allowance, so as far as they go the slack is the allowance; the initial delay does not, so where there is one
-    the slack is 0. (A request that is later than that is still taken: after the end of the delay, as one that came
-    a moment later.) Times of batches never go back.
+    A batch's time is legal if no deadline fires in it that should have fired after a request of a later batch: every
+    such request was appended at most ``slack_ms`` before the batch's time. Deadlines that can remove something wait for
+    the allowance, so for them the slack is the allowance. The initial delay does not wait, so with a delay the slack is
+    0. Times of batches never decrease.
     """
     result: list[tuple[list[Request], int]] = []
     batch: list[Request] = []
@@ -70,7 +70,7 @@ def batches(log: list[Request], chance: Random, end: int, slack_ms: int) -> list
 
 
 def run(plan: list[tuple[list[Request], int]], config: CoordinatorConfig) -> tuple[bytes, bytes | None, int | None]:
-    """All that the batches send, the group that they leave, and when it wants to be woken."""
+    """Run the batches; returns everything that they send, the last snapshot, and when the group is to be woken."""
     kept: bytes | None = None
     responses, journal, wake_at = [], [], None
     for requests, time in plan:
@@ -94,7 +94,7 @@ def run(plan: list[tuple[list[Request], int]], config: CoordinatorConfig) -> tup
     check_interval_ms=st.sampled_from([1_000, 45_000, 10**12]),
 )
 @THOROUGH
-def test_how_the_log_is_cut_into_batches_does_not_matter(
+def test_cutting_the_log_into_batches_differently_changes_nothing(
     delay_ms: int,
     slack_ms: int,
     moves: list[Move],
@@ -111,7 +111,7 @@ def test_how_the_log_is_cut_into_batches_does_not_matter(
         offsets_retention_minutes=1,
         offsets_retention_check_interval_ms=check_interval_ms,
     )
-    # No batch may be later than the last one, which may be as late as the allowance makes legal.
+    # No batch may be later than the last one, which may be as late as is legal.
     end = driven.log[-1].place.timestamp + slack_ms + tail_ms
     whole = run([(driven.log, end)], driven.config)
     chance = Random(seed)
@@ -125,9 +125,9 @@ def test_how_the_log_is_cut_into_batches_does_not_matter(
         event(reached)
 
 
-def test_another_process_puts_out_the_same_bytes() -> None:
-    """A batch may run again in a worker that orders its sets differently (hash randomisation)."""
-    tell = (
+def test_another_process_writes_the_same_bytes() -> None:
+    """A batch may run again in a worker that iterates over sets in another order (hash randomization)."""
+    program = (
         "import random; from hashlib import sha256; from tests.logic import test_properties as t;"
         "from tests.logic.strategies import ACTIONS, DELAYS_MS, Move, Story; chance = random.Random(20);"
         "moves = [Move(chance.randrange(5), chance.choice(ACTIONS), chance.choice(DELAYS_MS), chance.randrange(12))"
@@ -135,9 +135,9 @@ def test_another_process_puts_out_the_same_bytes() -> None:
         "driven = t.played(moves); sent, kept, wake_at = t.run([(driven.log, driven.now + 100)], driven.config);"
         "print(len(driven.journal), wake_at, sha256(sent + (kept or b'')).hexdigest())"
     )
-    told = {
+    outputs = {
         subprocess.run(
-            [sys.executable, "-c", tell],
+            [sys.executable, "-c", program],
             env={**os.environ, "PYTHONHASHSEED": seed},
             cwd=Path(__file__).parents[2],
             capture_output=True,
@@ -147,13 +147,13 @@ def test_another_process_puts_out_the_same_bytes() -> None:
         ).stdout
         for seed in ("1", "2", "3")
     }
-    assert len(told) == 1
-    assert int(told.pop().split()[0]) > 100, "nothing much happened"
+    assert len(outputs) == 1
+    assert int(outputs.pop().split()[0]) > 100, "the story has too few changes"
 
 
 @given(moves=STORIES, tail_ms=st.integers(0, 60_000))
 @THOROUGH
-def test_a_group_wants_to_be_woken_exactly_when_something_happens(moves: list[Move], tail_ms: int) -> None:
+def test_a_group_is_to_be_woken_exactly_when_a_deadline_fires(moves: list[Move], tail_ms: int) -> None:
     driven = played(moves, expiry_allowance_ms=ALLOWANCE_MS)
     end = driven.now + tail_ms
     while driven.wake_at is not None and driven.wake_at <= end:
@@ -179,7 +179,7 @@ def test_after_a_restart_nothing_is_due_before_a_full_timeout(moves: list[Move],
 
 
 @given(moves=STORIES, repeat_from=st.integers(0, 200))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_journal_with_repeats_folds_to_the_group(moves: list[Move], repeat_from: int) -> None:
     driven = played(moves)
     journal = driven.journal
@@ -187,15 +187,15 @@ def test_a_journal_with_repeats_folds_to_the_group(moves: list[Move], repeat_fro
     assert (fold(journal) is not None) == driven.exists
 
 
-# ---- anything may be asked -------------------------------------------------------------------------------------
+# ---- any request -----------------------------------------------------------------------------------------------
 
-Asked = tuple[str, int, dict[str, object], Any]
+AnyRequest = tuple[str, int, dict[str, object], Any]
 BODIES = {name: values_of(api.request_type) for name, api in APIS.items()}
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Asked:
-    """An API, a version that it serves, fields to take from the scene, and a body."""
+def requests(draw: st.DrawFn) -> AnyRequest:
+    """An API, one of its versions, fields to overwrite with those of the scene, and a body."""
     name = draw(st.sampled_from(sorted(APIS)))
     api = APIS[name]
     version = draw(st.integers(api.min_version, api.max_version))
@@ -206,13 +206,13 @@ def requests(draw: st.DrawFn) -> Asked:
     return name, version, fields, draw(BODIES[name])
 
 
-def overlaid(body: Any, fields: dict[str, object], who: Joined) -> Any:
-    """The body with those of the fields that it has, and the member's identity."""
+def overlaid(body: Any, fields: dict[str, object], sender: Joined) -> Any:
+    """Overwrite those of the fields that the body has, and the member's identity."""
     identity = {
-        "member_id": who.member_id,
-        "generation_id": who.generation_id,
-        "group_instance_id": who.group_instance_id,
-        "generation_id_or_member_epoch": who.generation_id,
+        "member_id": sender.member_id,
+        "generation_id": sender.generation_id,
+        "group_instance_id": sender.group_instance_id,
+        "generation_id_or_member_epoch": sender.generation_id,
     }
     known = {name: value for name, value in (fields | identity).items() if hasattr(body, name)}
     return msgspec.structs.replace(body, **known)
@@ -220,27 +220,27 @@ def overlaid(body: Any, fields: dict[str, object], who: Joined) -> Any:
 
 @given(
     column=st.sampled_from(COLUMNS),
-    asked=st.lists(
-        st.tuples(requests(), st.sampled_from(["leader", "follower", "pending", "nobody", "as it is"])),
+    sent=st.lists(
+        st.tuples(requests(), st.sampled_from(["leader", "follower", "pending", "no member", "unmodified"])),
         min_size=1,
         max_size=8,
     ),
     pause_ms=st.sampled_from([0, 1_000, 400_000]),
 )
-@settings(max_examples=300, deadline=None)
-def test_no_request_whatever_is_in_it_breaks_the_group(
-    column: str, asked: list[tuple[Asked, str]], pause_ms: int
+@examples(300)
+def test_no_content_of_a_request_breaks_the_group(
+    column: str, sent: list[tuple[AnyRequest, str]], pause_ms: int
 ) -> None:
     the_scene = scene(column)
     driven = the_scene.driven
-    people = {
+    senders = {
         "leader": the_scene.leader,
         "follower": the_scene.follower,
         "pending": Joined(the_scene.pending),
-        "nobody": Joined(""),
+        "no member": Joined(""),
     }
-    for (api, version, fields, body), who in asked:
-        body = body if who == "as it is" else overlaid(body, fields, people[who])
+    for (api, version, fields, body), sender in sent:
+        body = body if sender == "unmodified" else overlaid(body, fields, senders[sender])
         answer = driven.send(api, body, version=version)
         assert api in ("JoinGroup", "SyncGroup") or not answer.parked
         if not answer.parked:
@@ -248,7 +248,7 @@ def test_no_request_whatever_is_in_it_breaks_the_group(
         driven.sleep(pause_ms)
     if driven.exists and driven.state() is not State.DEAD:
         driven.sleep(3_000_000_000)
-        assert driven.state() is State.EMPTY, "silence ends everything"
+        assert driven.state() is State.EMPTY, "every member expires"
 
 
 # ---- round trips -----------------------------------------------------------------------------------------------
@@ -265,8 +265,8 @@ TYPES = [
 
 @pytest.mark.parametrize("message_type", TYPES, ids=lambda message_type: message_type.__name__)
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
-def test_every_message_comes_back_from_json_as_it_was(message_type: type[msgspec.Struct], data: st.DataObject) -> None:
+@examples(30)
+def test_every_message_survives_json_unmodified(message_type: type[msgspec.Struct], data: st.DataObject) -> None:
     message = data.draw(values_of(message_type))
     encoded = msgspec.json.encode(message)
     assert msgspec.json.decode(encoded, type=message_type) == message
@@ -274,8 +274,8 @@ def test_every_message_comes_back_from_json_as_it_was(message_type: type[msgspec
 
 
 @given(values_of(Group).map(lambda group: msgspec.structs.replace(group, stored_offset_count=None)))
-@settings(max_examples=200, deadline=None)
-def test_every_group_comes_back_from_its_snapshot_as_it_was(group: Group) -> None:
+@examples(200)
+def test_every_group_survives_its_snapshot_unmodified(group: Group) -> None:
     encoded = snapshot.encode(group)
     decoded = snapshot.decode(encoded)
     assert snapshot.encode(decoded) == encoded

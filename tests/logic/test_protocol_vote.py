@@ -14,7 +14,7 @@ def group_of(*preferences: list[str]) -> Group:
     return group
 
 
-def test_the_protocol_that_most_members_prefer_wins() -> None:
+def test_the_protocol_with_the_most_votes_wins() -> None:
     tie = group_of(["range", "roundrobin"], ["roundrobin", "range"])
     assert select_protocol(tie) in {"range", "roundrobin"}
     decided = group_of(["range", "roundrobin"], ["roundrobin", "range"], ["roundrobin", "range"])
@@ -25,7 +25,7 @@ def test_only_a_protocol_that_all_members_list_can_win() -> None:
     assert select_protocol(group_of(["range", "roundrobin"], ["roundrobin", "foo"])) == "roundrobin"
 
 
-def test_a_member_votes_for_its_first_choice_among_those_that_all_list() -> None:
+def test_a_member_votes_for_its_first_protocol_that_all_members_support() -> None:
     assert select_protocol(group_of(["a", "b", "c"], ["c", "b"], ["b", "c"])) == "b"
 
 
@@ -38,7 +38,7 @@ def test_a_member_votes_for_its_first_choice_among_those_that_all_list() -> None
         ("roundrobin", "cooperative-sticky"),
     ],
 )
-def test_a_tie_goes_to_the_one_that_a_broker_would_take(first: str, second: str) -> None:
+def test_a_tie_goes_to_the_protocol_that_a_broker_chooses(first: str, second: str) -> None:
     assert select_protocol(group_of([first, second], [second, first])) == first
     assert select_protocol(group_of([second, first], [first, second])) == first
 
@@ -56,7 +56,7 @@ def test_an_empty_group_supports_any_type_and_at_least_one_protocol() -> None:
     assert not group.supports("connect", [])
 
 
-def test_a_group_with_members_supports_what_overlaps_with_all_of_them() -> None:
+def test_a_group_supports_protocols_that_all_its_members_support() -> None:
     group = group_of(["range", "roundrobin"])
     assert group.supports("consumer", listing("roundrobin", "foo"))
     assert group.supports("consumer", listing("range", "bar"))

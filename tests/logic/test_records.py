@@ -1,4 +1,4 @@
-"""The journal: it tells everything once, with its cause, and folds to the group."""
+"""The journal: it has every change once, with its cause, and folds to the group."""
 
 import msgspec
 import pytest
@@ -32,7 +32,7 @@ def test_an_entry_names_the_request_that_caused_it(driven: Driven) -> None:
     assert [entry.sequence for entry in driven.journal] == [1, 2, 3, 4]
 
 
-def test_a_transition_into_a_rebalance_says_why(driven: Driven) -> None:
+def test_a_transition_into_a_rebalance_has_its_reason(driven: Driven) -> None:
     (member,) = driven.stable_group(1)
     driven.rejoin(member)
     reasons = [record.reason for record in driven.records if isinstance(record, StateChanged)]
@@ -46,7 +46,7 @@ def test_repeated_entries_change_nothing(driven: Driven) -> None:
         assert fold(journal + journal[cut:]) == fold(journal[:cut] + journal) == fold(journal)
 
 
-def test_a_journal_of_several_lives_folds_to_the_last(driven: Driven) -> None:
+def test_a_journal_of_several_incarnations_folds_to_the_last(driven: Driven) -> None:
     driven.commit()
     driven.delete()
     assert fold(driven.journal) is None
@@ -62,26 +62,26 @@ def test_a_journal_of_several_lives_folds_to_the_last(driven: Driven) -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        MemberUpdated("stranger", 1, 1, []),
-        MemberRemoved("stranger", None, "left"),
-        StaticMemberReplaced("instance", "stranger", "new"),
+        MemberUpdated("unknown", 1, 1, []),
+        MemberRemoved("unknown", None, "left"),
+        StaticMemberReplaced("instance", "unknown", "new"),
     ],
 )
-def test_a_record_about_a_member_that_is_not_there_is_a_defect(record: Record) -> None:
-    with pytest.raises(KeyError, match="stranger"):
+def test_a_record_about_a_member_that_does_not_exist_is_a_defect(record: Record) -> None:
+    with pytest.raises(KeyError, match="unknown"):
         apply(Group("g", "0-0"), record, 0)
 
 
-def test_nothing_folds_to_nothing() -> None:
+def test_an_empty_journal_folds_to_no_group() -> None:
     assert fold([]) is None
 
 
-def test_a_journal_that_begins_in_the_middle_folds_to_nothing(driven: Driven) -> None:
+def test_a_journal_without_its_beginning_folds_to_no_group(driven: Driven) -> None:
     driven.stable_group(1)
     assert fold(driven.journal[1:]) is None
 
 
-def test_an_entry_is_json_that_tells_its_type(driven: Driven) -> None:
+def test_an_entry_is_json_with_its_type(driven: Driven) -> None:
     driven.stable_group(1)
     driven.sleep(SESSION_MS)
     assert {type(entry.cause) for entry in driven.journal} == {RequestCause, TimerCause}

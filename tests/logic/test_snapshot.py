@@ -1,4 +1,4 @@
-"""Groups as bytes: every format ever written can be read, and what cannot be read is said clearly."""
+"""Snapshots: every format ever written can be read; unreadable bytes raise with the reason."""
 
 from pathlib import Path
 
@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from coordinator_logic import snapshot
+from coordinator_logic.apis import APIS
+from coordinator_logic.committed_offsets import CommittedOffset, StoredOffsets, UnreadableOffsets, offset_count
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress
 from coordinator_logic.group import Group, Member, MemberProtocol, Timer, TimerKind
-from coordinator_logic.handlers import APIS
 from coordinator_logic.messages import (
     CommittedPartition,
     CommittedTopic,
@@ -20,6 +21,8 @@ from coordinator_logic.messages import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    DropQuarantinedGroupRequest,
+    DropQuarantinedGroupResponse,
     FetchedGroup,
     FetchedPartition,
     FetchedTopic,
@@ -41,6 +44,8 @@ from coordinator_logic.messages import (
     OffsetFetchResponse,
     PartitionToCommit,
     PartitionToDelete,
+    ReadQuarantinedGroupRequest,
+    ReadQuarantinedGroupResponse,
     RequestBody,
     ResponseBody,
     SyncGroupRequest,
@@ -62,7 +67,6 @@ from coordinator_logic.messages import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from coordinator_logic.offsets import CommittedOffset, StoredOffsets, UnreadableOffsets, offset_count
 from coordinator_logic.states import State
 from tests.logic.driver import GROUP_ID, Driven, listing
 
@@ -70,7 +74,7 @@ KEPT = Path(__file__).parent / "snapshots"
 
 
 def expected_of_format_1() -> Group:
-    """The group that is kept in format 1: every field is set to something of its own."""
+    """The group in the kept snapshot of format 1: every field has a value of its own."""
     dynamic = Member(
         "client-1",
         None,
@@ -113,8 +117,8 @@ def expected_of_format_1() -> Group:
         },
         sequence=42,
         clock=1_700_000_000_004,
-        pending_joins=["client-2"],
-        pending_syncs=["instance-1"],
+        pending_joins={"client-2": None},
+        pending_syncs={"instance-1": None},
         new_member_added=True,
         timers={
             "heartbeat-client-1": Timer(TimerKind.HEARTBEAT, 1_700_000_000_000, 10_000, "client-1"),
@@ -130,27 +134,27 @@ def test_a_snapshot_of_format_1_can_be_read() -> None:
     assert snapshot.decode(kept) == expected_of_format_1()
 
 
-def test_every_format_that_can_be_read_has_a_kept_snapshot() -> None:
+def test_every_readable_format_has_a_kept_snapshot() -> None:
     kept = {path.name for path in KEPT.iterdir()}
     assert kept == {f"format-{version}.hex" for version in range(1, snapshot.FORMAT_VERSION + 1)}
 
 
-def test_a_group_comes_back_as_it_was() -> None:
+def test_a_group_is_decoded_as_it_was_encoded() -> None:
     group = expected_of_format_1()
     encoded = snapshot.encode(group)
     assert encoded[0] == snapshot.FORMAT_VERSION
     assert snapshot.decode(encoded) == group
-    assert list(snapshot.decode(encoded).timers) == list(group.timers), "the order is part of it"
+    assert list(snapshot.decode(encoded).timers) == list(group.timers), "the order of timers is kept"
     assert snapshot.encode(snapshot.decode(encoded)) == encoded
 
 
-def test_the_bytes_of_a_group_that_comes_back_are_not_shared() -> None:
+def test_two_decoded_groups_share_no_lists() -> None:
     first, second = (snapshot.decode(snapshot.encode(Group("g", "0-0"))) for _ in range(2))
-    first.pending_joins.append("m")
-    assert second.pending_joins == []
+    first.pending_joins["m"] = None
+    assert second.pending_joins == {}
 
 
-def test_offsets_that_nobody_asks_for_are_passed_on_as_they_are() -> None:
+def test_unused_offsets_are_passed_on_unmodified() -> None:
     group = expected_of_format_1()
     encoded = snapshot.encode(group)
     decoded = snapshot.decode(encoded)
@@ -163,7 +167,7 @@ def test_offsets_that_nobody_asks_for_are_passed_on_as_they_are() -> None:
     assert again.offsets == group.offsets
 
 
-def test_offsets_that_were_changed_are_written_anew() -> None:
+def test_changed_offsets_are_encoded_again() -> None:
     decoded = snapshot.decode(snapshot.encode(expected_of_format_1()))
     decoded.offsets["topic"].pop(0)
     decoded.offsets["other"] = {1: CommittedOffset(1, None, "", 0, None)}
@@ -175,7 +179,7 @@ def test_offsets_that_were_changed_are_written_anew() -> None:
     assert snapshot.decode(snapshot.encode(again)).offsets == {}
 
 
-def test_damaged_offsets_are_found_when_they_are_asked_for() -> None:
+def test_damaged_offsets_raise_when_they_are_used() -> None:
     damaged = snapshot.encode(expected_of_format_1()).replace(b"\xa8metadata", b"\xc4\x07etadata")
     group = snapshot.decode(damaged)
     with pytest.raises(UnreadableOffsets, match="its offsets are damaged: "):
@@ -198,16 +202,16 @@ def test_damaged_offsets_are_found_when_they_are_asked_for() -> None:
         (snapshot.encode(expected_of_format_1()).replace(b"PreparingRebalance", b"PreparingRebalancf"), "is damaged: "),
     ],
 )
-def test_what_cannot_be_read_is_said_clearly(damaged: bytes, message: str) -> None:
+def test_an_unreadable_snapshot_raises_with_the_reason(damaged: bytes, message: str) -> None:
     with pytest.raises(snapshot.UnreadableSnapshot, match=message):
         snapshot.decode(damaged)
 
 
-# ---- the stand-in for a group that cannot be read --------------------------------------------------------------
+# ---- quarantined groups ----------------------------------------------------------------------------------------
 
 ERROR = Error.COORDINATOR_NOT_AVAILABLE
 TOPICS = [TopicToCommit("t", [PartitionToCommit(0, 1), PartitionToCommit(2, 1)])]
-ASKED = [TopicToFetch("t", [0, 2])]
+FETCHED = [TopicToFetch("t", [0, 2])]
 REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
     (
         "FindCoordinator",
@@ -240,14 +244,14 @@ REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
     (
         "OffsetFetch",
         1,
-        OffsetFetchRequest(GROUP_ID, ASKED),
+        OffsetFetchRequest(GROUP_ID, FETCHED),
         OffsetFetchResponse(topics=[FetchedTopic("t", [FetchedPartition(i, error_code=ERROR) for i in (0, 2)])]),
     ),
-    ("OffsetFetch", 2, OffsetFetchRequest(GROUP_ID, ASKED), OffsetFetchResponse(ERROR)),
+    ("OffsetFetch", 2, OffsetFetchRequest(GROUP_ID, FETCHED), OffsetFetchResponse(ERROR)),
     (
         "OffsetFetch",
         8,
-        OffsetFetchRequest(groups=[GroupToFetch(GROUP_ID, ASKED)]),
+        OffsetFetchRequest(groups=[GroupToFetch(GROUP_ID, FETCHED)]),
         OffsetFetchResponse(groups=[FetchedGroup(GROUP_ID, [], ERROR)]),
     ),
     (
@@ -283,16 +287,18 @@ REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
         ),
     ),
     ("TopicsDeleted", 0, TopicsDeletedRequest(["t"]), TopicsDeletedResponse(ERROR)),
+    ("ReadQuarantinedGroup", 0, ReadQuarantinedGroupRequest(), ReadQuarantinedGroupResponse(ERROR)),
+    ("DropQuarantinedGroup", 0, DropQuarantinedGroupRequest(), DropQuarantinedGroupResponse(ERROR)),
 ]
 
 
-@pytest.mark.parametrize(("api", "version", "asked", "refusal"), REFUSALS)
-def test_a_quarantined_group_refuses_everything_in_each_apis_own_shape(
-    driven: Driven, api: str, version: int, asked: RequestBody, refusal: ResponseBody
+@pytest.mark.parametrize(("api", "version", "body", "refusal"), REFUSALS)
+def test_a_quarantined_group_refuses_every_request_in_the_form_of_its_api(
+    driven: Driven, api: str, version: int, body: RequestBody, refusal: ResponseBody
 ) -> None:
     quarantined = snapshot.encode(snapshot.quarantined(GROUP_ID))
     driven.snapshot = quarantined
-    answer = driven.send(api, asked, version=version)
+    answer = driven.send(api, body, version=version)
     assert (answer.error, answer.body) == (ERROR, refusal)
     driven.sleep(1_000_000)
     assert driven.snapshot == quarantined

@@ -16,7 +16,7 @@ LEGAL_SOURCES = {
 
 
 @pytest.mark.parametrize(("current", "target"), list(product(State, State)))
-def test_the_table_knows_exactly_the_transitions_of_kafka(current: State, target: State) -> None:
+def test_the_table_has_exactly_kafkas_transitions(current: State, target: State) -> None:
     if current in LEGAL_SOURCES[target]:
         check_transition("g", current, target)
     else:
@@ -34,11 +34,11 @@ def test_the_table_knows_exactly_the_transitions_of_kafka(current: State, target
         (State.DEAD, False),
     ],
 )
-def test_a_rebalance_can_begin_where_none_is_under_way(state: State, can: bool) -> None:
+def test_a_rebalance_can_begin_unless_one_is_in_progress(state: State, can: bool) -> None:
     assert Group("g", "0-0", state=state).can_rebalance is can
 
 
-def test_a_transition_remembers_where_it_came_from_and_when() -> None:
+def test_a_transition_keeps_the_previous_state_and_the_time() -> None:
     group = Group("g", "0-0")
     assert (group.state, group.previous_state) == (State.EMPTY, State.DEAD)
     apply(group, StateChanged("Empty", "PreparingRebalance", "a member joins"), 1234)
@@ -53,7 +53,7 @@ def test_an_illegal_transition_changes_nothing() -> None:
     assert group == Group("g", "0-0")
 
 
-def test_the_picture_shows_every_state_and_every_transition() -> None:
+def test_the_diagram_has_every_state_and_every_transition() -> None:
     lines = [line.strip() for line in mermaid().splitlines()]
     assert lines[0] == "stateDiagram-v2"
     drawn = {tuple(line.split(":")[0].split(" --> ")) for line in lines if ":" in line}

@@ -1,5 +1,5 @@
-"""A real broker as judge: the same script of requests to its group coordinator and to ``coordinator_logic.step``.
+"""Comparison with a real broker: the same scripts of requests run against its coordinator and against our logic.
 
-``script`` is what is sent, ``generate`` makes random ones, ``lockstep`` plays one against both sides and compares,
-``campaign`` plays many at a time, ``shrink`` makes a script that shows a difference small, ``conversation`` prints it.
+``scripts`` generates, shrinks and prints scripts. ``sides`` runs one script against both coordinators and compares the
+responses. ``campaign`` runs many scripts concurrently, and ``assignors`` compares assignors with Kafka's Java classes.
 """

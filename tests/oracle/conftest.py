@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from coordinator_logic.config import CoordinatorConfig
-from streaming.broker import EmbeddedBroker
-from tests.oracle.campaign import Campaign, Tally
-from tests.oracle.judge import CONFIG, SMALL_GROUPS, judge
-from tests.oracle.script import Script
+from streaming.embedded.broker import EmbeddedBroker
+from tests.oracle.campaign import Campaign, CampaignResult
+from tests.oracle.reference_broker import CONFIG, SMALL_GROUPS, reference_broker
+from tests.oracle.scripts.script import Script
 
-Judge = Callable[[Sequence[Script]], Tally]
+RunScripts = Callable[[Sequence[Script]], CampaignResult]
 
 
-def _judge(broker: EmbeddedBroker, config: CoordinatorConfig) -> Judge:
-    async def play(scripts: Sequence[Script]) -> Tally:
+def _runner(broker: EmbeddedBroker, config: CoordinatorConfig) -> RunScripts:
+    async def play(scripts: Sequence[Script]) -> CampaignResult:
         campaign = Campaign(broker.bootstrap_servers, config)
         try:
-            return await campaign.judge(scripts)
+            return await campaign.run(scripts)
         finally:
             campaign.close()
 
@@ -24,20 +24,20 @@ def _judge(broker: EmbeddedBroker, config: CoordinatorConfig) -> Judge:
 
 
 @pytest.fixture(scope="session")
-def judging_broker() -> Iterator[EmbeddedBroker]:
-    """One broker for all scripts: every script has a group of its own."""
-    with judge() as broker:
+def shared_broker() -> Iterator[EmbeddedBroker]:
+    """A broker for all scripts, each of which has its own group."""
+    with reference_broker() as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
-def judged(judging_broker: EmbeddedBroker) -> Judge:
-    """Plays scripts, many at a time, each until its result is beyond doubt."""
-    return _judge(judging_broker, CONFIG)
+def run_scripts(shared_broker: EmbeddedBroker) -> RunScripts:
+    """Runs scripts concurrently, each until its result is conclusive."""
+    return _runner(shared_broker, CONFIG)
 
 
 @pytest.fixture(scope="session")
-def judged_in_small_groups() -> Iterator[Judge]:
-    """The same in groups with room for two members; for the config a broker of its own."""
-    with judge(SMALL_GROUPS) as broker:
-        yield _judge(broker, SMALL_GROUPS)
+def run_in_small_groups() -> Iterator[RunScripts]:
+    """Runs scripts with ``group.max.size=2``, against a broker with this configuration."""
+    with reference_broker(SMALL_GROUPS) as broker:
+        yield _runner(broker, SMALL_GROUPS)

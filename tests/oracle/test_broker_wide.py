@@ -1,4 +1,4 @@
-"""What is not about one group: which versions there are, and the listing of all groups."""
+"""Comparisons that do not concern a single group: the supported versions, and the list of all groups."""
 
 import asyncio
 import uuid
@@ -8,18 +8,18 @@ import pytest
 from kio.index import load_request_schema
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 
-from coordinator_logic.handlers import APIS
+from coordinator_logic.apis import APIS
 from coordinator_logic.handlers.list_groups import list_groups
 from coordinator_logic.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import directory_entry
-from streaming.broker import EmbeddedBroker
-from streaming.gateway.projection import from_wire, to_wire
-from tests.oracle.connection import Connections
-from tests.oracle.judge import CONFIG, VERSIONS
-from tests.oracle.lockstep import Lockstep
-from tests.oracle.ours import through_wire
-from tests.oracle.script import Script
-from tests.oracle.stories import ANONYMOUS, STATES, commit, in_state
+from streaming.embedded.broker import EmbeddedBroker
+from streaming.gateway.groups.projection import from_wire, to_wire
+from tests.oracle.reference_broker import CONFIG, VERSIONS
+from tests.oracle.scripts.script import Script
+from tests.oracle.scripts.steps import ANONYMOUS, STATES, commit, in_state
+from tests.oracle.sides.connection import Connections
+from tests.oracle.sides.lockstep import Lockstep
+from tests.oracle.sides.logic_side import through_wire
 
 LIST_GROUPS_KEY = 16
 ROUNDS = 6
@@ -35,9 +35,9 @@ FILTERS = (
 )
 
 
-def test_all_versions_that_both_sides_serve_are_asked_for(judging_broker: EmbeddedBroker) -> None:
+def test_all_common_versions_are_under_test(shared_broker: EmbeddedBroker) -> None:
     async def ask() -> dict[int, range]:
-        connections = Connections(judging_broker.bootstrap_servers)
+        connections = Connections(shared_broker.bootstrap_servers)
         answer = await connections.ask(ApiVersionsRequest())
         connections.close()
         return {key.api_key: range(key.min_version, key.max_version + 1) for key in answer.api_keys}
@@ -51,13 +51,13 @@ def test_all_versions_that_both_sides_serve_are_asked_for(judging_broker: Embedd
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_groups_are_listed_as_by_the_broker(version: int, judging_broker: EmbeddedBroker) -> None:
+def test_the_list_of_groups_equals_the_brokers(version: int, shared_broker: EmbeddedBroker) -> None:
     scripts = [Script(state, in_state(state)) for state in STATES]
     scripts.append(Script("offsets only", [commit(0, **ANONYMOUS)]))
     scripts.append(Script("other type", in_state("Stable", protocol_type="connect")))
 
     async def compare() -> None:
-        connections = Connections(judging_broker.bootstrap_servers)
+        connections = Connections(shared_broker.bootstrap_servers)
         try:
             await _compare_listings(version, scripts, connections)
         finally:
@@ -67,16 +67,16 @@ def test_groups_are_listed_as_by_the_broker(version: int, judging_broker: Embedd
 
 
 async def _play(scripts: Sequence[Script], connections: Connections) -> tuple[str, list[Lockstep]]:
-    """Play them until nothing is in doubt, as it is when the machine stood still; how the groups' ids begin."""
+    """Run the scripts until all runs are conclusive; return the common prefix of the group ids, and the runs."""
     for _ in range(ROUNDS):
         prefix = f"listed-{uuid.uuid4().hex[:8]}-"
         runs = [Lockstep(script, f"{prefix}{script.name}", connections, CONFIG) for script in scripts]
-        played = await asyncio.gather(*(run.play() for run in runs))
-        assert {outcome.difference for outcome in played} == {None}
-        doubts = [outcome.doubt for outcome in played if outcome.doubt is not None]
-        if not doubts:
+        outcomes = await asyncio.gather(*(run.play() for run in runs))
+        assert {outcome.difference for outcome in outcomes} == {None}
+        reasons = [outcome.inconclusive for outcome in outcomes if outcome.inconclusive is not None]
+        if not reasons:
             return prefix, runs
-    raise AssertionError(doubts)
+    raise AssertionError(reasons)
 
 
 async def _compare_listings(version: int, scripts: Sequence[Script], connections: Connections) -> None:

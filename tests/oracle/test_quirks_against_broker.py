@@ -1,14 +1,12 @@
-"""Corners of the classic protocol that only time, a retry or a full group shows; a broker says how they are."""
+"""Corner cases of the classic protocol that depend on time, retries or full groups, compared with a real broker."""
 
 from collections.abc import Sequence
 
 import pytest
 
-from tests.oracle.conftest import Judge
-from tests.oracle.conversation import conversation
-from tests.oracle.lockstep import Played
-from tests.oracle.script import Script, Send, Wait, member, text
-from tests.oracle.stories import (
+from tests.oracle.conftest import RunScripts
+from tests.oracle.scripts.script import Script, Send, Wait, member, text
+from tests.oracle.scripts.steps import (
     INITIAL_DELAY_OVER,
     LEADER_INSTANCE,
     STATES,
@@ -24,15 +22,16 @@ from tests.oracle.stories import (
     sync,
     two_joined,
 )
+from tests.oracle.scripts.transcript import transcript
+from tests.oracle.sides.lockstep import ScriptRun
 
 DEADLINE = Wait(None)
 DELAY_MS = 410
 SHORT = {"session_ms": 1_570, "rebalance_ms": 870}
-PATIENT = {"session_ms": 5_000, "rebalance_ms": 870}
 OTHERS_LEAVE = leave(0, *({"memberId": member(actor), "groupInstanceId": None} for actor in (0, 1)))
 
 QUIRKS: dict[str, Sequence[Step]] = {
-    "an extension that was not used is used by the next first rebalance": [
+    "an unused extension of the initial delay applies to the next initial rebalance": [
         join(0, instance="a", rebalance_ms=DELAY_MS),
         join(1, instance="b", rebalance_ms=DELAY_MS),
         DEADLINE,
@@ -41,7 +40,7 @@ QUIRKS: dict[str, Sequence[Step]] = {
         DEADLINE,
         DEADLINE,
     ],
-    "the initial delay grows as members come, up to the rebalance timeout": [
+    "joining members extend the initial delay up to the rebalance timeout": [
         join(0, instance="a", rebalance_ms=1_310),
         Wait(200),
         join(1, instance="b"),
@@ -54,7 +53,7 @@ QUIRKS: dict[str, Sequence[Step]] = {
         DEADLINE,
         DEADLINE,
     ],
-    "a join that is sent again leaves the first one without an answer": [
+    "the first of two joins gets no response": [
         *join_new(0),
         *join_new(1),
         join(1),
@@ -62,30 +61,30 @@ QUIRKS: dict[str, Sequence[Step]] = {
         INITIAL_DELAY_OVER,
         describe(0),
     ],
-    "a sync that is sent again leaves the first one without an answer": [
+    "the first of two syncs gets no response": [
         *two_joined(),
         sync(1),
         sync(1),
         sync(0),
         describe(0),
     ],
-    "who leaves with a parked sync gets no answer to it": [*two_joined(), sync(1), leave(1), describe(0)],
-    "who leaves with a parked join is told so": [*join_new(0), *join_new(1), leave(1), INITIAL_DELAY_OVER],
-    "an unused id that expires ends the initial delay": [
+    "a parked sync of a leaving member gets no response": [*two_joined(), sync(1), leave(1), describe(0)],
+    "a parked join of a leaving member gets a response": [*join_new(0), *join_new(1), leave(1), INITIAL_DELAY_OVER],
+    "an expiring pending id ends the initial delay": [
         join(2, session_ms=600),
         Wait(330),
         join(0, instance="a"),
         DEADLINE,
         describe(0),
     ],
-    "an unused id that is given back does not end the initial delay": [
+    "a leaving pending id does not end the initial delay": [
         join(2),
         join(0, instance="a"),
         leave(2),
         describe(0),
         DEADLINE,
     ],
-    "an unused id holds up a rebalance until it expires": [
+    "a pending id delays a rebalance until it expires": [
         *stable(rebalance_ms=3_000, session_ms=20_000),
         join(2, session_ms=900),
         join(0, instance=LEADER_INSTANCE),
@@ -93,7 +92,7 @@ QUIRKS: dict[str, Sequence[Step]] = {
         describe(0),
         DEADLINE,
     ],
-    "a static member that came back before it had synced is missed by the sync timer": [
+    "the sync timer does not expel a static member that rejoined before its sync": [
         *two_joined(rebalance_ms=1_500, session_ms=20_000),
         sync(1),
         join(1),
@@ -109,14 +108,14 @@ QUIRKS: dict[str, Sequence[Step]] = {
         heartbeat(1),
         heartbeat(2, instance="late"),
     ],
-    "members that do not sync are removed by the sync timer": [
+    "the sync timer expels members without a sync": [
         *two_joined(rebalance_ms=1_500, session_ms=20_000),
         sync(0),
         DEADLINE,
         heartbeat(0),
         heartbeat(1),
     ],
-    "nobody syncs": [*two_joined(rebalance_ms=1_500, session_ms=20_000), DEADLINE, describe(0), heartbeat(0)],
+    "no member syncs": [*two_joined(rebalance_ms=1_500, session_ms=20_000), DEADLINE, describe(0), heartbeat(0)],
     "the leader does not sync": [
         *two_joined(rebalance_ms=1_500, session_ms=20_000),
         sync(1),
@@ -124,7 +123,7 @@ QUIRKS: dict[str, Sequence[Step]] = {
         heartbeat(0),
         heartbeat(1),
     ],
-    "heartbeats do not put off the sync timer": [
+    "heartbeats do not extend the sync timer": [
         *two_joined(rebalance_ms=1_900, session_ms=20_000),
         sync(0),
         heartbeat(1),
@@ -133,7 +132,7 @@ QUIRKS: dict[str, Sequence[Step]] = {
         DEADLINE,
         heartbeat(1),
     ],
-    "who waits for the leader's sync is excused from its session": [
+    "a member that waits for the leader's sync is not expelled at its session timeout": [
         join(0, instance=LEADER_INSTANCE, session_ms=20_000),
         *join_new(1, session_ms=700),
         INITIAL_DELAY_OVER,
@@ -144,14 +143,14 @@ QUIRKS: dict[str, Sequence[Step]] = {
         DEADLINE,
         heartbeat(1),
     ],
-    "who waits for the others' join is excused from its session": [
+    "a member that waits for the others' joins is not expelled at its session timeout": [
         *stable(session_ms=20_000, rebalance_ms=3_000),
         join(1, session_ms=700, rebalance_ms=3_000, names=("range", "sticky")),
         Wait(1_000),
         describe(1),
         join(0, instance=LEADER_INSTANCE),
     ],
-    "a new session timeout counts from the next generation": [
+    "a new session timeout applies from the next generation": [
         *stable(session_ms=20_000, rebalance_ms=20_000),
         join(1, session_ms=600, rebalance_ms=20_000, names=("range", "sticky")),
         join(0, instance=LEADER_INSTANCE, session_ms=20_000),
@@ -160,13 +159,13 @@ QUIRKS: dict[str, Sequence[Step]] = {
         DEADLINE,
         heartbeat(1),
     ],
-    "an answer from the generation leaves the session timeout alone": [
+    "a rejoin without a rebalance does not change the session timeout": [
         *stable(session_ms=20_000, rebalance_ms=20_000),
         join(1, session_ms=600, rebalance_ms=600),
         Wait(900),
         heartbeat(1),
     ],
-    "an absent static member is evicted by the sync timer, however long its session": [
+    "the sync timer expels an absent static member before its session timeout": [
         *stable(session_ms=20_000, rebalance_ms=1_300),
         join(1, names=("range", "sticky"), session_ms=20_000, rebalance_ms=1_300),
         DEADLINE,
@@ -175,7 +174,7 @@ QUIRKS: dict[str, Sequence[Step]] = {
         heartbeat(1),
         heartbeat(0, instance=LEADER_INSTANCE),
     ],
-    "only absent static members: the join timer goes round until their sessions end": [
+    "only absent static members: the join timer is rearmed until their sessions end": [
         join(0, instance="a", session_ms=4_000, rebalance_ms=1_300),
         DEADLINE,
         sync(0),
@@ -189,8 +188,8 @@ QUIRKS: dict[str, Sequence[Step]] = {
         DEADLINE,
         DEADLINE,
     ],
-    "a group of which all fall silent": [*stable(**SHORT), DEADLINE, DEADLINE, DEADLINE, describe(0)],
-    "a commit keeps the session alive": [
+    "no member sends a request": [*stable(**SHORT), DEADLINE, DEADLINE, DEADLINE, describe(0)],
+    "a commit renews the session": [
         *stable(session_ms=1_200, rebalance_ms=20_000),
         Wait(700),
         commit(1),
@@ -198,14 +197,14 @@ QUIRKS: dict[str, Sequence[Step]] = {
         heartbeat(1),
         heartbeat(0, instance=LEADER_INSTANCE),
     ],
-    "a sync in a stable group does not keep the session alive": [
+    "a sync in a Stable group does not renew the session": [
         *stable(session_ms=1_200, rebalance_ms=20_000),
         Wait(700),
         sync(1),
         Wait(800),
         heartbeat(1),
     ],
-    "members leave one after the other while a rebalance is on": [
+    "members leave one after the other during a rebalance": [
         *stable(),
         *join_new(3),
         leave(1),
@@ -214,7 +213,7 @@ QUIRKS: dict[str, Sequence[Step]] = {
         describe(3),
         leave(3),
     ],
-    "a static leader that comes back goes on leading": [
+    "a static leader that rejoins remains the leader": [
         *stable(),
         join(3, member_id="", instance=LEADER_INSTANCE),
         sync(3, instance=LEADER_INSTANCE),
@@ -225,18 +224,18 @@ QUIRKS: dict[str, Sequence[Step]] = {
         sync(1),
         sync(3, instance=LEADER_INSTANCE),
     ],
-    "a static leader that comes back with an old version is shown the old leader": [
+    "a static leader that rejoins with an old version gets the id of the old leader": [
         *stable(),
         join(3, member_id="", instance=LEADER_INSTANCE, version=6),
         join(2, member_id="", instance=LEADER_INSTANCE, version=8),
     ],
-    "a static member comes back while its join is parked": [
+    "a static member rejoins while its join is parked": [
         join(0, instance="a"),
         join(1, member_id="", instance="a"),
         INITIAL_DELAY_OVER,
         sync(1, instance="a"),
     ],
-    "a static member comes back while its sync is parked": [
+    "a static member rejoins while its sync is parked": [
         *join_new(0),
         join(1, instance="a"),
         INITIAL_DELAY_OVER,
@@ -257,7 +256,7 @@ QUIRKS: dict[str, Sequence[Step]] = {
         describe(0),
         heartbeat(0, instance="a"),
     ],
-    "a handed-out id without members left": [
+    "a pending id in a group without members": [
         *join_new(0),
         INITIAL_DELAY_OVER,
         sync(0),
@@ -269,9 +268,9 @@ QUIRKS: dict[str, Sequence[Step]] = {
     ],
 }
 
-KEPT_OUT: dict[str, Sequence[Step]] = {
-    "a full group has no room": [*stable(), *join_new(2), join(3, member_id="", instance="c", version=9)],
-    "a full group that rebalances keeps out who comes last": [
+FULL_GROUPS: dict[str, Sequence[Step]] = {
+    "a full group rejects a new member": [*stable(), *join_new(2), join(3, member_id="", instance="c", version=9)],
+    "a full group that rebalances rejects the last member to join": [
         *stable(),
         join(2),
         join(0, instance=LEADER_INSTANCE),
@@ -280,7 +279,7 @@ KEPT_OUT: dict[str, Sequence[Step]] = {
         describe(0),
         heartbeat(1),
     ],
-    "ids are handed out beyond the group's size": [
+    "pending ids can exceed the size of the group": [
         join(0),
         join(1),
         join(2),
@@ -290,20 +289,23 @@ KEPT_OUT: dict[str, Sequence[Step]] = {
         INITIAL_DELAY_OVER,
         join(2),
     ],
-    "an Empty group lets everybody begin": [
+    "an Empty group accepts all members to join": [
         *in_state("Empty"),
         join(2),
         *join_new(0),
         *join_new(1),
         INITIAL_DELAY_OVER,
     ],
-    "a static member that comes back has its place": [
+    "a static member that rejoins keeps its place": [
         *stable(),
         join(3, member_id="", instance=LEADER_INSTANCE),
         sync(3, instance=LEADER_INSTANCE),
     ],
 }
-FULL = {f"in a small group, {state}": [*in_state(state), join(3, member_id="", instance="x")] for state in STATES}
+NEW_MEMBER_IN_EACH_STATE = {
+    f"a new member in a small group, {state}": [*in_state(state), join(3, member_id="", instance="x")]
+    for state in STATES
+}
 
 
 def named(quirks: dict[str, Sequence[Step]]) -> list[Script]:
@@ -311,36 +313,36 @@ def named(quirks: dict[str, Sequence[Step]]) -> list[Script]:
 
 
 @pytest.fixture(scope="module")
-def quirks(judged: Judge) -> dict[str, Played]:
-    return dict(zip(QUIRKS, judged(named(QUIRKS)).runs, strict=True))
+def quirks(run_scripts: RunScripts) -> dict[str, ScriptRun]:
+    return dict(zip(QUIRKS, run_scripts(named(QUIRKS)).runs, strict=True))
 
 
 @pytest.mark.parametrize("name", QUIRKS)
-def test_a_quirk_is_the_brokers(name: str, quirks: dict[str, Played]) -> None:
-    agree(quirks[name])
+def test_a_corner_case_agrees_with_the_broker(name: str, quirks: dict[str, ScriptRun]) -> None:
+    assert_agreement(quirks[name])
 
 
 @pytest.fixture(scope="module")
-def small_groups(judged_in_small_groups: Judge) -> dict[str, Played]:
-    scripts = {**KEPT_OUT, **FULL}
-    return dict(zip(scripts, judged_in_small_groups(named(scripts)).runs, strict=True))
+def small_groups(run_in_small_groups: RunScripts) -> dict[str, ScriptRun]:
+    scripts = {**FULL_GROUPS, **NEW_MEMBER_IN_EACH_STATE}
+    return dict(zip(scripts, run_in_small_groups(named(scripts)).runs, strict=True))
 
 
-@pytest.mark.parametrize("name", [*KEPT_OUT, *FULL])
-def test_a_small_group_is_as_the_brokers(name: str, small_groups: dict[str, Played]) -> None:
-    agree(small_groups[name])
+@pytest.mark.parametrize("name", [*FULL_GROUPS, *NEW_MEMBER_IN_EACH_STATE])
+def test_a_small_group_agrees_with_the_broker(name: str, small_groups: dict[str, ScriptRun]) -> None:
+    assert_agreement(small_groups[name])
 
 
-def agree(played: Played) -> None:
-    assert played.difference is None, conversation(played)
-    assert played.doubt is None, conversation(played)
+def assert_agreement(run: ScriptRun) -> None:
+    assert run.difference is None, transcript(run)
+    assert run.inconclusive is None, transcript(run)
 
 
-def test_a_subscription_that_promises_too_many_topics_harms_the_brokers_group_only(judged: Judge) -> None:
-    """A deviation: the broker answers UNKNOWN_SERVER_ERROR in the middle of completing the join, and is stuck."""
-    garbage = Script("garbage", [*join_new(0, metadata=text("no subscription")), INITIAL_DELAY_OVER])
-    (played,) = judged([garbage]).differences
-    last = played.exchanges[-1]
-    parked = next(number for number, step in enumerate(garbage.steps) if isinstance(step, Send) and number > 0)
+def test_a_malformed_subscription_blocks_only_the_brokers_group(run_scripts: RunScripts) -> None:
+    """A deviation: the broker fails with UNKNOWN_SERVER_ERROR while it completes the join, and the group is blocked."""
+    malformed = Script("malformed", [*join_new(0, metadata=text("no subscription")), INITIAL_DELAY_OVER])
+    (run,) = run_scripts([malformed]).differences
+    last = run.exchanges[-1]
+    parked = next(number for number, step in enumerate(malformed.steps) if isinstance(step, Send) and number > 0)
     assert last.ours[parked]["errorCode"] == 0
     assert parked not in last.theirs

@@ -1,8 +1,8 @@
-"""Scripts through the real job: appended to its request topic as events, and judged by the log itself.
+"""Run scripts through the real job, and compute the expected responses from its request topic and checkpoint.
 
-Time is data: when the broker appended a request stands in the topic, and when a batch was and how far it read stands in
-the checkpoint. So what the job must have answered can be told afterwards, by our logic alone and to the byte. That
-the logic answers as a broker does is what the other tests here are about.
+The topic has the append time of each request, and the checkpoint has the time and the end offsets of each batch. Our
+logic computes from these the responses that the job must have sent, byte for byte. The other tests of this package
+compare the logic with a broker.
 """
 
 import asyncio
@@ -11,20 +11,22 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from coordinator_logic.handlers import APIS
+from coordinator_logic.apis import APIS
 from coordinator_logic.messages import ResponseEnvelope
 from streaming.client.request_reply import RequestReply
-from streaming.operator import Settings, StateRow, process
-from streaming.wire import KafkaRecord
-from tests.oracle.script import Json, Knowledge, Script, Send, Wait
+from streaming.job.group_batch.processing import process
+from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.state_row import StateRow
+from streaming.job.rows import KafkaRecord
+from tests.oracle.scripts.script import Json, References, Script, Send, Wait
+from tests.support.kafka_io import reading
 
-SLOWER = 4
-"""By how much times are longer than in the scripts: an answer takes the job a batch."""
+TIME_FACTOR = 4
+"""The factor by which timeouts are longer than in the scripts: each response of the job takes a batch."""
 PARKED_AFTER_SECONDS = 1.0
 DEADLINE_SECONDS = 2.0
 TIMEOUT_SECONDS = 300.0
@@ -33,15 +35,15 @@ PRODUCERS = {0: 1_000, 1: 1_001}
 
 
 async def play(script: Script, group_id: str, channel: RequestReply) -> list[Future[ResponseEnvelope]]:
-    """Send a script's requests as its actors would, each when the one before is answered or taken for parked."""
-    knowledge = Knowledge(group_id, PRODUCERS)
+    """Send the requests of a script, each after the response of the previous one or when that one counts as parked."""
+    references = References(group_id, PRODUCERS)
     sent: dict[Future[ResponseEnvelope], Send] = {}
     unlearned: list[Future[ResponseEnvelope]] = []
     for item in script.steps:
         if isinstance(item, Wait):
-            await asyncio.sleep(DEADLINE_SECONDS if item.ms is None else item.ms * SLOWER / 1000)
+            await asyncio.sleep(DEADLINE_SECONDS if item.ms is None else item.ms * TIME_FACTOR / 1000)
             continue
-        body = knowledge.resolve(Send(item.actor, item.api, item.version, _slower(item.body)))
+        body = references.resolve(Send(item.actor, item.api, item.version, _with_longer_timeouts(item.body)))
         future = channel.send(group_id, item.api, item.version, body, TIMEOUT_SECONDS)
         sent[future] = item
         unlearned.append(future)
@@ -51,57 +53,47 @@ async def play(script: Script, group_id: str, channel: RequestReply) -> list[Fut
             unlearned.remove(answered)
             envelope = answered.result()
             response_type = APIS[envelope.api].response_type
-            knowledge.learn(sent[answered].actor, msgspec.json.decode(envelope.body, type=response_type))
+            references.learn(sent[answered].actor, msgspec.json.decode(envelope.body, type=response_type))
     return list(sent)
 
 
-def _slower(body: dict[str, Json]) -> dict[str, Json]:
-    return {key: value * SLOWER if key in TIMES else value for key, value in body.items()}
+def _with_longer_timeouts(body: dict[str, Json]) -> dict[str, Json]:
+    return {key: value * TIME_FACTOR if key in TIMES else value for key, value in body.items()}
 
 
-# ---- what the job was given ------------------------------------------------------------------------------------
+# ---- the input of the job --------------------------------------------------------------------------------------
 
 
 def read_records(bootstrap_servers: str, topic: str) -> dict[str, list[KafkaRecord]]:
-    """The request records of each group, in the order in which it takes them."""
-    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "unused", "enable.auto.commit": False})
-    try:
-        numbers = consumer.list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic].partitions
-        partitions = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers]
-        consumer.assign(partitions)
-        left = sum(consumer.get_watermark_offsets(partition, TIMEOUT_SECONDS)[1] for partition in partitions)
-        records = defaultdict(list)
-        while left:
-            for message in consumer.consume(left, 1.0):
-                left -= 1
-                record = _record(message)
-                records[(record.key or b"").decode()].append(record)
-    finally:
-        consumer.close()
-    return {group_id: sorted(found, key=lambda record: record[:3]) for group_id, found in records.items()}
-
-
-def _record(message: Any) -> KafkaRecord:
-    assert not message.error(), message.error()
-    return KafkaRecord(message.timestamp()[1], message.partition(), message.offset(), message.key(), message.value())
+    """Read the request records of each group, in the order in which the group handles them."""
+    records: dict[str, list[KafkaRecord]] = defaultdict(list)
+    with reading(bootstrap_servers, topic) as reader:
+        for record in reader.to_the_end():
+            group_id = (record.key or b"").decode()
+            records[group_id].append(
+                KafkaRecord(record.timestamp, record.partition, record.offset, record.key, record.raw)
+            )
+    return {
+        group_id: sorted(group_records, key=lambda record: record[:3]) for group_id, group_records in records.items()
+    }
 
 
 class Batch(NamedTuple):
-    """A batch as it was planned: its time (ms), and the offset behind the last that it read, by partition."""
+    """A planned batch: its time (ms since the epoch), and its end offset by partition, exclusive."""
 
     time: int
     end: dict[int, int]
 
 
 def planned_batches(checkpoint: Path, topic: str) -> list[Batch]:
-    """All batches of a job, from the first on."""
+    """Read all batches of a job from its checkpoint."""
     plans = sorted((path for path in (checkpoint / "offsets").iterdir() if path.name.isdigit()), key=_batch_id)
-    assert [_batch_id(plan) for plan in plans] == list(range(len(plans))), "the job has forgotten its first batches"
+    assert [_batch_id(plan) for plan in plans] == list(range(len(plans))), "the checkpoint has lost its first batches"
     batches = []
     for plan in plans:
-        _, about, offsets = plan.read_text().splitlines()
+        _, metadata, offsets = plan.read_text().splitlines()
         end = msgspec.json.decode(offsets)[topic]
-        time = msgspec.json.decode(about)["batchTimestampMs"]
+        time = msgspec.json.decode(metadata)["batchTimestampMs"]
         batches.append(Batch(time, {int(partition): offset for partition, offset in end.items()}))
     return batches
 
@@ -110,14 +102,14 @@ def _batch_id(plan: Path) -> int:
     return int(plan.name)
 
 
-# ---- what it must have answered --------------------------------------------------------------------------------
+# ---- the expected responses ------------------------------------------------------------------------------------
 
 
-def expected(
+def expected_responses(
     group_id: str, records: Sequence[KafkaRecord], batches: Sequence[Batch], settings: Settings
 ) -> Mapping[bytes, bytes]:
-    """The answers of a group in these batches, by correlation id: called as Spark calls it, with data or when due."""
-    answers: dict[bytes, bytes] = {}
+    """Compute the responses of a group by correlation id; call the operator for data and timeouts, as Spark does."""
+    responses: dict[bytes, bytes] = {}
     stored: StateRow | None = None
     due: int | None = None
     read: dict[int, int] = {}
@@ -133,5 +125,5 @@ def expected(
             if row.topic == settings.topics.responses:
                 assert row.key is not None
                 assert row.value is not None
-                answers[row.key] = row.value
-    return answers
+                responses[row.key] = row.value
+    return responses

@@ -1,4 +1,4 @@
-"""The demo is the whole story with real processes; here it is told once, and nothing of it may remain."""
+"""The demo runs with real processes, passes its own checks, and leaves neither files nor processes behind."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT_SECONDS = 240
+LIMIT_SECONDS = 600
 
 
 @pytest.mark.timeout(LIMIT_SECONDS + 30)
@@ -26,17 +26,17 @@ def test_the_demo_passes_its_own_checks_and_leaves_nothing_behind(tmp_path: Path
     assert result["passed"]
     assert len(result["checks"]) == 10
     assert list(tmp_path.glob("group-coordinator-*")) == []
-    assert processes_that_mention(str(tmp_path)) == []
+    assert commands_with(str(tmp_path)) == []
 
 
-def processes_that_mention(text: str) -> list[str]:
-    """The command lines of running processes that have the text in them."""
+def commands_with(text: str) -> list[str]:
+    """The command lines of running processes that contain a text."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
-            continue  # the process has ended meanwhile
+            continue  # the process has ended in the meantime
         if text in command:
             found.append(command)
     return found

@@ -1,7 +1,7 @@
-"""The coordinator is killed ten times while members live: nobody is expelled, nobody rejoins, no commit is lost."""
+"""The coordinator is killed ten times: no member is removed or rejoins, and no acknowledged commit is lost."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -9,50 +9,36 @@ import pytest
 
 from coordinator_logic.messages import (
     GroupToFetch,
-    JoinedMember,
     OffsetCommitRequest,
     PartitionToCommit,
     TopicToCommit,
 )
-from streaming.broker import EmbeddedBroker
 from streaming.client import (
     CoordinatorClient,
     CoordinatorError,
     Generation,
     GroupMember,
-    MemberCallbacks,
     MemberConfig,
     MemberEvent,
     MemberEventKind,
 )
-from tests.streaming.client_support import wait_until
-from tests.streaming.coordinator_process import CoordinatorProcess
-from tests.streaming.kafka_io import reading
+from streaming.embedded.broker import EmbeddedBroker
+from tests.support.any_protocol import AnyProtocol
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.kafka_io import reading
+from tests.support.waiting import wait_until
 
 GROUPS = [f"group-{number}" for number in range(5)]
 MEMBERS_A_GROUP = 4
 KILLS = 10
 SESSION_TIMEOUT_MS = 10_000
-"""About as long as a restart takes. Members live on because what they appended meanwhile is read with its time."""
+"""About the duration of a restart. Members survive it, because their requests count from the time of their append."""
 
 LIMIT_SECONDS = 180.0
 
 
-class Worker(MemberCallbacks):
-    """A member that is content with any assignment."""
-
-    def protocols(self) -> Sequence[tuple[str, bytes]]:
-        return [("any", b"")]
-
-    def assign(self, protocol_name: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
-        return {member.member_id: member.member_id.encode() for member in members}
-
-    def on_assigned(self, generation: Generation, assignment: bytes) -> None:
-        pass
-
-
-class Crowd:
-    """Twenty members who live, and one of each group who commits, on threads of their own."""
+class Members:
+    """Twenty members, each polled by a thread; one member of each group also commits in a thread."""
 
     def __init__(self, client: CoordinatorClient) -> None:
         self._client = client
@@ -62,7 +48,7 @@ class Crowd:
         self.members = [
             GroupMember(
                 client,
-                Worker(),
+                AnyProtocol(),
                 MemberConfig(
                     group_id=group_id,
                     protocol_type="test",
@@ -88,7 +74,7 @@ class Crowd:
             thread.start()
 
     @contextmanager
-    def living(self) -> Iterator[None]:
+    def polling(self) -> Iterator[None]:
         for thread in self._threads:
             thread.start()
         try:
@@ -121,7 +107,7 @@ class Crowd:
             try:
                 response = self._client.offset_commit(request)
             except CoordinatorError:
-                continue  # not acknowledged, so it may be lost
+                continue  # a commit that is not acknowledged may be lost
             if response.topics[0].partitions[0].error_code != 0:
                 self.failures.append(AssertionError(f"{group_id}: {response}"))
                 return
@@ -129,52 +115,52 @@ class Crowd:
 
 
 @pytest.mark.timeout(900)
-def test_ten_kills_cost_no_member_and_no_acknowledged_commit(broker: EmbeddedBroker, tmp_path: Path) -> None:
-    # Long enough that all members of a group are in its first generation, or nearly always.
+def test_ten_kills_lose_no_member_and_no_acknowledged_commit(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    # Long enough for all members of a group to join its first generation, nearly always.
     coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path, {"group.initial.rebalance.delay.ms": 3_000})
     with ExitStack() as stack:
         stack.callback(coordinator.kill)
         coordinator.start()
         prefix = coordinator.topics.prefix
         client = stack.enter_context(CoordinatorClient(broker.bootstrap_servers, topic_prefix=prefix))
-        crowd = Crowd(client)
-        with crowd.living():
-            wait_until(lambda: settled(crowd), "twenty members in five stable groups", LIMIT_SECONDS)
-            generations, events = crowd.generations, len(crowd.events)
-            crowd.start_committing()
+        members = Members(client)
+        with members.polling():
+            wait_until(lambda: settled(members), "twenty members in five stable groups", LIMIT_SECONDS)
+            generations, events = members.generations, len(members.events)
+            members.start_committing()
             for _ in range(KILLS):
-                before = dict(crowd.acknowledged)
-                wait_until(lambda before=before: progress(crowd, before), "commits of all groups", LIMIT_SECONDS)  # type: ignore[misc]
+                before = dict(members.acknowledged)
+                wait_until(lambda before=before: progress(members, before), "commits of all groups", LIMIT_SECONDS)  # type: ignore[misc]
                 coordinator.kill()
                 coordinator.start()
-            before = dict(crowd.acknowledged)
-            wait_until(lambda: progress(crowd, before), "commits after the last start", LIMIT_SECONDS)
-            assert crowd.failures == []
-            assert crowd.events[events:] == []
-            assert crowd.generations == generations
-        assert_nothing_was_lost(client, crowd)
+            before = dict(members.acknowledged)
+            wait_until(lambda: progress(members, before), "commits after the last start", LIMIT_SECONDS)
+            assert members.failures == []
+            assert members.events[events:] == []
+            assert members.generations == generations
+        assert_nothing_was_lost(client, members)
     with reading(broker.bootstrap_servers, coordinator.topics.journal) as journal:
         removed = [r for r in journal.to_the_end() if r.value["record"]["type"] == "MemberRemoved"]
     assert removed == []
 
 
-def settled(crowd: Crowd) -> bool:
-    """Whether every member has its assignment, in the same generation as the others of its group."""
-    assert crowd.failures == []
-    generations = crowd.generations
-    assigned = [event.generation for event in crowd.events if event.kind is MemberEventKind.ASSIGNED]
+def settled(members: Members) -> bool:
+    """Whether every member has its assignment, and the members of each group have the same generation."""
+    assert members.failures == []
+    generations = members.generations
+    assigned = [event.generation for event in members.events if event.kind is MemberEventKind.ASSIGNED]
     groups = [generations[first : first + MEMBERS_A_GROUP] for first in range(0, len(generations), MEMBERS_A_GROUP)]
     is_shared = all(len({member.generation_id for member in group}) == 1 for group in groups)
     return is_shared and set(generations) <= set(assigned)
 
 
-def progress(crowd: Crowd, before: Mapping[str, int]) -> bool:
-    assert crowd.failures == []
-    return all(crowd.acknowledged[group_id] > before[group_id] + 1 for group_id in GROUPS)
+def progress(members: Members, before: Mapping[str, int]) -> bool:
+    assert members.failures == []
+    return all(members.acknowledged[group_id] > before[group_id] + 1 for group_id in GROUPS)
 
 
-def assert_nothing_was_lost(client: CoordinatorClient, crowd: Crowd) -> None:
+def assert_nothing_was_lost(client: CoordinatorClient, members: Members) -> None:
     for fetched in client.offset_fetch([GroupToFetch(group_id) for group_id in GROUPS]).groups:
         committed = fetched.topics[0].partitions[0].committed_offset
-        # The last commit may have been made although its answer came too late for us.
-        assert committed >= crowd.acknowledged[fetched.group_id]
+        # The last commit may have been accepted although its response came too late for the client.
+        assert committed >= members.acknowledged[fetched.group_id]

@@ -1,4 +1,4 @@
-"""The real transaction coordinators, asked how transactions stand."""
+"""Queries to the brokers' transaction coordinators."""
 
 import logging
 import ssl
@@ -12,52 +12,61 @@ from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.schema.types import TransactionalId
 from kio.static.primitive import i8
 
-from streaming.gateway.addresses import Address
-from streaming.gateway.broker_client import ASKING_FAILED, asking
-from streaming.gateway.transactions.participation import Described
-from streaming.gateway.upstream import Forward
+from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS, broker_connection
+from streaming.gateway.transactions.participation import TransactionDescription
+from streaming.gateway.wire.brokers import Address
+from streaming.gateway.wire.forwarding import Forward
 
-__all__ = ["CoordinatorsUnreachable", "Standing", "TransactionCoordinators", "describe"]
+__all__ = [
+    "CoordinatorsUnreachable",
+    "TransactionCoordinators",
+    "TransactionDescriptions",
+    "describe_transactions",
+]
 
 log = logging.getLogger(__name__)
 
-TRANSACTION = i8(1)
+TRANSACTION_KEY_TYPE = i8(1)
 
-Standing = Mapping[str, Described | None]
-"""By transactional id, as far as the broker has told; None for an id that it does not know."""
+TransactionDescriptions = Mapping[str, TransactionDescription | None]
+"""Descriptions by transactional id. None: the coordinator does not know the id. Missing: no coordinator answered."""
 
 
 class CoordinatorsUnreachable(Exception):
-    """Nobody could be asked."""
+    """No broker could be asked for the transaction coordinators."""
 
 
-async def describe(forward: Forward, transactional_ids: Iterable[str]) -> Standing:
-    """What the broker behind ``forward`` tells. It is silent about ids that another one coordinates."""
+async def describe_transactions(forward: Forward, transactional_ids: Iterable[str]) -> TransactionDescriptions:
+    """Ask the broker behind ``forward``. The result lacks ids that another broker coordinates."""
     ids = tuple(map(TransactionalId, transactional_ids))
-    answer: Any = await forward(DescribeTransactionsRequest(transactional_ids=ids))
-    standing: dict[str, Described | None] = {}
-    for told in answer.transaction_states:
-        if told.error_code is ErrorCode.none:
-            standing[told.transactional_id] = Described(
-                told.transaction_state, told.producer_id, told.producer_epoch, told.transaction_start_time
+    response: Any = await forward(DescribeTransactionsRequest(transactional_ids=ids))
+    descriptions: dict[str, TransactionDescription | None] = {}
+    for state in response.transaction_states:
+        if state.error_code is ErrorCode.none:
+            descriptions[state.transactional_id] = TransactionDescription(
+                state.transaction_state, state.producer_id, state.producer_epoch, state.transaction_start_time
             )
-        elif told.error_code is ErrorCode.transactional_id_not_found:
-            standing[told.transactional_id] = None
+        elif state.error_code is ErrorCode.transactional_id_not_found:
+            descriptions[state.transactional_id] = None
         else:
             log.log(
-                logging.WARNING if "authorization" in told.error_code.name else logging.DEBUG,
-                "the state of transactional id %r is not told: %s",
-                told.transactional_id,
-                told.error_code.name.upper(),
+                logging.WARNING if "authorization" in state.error_code.name else logging.DEBUG,
+                "cannot describe the transaction of transactional id %r: %s",
+                state.transactional_id,
+                state.error_code.name.upper(),
             )
-    return standing
+    return descriptions
 
 
 class TransactionCoordinators:
-    """Asks over connections of the gateway's own, with its own rights: Describe on the transactional ids.
+    """Queries over the gateway's own connections, with its own principal: it needs DESCRIBE on transactional ids.
 
-    brokers: the addresses of the brokers that there are now.
-    librdkafka: the properties of the gateway's own clients, of which ``sasl.*`` counts here.
+    Args:
+        brokers: Returns the addresses of the current brokers.
+        librdkafka: Properties of the gateway's own clients; the ``sasl.*`` ones are used.
+        tls: The TLS context of the connections, None for plaintext.
+        client_id: The client id of the requests.
+        timeout: Seconds that all queries over one connection may take.
     """
 
     def __init__(
@@ -74,34 +83,34 @@ class TransactionCoordinators:
         self._client_id = client_id
         self._timeout = timeout
 
-    async def describe(self, transactional_ids: Iterable[str]) -> Standing:
-        """How they stand, as far as their coordinators tell. Raises :class:`CoordinatorsUnreachable`."""
-        by_coordinator = await self._find(tuple(transactional_ids))
-        standing: dict[str, Described | None] = {}
-        for address, ids in by_coordinator.items():
+    async def describe(self, transactional_ids: Iterable[str]) -> TransactionDescriptions:
+        """Describe transactions, as far as their coordinators answer. Raises :class:`CoordinatorsUnreachable`."""
+        ids_by_coordinator = await self._find(tuple(transactional_ids))
+        descriptions: dict[str, TransactionDescription | None] = {}
+        for address, ids in ids_by_coordinator.items():
             try:
-                async with self._connection(address) as ask:
-                    standing |= await describe(ask, ids)
-            except ASKING_FAILED as failure:
-                log.warning("the coordinator at %s does not tell of its transactions: %r", address, failure)
-        return standing
+                async with self._connection(address) as forward:
+                    descriptions |= await describe_transactions(forward, ids)
+            except BROKER_CONNECTION_ERRORS as failure:
+                log.warning("the transaction coordinator at %s does not answer: %r", address, failure)
+        return descriptions
 
     async def _find(self, transactional_ids: tuple[str, ...]) -> Mapping[Address, list[str]]:
         failure: Exception | None = None
         for address in self._brokers():
             try:
-                async with self._connection(address) as ask:
-                    request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=transactional_ids)
-                    answer: Any = await ask(request)
-            except ASKING_FAILED as caught:
+                async with self._connection(address) as forward:
+                    request = FindCoordinatorRequest(key_type=TRANSACTION_KEY_TYPE, coordinator_keys=transactional_ids)
+                    response: Any = await forward(request)
+            except BROKER_CONNECTION_ERRORS as caught:
                 failure = caught
                 continue
             found: dict[Address, list[str]] = {}
-            for coordinator in answer.coordinators:
+            for coordinator in response.coordinators:
                 if coordinator.error_code is ErrorCode.none:
                     found.setdefault(Address(coordinator.host, coordinator.port), []).append(coordinator.key)
             return found
-        raise CoordinatorsUnreachable(f"no broker names the coordinators of transactions: {failure!r}")
+        raise CoordinatorsUnreachable(f"no broker can be asked for the transaction coordinators: {failure!r}")
 
     def _connection(self, address: Address) -> AbstractAsyncContextManager[Forward]:
-        return asking(address, self._tls, self._client_id, self._timeout, self._librdkafka)
+        return broker_connection(address, self._tls, self._client_id, self._timeout, self._librdkafka)

@@ -1,4 +1,4 @@
-"""A group's part in a transaction, and what becomes of it. No I/O here."""
+"""A group's participation in a transaction, and the outcome that a broker's description implies. No I/O."""
 
 import secrets
 from enum import StrEnum
@@ -9,19 +9,25 @@ from msgspec.structs import replace
 
 from coordinator_logic.messages import Int16, Int64
 
-__all__ = ["Described", "Participation", "Phase", "is_forgotten", "new_participation", "outcome", "outcome_after_init"]
+__all__ = [
+    "Participation",
+    "Phase",
+    "TransactionDescription",
+    "is_expired",
+    "new_participation",
+    "outcome",
+    "outcome_after_init",
+]
 
 FIRST_ID = 1 << 62
-"""Higher than any producer id that a broker will ever give away, which are counted from 0."""
+"""Above every producer id: brokers count those from 0."""
 
-
-FORGOTTEN_AFTER_MS = 24 * 3_600_000
-"""Far more than the longest ``transaction.max.timeout.ms`` that anybody would set, and less than the week after which
-a broker forgets an id."""
+EXPIRED_AFTER_MS = 24 * 3_600_000
+"""Above any sensible ``transaction.max.timeout.ms``, below the week after which a broker forgets an id."""
 
 
 class Phase(StrEnum):
-    """What the producer wants with the transaction, as far as it has said so."""
+    """Whether the producer has asked for the transaction's end, and for which outcome."""
 
     ONGOING = "ongoing"
     COMMITTING = "committing"
@@ -29,15 +35,15 @@ class Phase(StrEnum):
 
     @classmethod
     def ending(cls, committed: bool) -> "Phase":
-        """The phase in which it ends that way."""
+        """The phase of a transaction that ends with this outcome."""
         return cls.COMMITTING if committed else cls.ABORTING
 
 
 class Participation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A line of ``group-transactions``, keyed by ``id`` as text.
+    """A record of ``group-transactions``; its key is ``id`` as text.
 
-    ``id`` stands for the producer id in the events about this transaction. ``transaction_start_time_ms`` is the
-    broker's, as told by DescribeTransactions.
+    ``id`` replaces the producer id in the request events of this transaction. ``transaction_start_time_ms`` is the
+    broker's, from DescribeTransactions.
     """
 
     id: Int64
@@ -49,17 +55,17 @@ class Participation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     phase: Phase = Phase.ONGOING
 
     def belongs_to(self, transactional_id: str, producer_id: int, producer_epoch: int) -> bool:
-        """Whether it is part of a transaction of this producer."""
-        mine = (self.transactional_id, self.producer_id, self.producer_epoch)
-        return mine == (transactional_id, producer_id, producer_epoch)
+        """Whether the transaction is one of this producer's."""
+        producer = (self.transactional_id, self.producer_id, self.producer_epoch)
+        return producer == (transactional_id, producer_id, producer_epoch)
 
-    def in_phase(self, phase: Phase) -> "Participation":
-        """The line as it is from now on."""
+    def with_phase(self, phase: Phase) -> "Participation":
+        """A copy in another phase."""
         return replace(self, phase=phase)
 
 
-class Described(NamedTuple):
-    """What a transaction coordinator tells of a transactional id; ``state`` by Kafka's name."""
+class TransactionDescription(NamedTuple):
+    """A transaction coordinator's description of a transactional id; ``state`` is Kafka's name."""
 
     state: str
     producer_id: int
@@ -67,14 +73,14 @@ class Described(NamedTuple):
     transaction_start_time_ms: int
 
 
-def new_participation(transactional_id: str, group_id: str, described: Described) -> Participation:
-    """A group's part in the transaction that is under way."""
+def new_participation(transactional_id: str, group_id: str, description: TransactionDescription) -> Participation:
+    """A group's participation in the transaction that is described, with an id of its own."""
     return Participation(
         id=FIRST_ID + secrets.randbelow(FIRST_ID),
         transactional_id=transactional_id,
-        producer_id=described.producer_id,
-        producer_epoch=described.producer_epoch,
-        transaction_start_time_ms=described.transaction_start_time_ms,
+        producer_id=description.producer_id,
+        producer_epoch=description.producer_epoch,
+        transaction_start_time_ms=description.transaction_start_time_ms,
         group_id=group_id,
     )
 
@@ -87,36 +93,37 @@ _COMMITTED_BY_STATE = {
 }
 
 
-def outcome(participation: Participation, described: Described | None) -> bool | None:
-    """Whether its transaction was committed; None while that cannot be said.
+def outcome(participation: Participation, description: TransactionDescription | None) -> bool | None:
+    """Whether the transaction was committed; None if the description does not decide it. See docs/transactions.md.
 
-    ``described`` is what the broker has told before the line was read; None for an id that it does not know. See the
-    package's description for why.
+    Obtain the description before reading the participation. It is None for an id that the broker does not know.
     """
-    if described is None or described.producer_id != participation.producer_id:
-        # A coordinator that was replaced and does not know it yet would say the same.
+    if description is None or description.producer_id != participation.producer_id:
+        # A coordinator that was replaced, and does not know it yet, would report the same.
         return None
-    ahead = described.producer_epoch - participation.producer_epoch
-    if described.transaction_start_time_ms == participation.transaction_start_time_ms:
-        # Fenced, but still Ongoing: a coordinator whose write of the abort fails may yet be replaced by another one
-        # that knows nothing of it.
-        return None if ahead < 0 else _COMMITTED_BY_STATE.get(described.state)
-    if ahead > 0:
-        return described.state == "Empty" and outcome_after_init(
-            participation, described.producer_id, described.producer_epoch
+    epochs_ahead = description.producer_epoch - participation.producer_epoch
+    if description.transaction_start_time_ms == participation.transaction_start_time_ms:
+        # Fenced but Ongoing is undecided: if the coordinator fails to write the abort, another one may replace it and
+        # know nothing of the abort.
+        return None if epochs_ahead < 0 else _COMMITTED_BY_STATE.get(description.state)
+    if epochs_ahead > 0:
+        return description.state == "Empty" and outcome_after_init(
+            participation, description.producer_id, description.producer_epoch
         )
-    # Its own end was told before the producer could begin the later one.
-    is_over = ahead == 0 and described.transaction_start_time_ms > participation.transaction_start_time_ms
-    return False if is_over else None
+    # The producer began its next transaction only after the outcome of this one had been delivered.
+    is_superseded = (
+        epochs_ahead == 0 and description.transaction_start_time_ms > participation.transaction_start_time_ms
+    )
+    return False if is_superseded else None
 
 
-def is_forgotten(participation: Participation, described: Described | None, now_ms: int) -> bool:
-    """Whether the broker has been telling of another producer, or of nobody, for so long that nothing will come."""
-    of_another = described is None or described.producer_id != participation.producer_id
-    return of_another and now_ms - participation.transaction_start_time_ms > FORGOTTEN_AFTER_MS
+def is_expired(participation: Participation, description: TransactionDescription | None, now_ms: int) -> bool:
+    """Whether the broker knows no such producer, and the transaction began too long ago to be decided any more."""
+    is_unknown = description is None or description.producer_id != participation.producer_id
+    return is_unknown and now_ms - participation.transaction_start_time_ms > EXPIRED_AFTER_MS
 
 
 def outcome_after_init(participation: Participation, producer_id: int, producer_epoch: int) -> bool:
-    """Whether its transaction was committed, when InitProducerId has answered this producer id and epoch since."""
+    """Whether the transaction was committed, given the producer id and epoch of a later InitProducerId response."""
     nothing_was_aborted = (producer_id, producer_epoch) == (participation.producer_id, participation.producer_epoch + 1)
     return nothing_was_aborted and participation.phase is Phase.COMMITTING

@@ -1,35 +1,41 @@
-"""The transactional side of a gateway, put together."""
+"""Assembles the transaction side of a gateway."""
 
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
-from streaming.gateway.cluster import CLIENT_ID, Cluster
-from streaming.gateway.groups import GroupSide
+from coordinator_logic.apis import TXN_OFFSET_COMMIT
+from streaming.contract.topics import TopicNames
+from streaming.gateway.groups.serving import GroupService
 from streaming.gateway.options import GatewayOptions
-from streaming.gateway.request import Caller, ServedApi
-from streaming.gateway.sasl import ANONYMOUS
-from streaming.gateway.tls import upstream_context
-from streaming.gateway.transactions.apis import TXN_OFFSET_COMMIT, TransactionApis
+from streaming.gateway.proxy.cluster import CLIENT_ID, Cluster
+from streaming.gateway.security.sasl_exchange import ANONYMOUS
+from streaming.gateway.security.tls import upstream_context
+from streaming.gateway.transactions.completion import TransactionCompleter
 from streaming.gateway.transactions.coordinators import TransactionCoordinators
-from streaming.gateway.transactions.ledger import Ledger
-from streaming.gateway.transactions.settlement import Settlement, Settler
-from streaming.topics import TopicNames
+from streaming.gateway.transactions.handlers import TransactionHandlers
+from streaming.gateway.transactions.participation_log import ParticipationLog
+from streaming.gateway.transactions.recovery import TransactionRecovery
+from streaming.gateway.transactions.timeouts import TransactionTimeouts
+from streaming.gateway.wire.client_request import Caller, ServedApi
 
 __all__ = ["serving_transactions"]
 
 
 @asynccontextmanager
 async def serving_transactions(
-    options: GatewayOptions, groups: GroupSide, cluster: Cluster
+    options: GatewayOptions, groups: GroupService, cluster: Cluster, timeouts: TransactionTimeouts | None = None
 ) -> AsyncIterator[Mapping[int, ServedApi]]:
-    """Serve the requests about transactions, and settle what is left over, while the block runs; the APIs by key.
+    """Serve the transaction APIs and run recovery, while the block runs; yields the APIs by key.
 
-    They include TxnOffsetCommit, in the place of the groups' own.
+    They include TxnOffsetCommit, which replaces the one of ``groups``. ``timeouts`` are the defaults of
+    :class:`TransactionTimeouts` if omitted.
     """
-    ledger = Ledger(options.bootstrap_servers, TopicNames(options.topic_prefix).transactions, CLIENT_ID, options.kafka)
-    settlement = Settlement(groups.channel, ledger)
+    timeouts = timeouts or TransactionTimeouts()
+    topic = TopicNames(options.topic_prefix).transactions
+    participation_log = ParticipationLog(options.bootstrap_servers, topic, CLIENT_ID, options.kafka, timeouts)
+    completer = TransactionCompleter(groups.channel, participation_log, timeouts.marker_seconds)
     coordinators = TransactionCoordinators(
         lambda: [broker.address for broker in cluster.brokers.values()],
         options.kafka,
@@ -39,12 +45,16 @@ async def serving_transactions(
     )
     name = options.kafka.get("sasl.username")
     gateway = Caller(CLIENT_ID, socket.gethostname(), f"User:{name}" if name else ANONYMOUS)
-    ledger.start()
-    settling = asyncio.create_task(Settler(ledger, settlement, coordinators, gateway).run())
+    assert TXN_OFFSET_COMMIT.key is not None
+    txn_offset_commit = groups.apis[TXN_OFFSET_COMMIT.key]
+    handlers = TransactionHandlers(participation_log, completer, coordinators, groups.authorizer, txn_offset_commit)
+    participation_log.start()
+    recovery = TransactionRecovery(participation_log, completer, coordinators, gateway, timeouts)
+    recovering = asyncio.create_task(recovery.run())
     try:
-        yield TransactionApis(ledger, settlement, coordinators, groups.apis[TXN_OFFSET_COMMIT]).apis
+        yield handlers.apis
     finally:
-        settling.cancel()
+        recovering.cancel()
         with suppress(asyncio.CancelledError):
-            await settling
-        await asyncio.to_thread(ledger.close)
+            await recovering
+        await asyncio.to_thread(participation_log.close)

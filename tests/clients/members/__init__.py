@@ -1,1 +1,1 @@
-"""Members of a group in Python; they take the options of Kafka's VerifiableConsumer, and tell what it tells."""
+"""Group members in Python, with the options and events of Kafka's VerifiableConsumer."""

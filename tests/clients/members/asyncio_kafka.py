@@ -10,7 +10,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
-from tests.clients.members.telling import HEARTBEAT_INTERVAL_MS, POLL_SECONDS, Teller, parse_options
+from tests.clients.members.reporting import POLL_SECONDS, EventReporter, consumer_settings, parse_options
 
 ASSIGNORS = {
     assignor.name: assignor
@@ -18,15 +18,15 @@ ASSIGNORS = {
 }
 
 options = parse_options()
-teller = Teller()
+reporter = EventReporter()
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        teller.assigned(map(tuple, assigned))
+        reporter.assigned(map(tuple, assigned))
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        teller.revoked(map(tuple, revoked))
+        reporter.revoked(map(tuple, revoked))
 
 
 async def poll_and_commit(consumer: AIOKafkaConsumer) -> None:
@@ -34,36 +34,27 @@ async def poll_and_commit(consumer: AIOKafkaConsumer) -> None:
     if not records:
         return
     offsets = {tuple(partition): [record.offset for record in batch] for partition, batch in records.items()}
-    teller.consumed(offsets)
+    reporter.consumed(offsets)
     if not options.enable_autocommit:
         ends = {partition: found[-1] + 1 for partition, found in offsets.items()}
         try:
             await consumer.commit({TopicPartition(*name): end for name, end in ends.items()})
-            teller.committed(ends)
+            reporter.committed(ends)
         except KafkaError as failure:
-            teller.committed(ends, repr(failure))
+            reporter.committed(ends, repr(failure))
 
 
 async def main() -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=options.bootstrap_server,
-        group_id=options.group_id,
-        group_instance_id=options.group_instance_id,
-        session_timeout_ms=options.session_timeout,
-        heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
-        partition_assignment_strategy=[ASSIGNORS[options.assignment_strategy]],
-        auto_offset_reset="earliest",
-        enable_auto_commit=options.enable_autocommit,
-    )
-    teller.started()
+    consumer = AIOKafkaConsumer(**consumer_settings(options, ASSIGNORS))
+    reporter.started()
     consumer.subscribe([options.topic], listener=Listener())
     await consumer.start()
     while not stop.is_set():
         await poll_and_commit(consumer)
     await consumer.stop()
-    teller.closed()
+    reporter.closed()
 
 
 asyncio.run(main())

@@ -11,8 +11,8 @@ from kafka.errors import KafkaConnectionError, KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from streaming.demo.kafka_consumer import KAFKA_PYTHON_POLL_SECONDS
-from streaming.signals import stop_requested
-from tests.clients.members.telling import HEARTBEAT_INTERVAL_MS, Teller, parse_options
+from streaming.embedded.stop_signals import stop_requested
+from tests.clients.members.reporting import EventReporter, consumer_settings, parse_options
 
 ASSIGNORS = {
     assignor.name: assignor
@@ -25,51 +25,42 @@ ASSIGNORS = {
 }
 
 options = parse_options()
-teller = Teller()
+reporter = EventReporter()
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        teller.assigned(map(tuple, assigned))
+        reporter.assigned(map(tuple, assigned))
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        teller.revoked(map(tuple, revoked))
+        reporter.revoked(map(tuple, revoked))
 
 
 def poll_and_commit(consumer: KafkaConsumer) -> None:
     try:
         records = consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_SECONDS * 1000)
     except KafkaConnectionError as failure:
-        # What it says while no broker can be reached, where other clients go on trying by themselves.
+        # Raised while no broker is reachable; other clients retry internally.
         print(repr(failure), flush=True)
         return
     if not records:
         return
     offsets = {tuple(partition): [record.offset for record in batch] for partition, batch in records.items()}
-    teller.consumed(offsets)
+    reporter.consumed(offsets)
     if not options.enable_autocommit:
         ends = {partition: found[-1] + 1 for partition, found in offsets.items()}
         try:
             consumer.commit({TopicPartition(*name): OffsetAndMetadata(end, "", -1) for name, end in ends.items()})
-            teller.committed(ends)
+            reporter.committed(ends)
         except KafkaError as failure:
-            teller.committed(ends, repr(failure))
+            reporter.committed(ends, repr(failure))
 
 
 with stop_requested() as stop:
-    consumer = KafkaConsumer(
-        bootstrap_servers=options.bootstrap_server,
-        group_id=options.group_id,
-        group_instance_id=options.group_instance_id,
-        session_timeout_ms=options.session_timeout,
-        heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
-        partition_assignment_strategy=[ASSIGNORS[options.assignment_strategy]],
-        auto_offset_reset="earliest",
-        enable_auto_commit=options.enable_autocommit,
-    )
-    teller.started()
+    consumer = KafkaConsumer(**consumer_settings(options, ASSIGNORS))
+    reporter.started()
     consumer.subscribe([options.topic], listener=Listener())
     while not stop.is_set():
         poll_and_commit(consumer)
     consumer.close()
-    teller.closed()
+    reporter.closed()

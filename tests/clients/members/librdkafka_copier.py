@@ -1,7 +1,7 @@
-"""A consume-transform-produce loop that uses librdkafka by confluent-kafka.
+"""A consume-transform-produce loop that uses librdkafka, through confluent-kafka.
 
-What a record makes and that it was consumed are one transaction. It takes the options of Kafka's
-TransactionalMessageCopier and tells what that tells, and every step besides.
+Each transaction holds the output records and the offsets of the input. The options and events are those of Kafka's
+TransactionalMessageCopier; in addition, each stage of a transaction is reported.
 """
 
 import argparse
@@ -11,15 +11,14 @@ from functools import partial
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from tests.clients.members.telling import tell_line
+from tests.clients.members.reporting import report
 
 __all__: list[str] = []
 
 POLL_SECONDS = 0.2
 LIMIT_SECONDS = 60.0
 CALL_SECONDS = 5.0
-ABORTED = 0.25
-"""Which part of the transactions is aborted."""
+ABORT_PROBABILITY = 0.25
 
 parser = argparse.ArgumentParser()
 for name in ("broker-list", "input-topic", "output-topic", "consumer-group", "transactional-id"):
@@ -30,9 +29,8 @@ options = parser.parse_args()
 common = {
     "bootstrap.servers": options.broker_list,
     "reconnect.backoff.max.ms": 500,
-    # A librdkafka that finds no broker forgets those that it knew and bootstraps again, and with them the group's
-    # coordinator, for which send_offsets_to_transaction then waits for ever (confluentinc/librdkafka#5511, #5456; seen
-    # with 2.16.0, also when it is a broker that restarts).
+    # When librdkafka 2.16.0 reaches no broker, it bootstraps again and forgets the group coordinator. Then
+    # send_offsets_to_transaction never returns (confluentinc/librdkafka#5511, #5456), even without a gateway.
     "metadata.recovery.strategy": "none",
 }
 consumer = Consumer(
@@ -48,12 +46,12 @@ producer = Producer(common | {"transactional.id": options.transactional_id, "lin
 consumed = 0
 
 
-def tell(stage: str) -> None:
-    tell_line({"stage": stage, "consumed": consumed})
+def report_stage(stage: str) -> None:
+    report({"stage": stage, "consumed": consumed})
 
 
-def insist(call: Callable[[float], object]) -> None:
-    """Call again as long as librdkafka says that it may be called again."""
+def retry(call: Callable[[float], object]) -> None:
+    """Repeat a call while librdkafka reports a retriable error."""
     while True:
         try:
             call(CALL_SECONDS)
@@ -65,36 +63,35 @@ def insist(call: Callable[[float], object]) -> None:
 
 
 def transact(records: list[Message]) -> None:
-    """Copy these in one transaction, or none of them; raises what librdkafka raises."""
+    """Copy records in one transaction. Raises KafkaException."""
     global consumed
     producer.begin_transaction()
-    tell("Begun")
+    report_stage("Begun")
     for record in records:
         producer.produce(options.output_topic, record.value(), partition=int(record.partition() or 0))
-    tell("Produced")
-    # Nothing may be on its way at an abort. What it finds back in the queue, because the connection broke, librdkafka
-    # counts as never sent (`rd_kafka_toppar_purge_queues` in 2.16.0), and gives its sequence numbers to the next
-    # transaction. A broker that did get it takes that one's records for repetitions, and drops them.
-    if unanswered := producer.flush(LIMIT_SECONDS):
-        raise SystemExit(f"{unanswered} records are still on their way")
+    report_stage("Produced")
+    # No record may be in flight at an abort: librdkafka 2.16.0 reuses the sequence numbers of records whose
+    # acknowledgement was lost (`rd_kafka_toppar_purge_queues`), and the broker drops the next ones as duplicates.
+    if in_flight := producer.flush(LIMIT_SECONDS):
+        raise SystemExit(f"{in_flight} records are still in flight")
     last = records[-1]
     end = TopicPartition(str(last.topic()), int(last.partition() or 0), int(last.offset() or 0) + 1)
-    insist(partial(producer.send_offsets_to_transaction, [end], consumer.consumer_group_metadata()))
-    tell("OffsetsSent")
-    if random.random() < ABORTED:
+    retry(partial(producer.send_offsets_to_transaction, [end], consumer.consumer_group_metadata()))
+    report_stage("OffsetsSent")
+    if random.random() < ABORT_PROBABILITY:
         abort()
     else:
-        insist(producer.commit_transaction)
+        retry(producer.commit_transaction)
         consumed += len(records)
-        tell("Committed")
+        report_stage("Committed")
 
 
 def abort() -> None:
-    """End the transaction, and go back to where the group has committed."""
-    insist(producer.abort_transaction)
+    """Abort the transaction, and seek to the committed offsets."""
+    retry(producer.abort_transaction)
     for partition in consumer.committed(consumer.assignment(), LIMIT_SECONDS):
         consumer.seek(partition if partition.offset >= 0 else TopicPartition(partition.topic, partition.partition, 0))
-    tell("Aborted")
+    report_stage("Aborted")
 
 
 producer.init_transactions(LIMIT_SECONDS)

@@ -1,1 +1,1 @@
-"""The bytes that consumers exchange, and the assignors that their leaders run."""
+"""Tests of the bytes of subscriptions and assignments."""

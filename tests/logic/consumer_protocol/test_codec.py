@@ -1,4 +1,4 @@
-"""Subscriptions and assignments, byte by byte."""
+"""Encoding and decoding of subscriptions and assignments."""
 
 import pytest
 from hypothesis import given
@@ -15,8 +15,7 @@ from coordinator_logic.consumer_protocol import (
     encode_subscription,
     subscribed_topics,
 )
-
-from .groups import partitions
+from tests.logic.assignors.groups import partitions
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -30,7 +29,7 @@ SUBSCRIPTIONS = st.builds(
     rack_id=st.none() | NAMES,
 )
 
-# Two topics, two bytes of user data; what each version then adds.
+# Two topics and two bytes of user data, then the fields that each version appends.
 V0_FIELDS = bytes.fromhex("00000002 0002 7431 0002 7432 00000002 beef")
 V1_FIELDS = bytes.fromhex("00000002 0002 7431 00000002 00000000 00000002 0002 7432 00000001 00000001")
 V2_FIELDS = bytes.fromhex("00000007")
@@ -46,8 +45,8 @@ BARE_V3 = bytes.fromhex("0003 00000001 0001 74 ffffffff 00000000 ffffffff ffff")
 
 
 def in_version(subscription: Subscription, version: int) -> Subscription:
-    """What a reader sees of the subscription after it was written in that version."""
-    # UTF-16 is how Java's strings, and so Kafka's sorted topics, compare.
+    """The subscription that a reader decodes after it was encoded in that version."""
+    # Java compares strings by UTF-16 code units, and so does Kafka when it sorts topics.
     return Subscription(
         topics=sorted(subscription.topics, key=lambda topic: topic.encode("utf-16-be")),
         user_data=subscription.user_data,
@@ -59,17 +58,15 @@ def in_version(subscription: Subscription, version: int) -> Subscription:
 
 class TestSubscription:
     @pytest.mark.parametrize("version", range(4))
-    def test_each_version_appends_its_fields_and_sorts_what_it_writes(self, version: int) -> None:
+    def test_each_version_appends_its_fields_and_sorts_topics_and_partitions(self, version: int) -> None:
         assert encode_subscription(FULL, version) == FULL_BY_VERSION[version]
 
-    def test_a_subscription_to_a_topic_and_nothing_else_has_nulls_and_an_absent_generation(self) -> None:
+    def test_absent_fields_are_encoded_as_null_and_minus_one(self) -> None:
         assert encode_subscription(Subscription(["t"])) == BARE_V3
         assert decode_subscription(BARE_V3) == Subscription(["t"])
 
     @given(SUBSCRIPTIONS, st.integers(0, 3))
-    def test_what_was_written_is_read_back_as_far_as_the_version_goes(
-        self, subscription: Subscription, version: int
-    ) -> None:
+    def test_decoding_returns_the_fields_that_the_version_has(self, subscription: Subscription, version: int) -> None:
         data = encode_subscription(subscription, version)
         assert decode_subscription(data) == in_version(subscription, version)
         assert encode_subscription(decode_subscription(data), version) in (
@@ -84,12 +81,12 @@ class TestSubscription:
             "\uff41",
         ]
 
-    def test_equal_subscriptions_have_equal_bytes_in_whatever_order_they_were_made(self) -> None:
+    def test_equal_subscriptions_have_equal_bytes_in_any_order_of_their_elements(self) -> None:
         one = Subscription(["a", "b"], owned_partitions=partitions("b-0 a-1 a-0"))
         other = Subscription(["b", "a"], owned_partitions=partitions("a-0 b-0 a-1"))
         assert encode_subscription(one) == encode_subscription(other)
 
-    def test_a_version_from_the_future_is_read_and_written_as_version_3(self) -> None:
+    def test_a_higher_version_is_read_and_written_as_version_3(self) -> None:
         assert decode_subscription(b"\0\4" + FULL_BY_VERSION[3][2:] + b"new") == in_version(FULL, 3)
         assert encode_subscription(FULL, 4) == FULL_BY_VERSION[3]
 
@@ -111,7 +108,7 @@ class TestSubscription:
                 decode_subscription(data[:length])
 
     @pytest.mark.parametrize(
-        ("what", "data"),
+        ("defect", "data"),
         [
             ("topics are null", "0000 ffffffff ffffffff"),
             ("a topic is null", "0000 00000001 ffff ffffffff"),
@@ -121,7 +118,7 @@ class TestSubscription:
             ("user data longer than the rest", "0000 00000000 00000005 0102"),
         ],
     )
-    def test_malformed_bytes_are_refused(self, what: str, data: str) -> None:
+    def test_malformed_bytes_are_refused(self, defect: str, data: str) -> None:
         with pytest.raises(ConsumerProtocolError):
             decode_subscription(bytes.fromhex(data))
 
@@ -139,53 +136,53 @@ class TestSubscription:
         ],
         ids=["long topic", "half a surrogate pair", "large partition", "large generation"],
     )
-    def test_a_value_without_a_place_in_the_layout_is_refused(self, subscription: Subscription) -> None:
+    def test_a_value_that_does_not_fit_its_field_is_refused(self, subscription: Subscription) -> None:
         with pytest.raises(ConsumerProtocolError):
             encode_subscription(subscription)
 
 
 class TestSubscribedTopics:
     @pytest.mark.parametrize("version", range(4))
-    def test_are_found_in_every_version(self, version: int) -> None:
+    def test_are_decoded_in_every_version(self, version: int) -> None:
         assert subscribed_topics(FULL_BY_VERSION[version]) == {"t1", "t2"}
 
-    def test_are_found_whatever_the_version_says(self) -> None:
+    def test_are_decoded_for_any_version_number(self) -> None:
         assert subscribed_topics(b"\xff\xff" + V0_FIELDS) == {"t1", "t2"}
         assert subscribed_topics(b"\x7f\xff" + V0_FIELDS) == {"t1", "t2"}
 
-    def test_need_no_readable_fields_beyond_those_of_version_0(self) -> None:
+    def test_are_decoded_despite_unreadable_fields_of_later_versions(self) -> None:
         assert subscribed_topics(b"\0\3" + V0_FIELDS + b"\xff") == {"t1", "t2"}
 
-    def test_need_all_fields_of_version_0(self) -> None:
+    def test_require_all_fields_of_version_0(self) -> None:
         for length in range(2 + len(V0_FIELDS)):
             with pytest.raises(ConsumerProtocolError):
                 subscribed_topics(FULL_BY_VERSION[3][:length])
 
 
 class TestAssignment:
-    # t2 first, as the assignor had it.
+    # t2 first, in the order of the assignor.
     BODY = bytes.fromhex("00000002 0002 7432 00000002 00000001 00000000 0002 7431 00000001 00000002 00000001 09")
     ASSIGNMENT = Assignment(partitions("t2-1 t2-0 t1-2"), b"\x09")
 
     @pytest.mark.parametrize("version", range(4))
-    def test_looks_the_same_in_every_version_and_keeps_its_order(self, version: int) -> None:
+    def test_has_the_same_layout_in_every_version_and_keeps_its_order(self, version: int) -> None:
         data = bytes([0, version]) + self.BODY
         assert encode_assignment(self.ASSIGNMENT, version) == data
         assert decode_assignment(data) == self.ASSIGNMENT
 
     @given(TOPIC_PARTITIONS, st.none() | st.binary(), st.integers(0, 3))
-    def test_what_was_written_is_read_back_grouped_by_topic(
-        self, held: list[TopicPartition], user_data: bytes | None, version: int
+    def test_decoding_returns_the_partitions_grouped_by_topic(
+        self, assigned: list[TopicPartition], user_data: bytes | None, version: int
     ) -> None:
-        first_seen = list(dict.fromkeys(tp.topic for tp in held))
-        decoded = decode_assignment(encode_assignment(Assignment(held, user_data), version))
-        assert decoded.partitions == sorted(held, key=lambda tp: first_seen.index(tp.topic))
+        first_seen = list(dict.fromkeys(tp.topic for tp in assigned))
+        decoded = decode_assignment(encode_assignment(Assignment(assigned, user_data), version))
+        assert decoded.partitions == sorted(assigned, key=lambda tp: first_seen.index(tp.topic))
         assert decoded.user_data == user_data
 
-    def test_no_bytes_at_all_are_an_assignment_of_nothing(self) -> None:
+    def test_empty_bytes_are_an_empty_assignment(self) -> None:
         assert decode_assignment(b"") == Assignment([], None)
 
-    def test_a_version_from_the_future_is_read_and_written_as_version_3(self) -> None:
+    def test_a_higher_version_is_read_and_written_as_version_3(self) -> None:
         assert decode_assignment(b"\0\7" + self.BODY + b"new") == self.ASSIGNMENT
         assert encode_assignment(self.ASSIGNMENT, 7) == b"\0\3" + self.BODY
 
@@ -195,7 +192,7 @@ class TestAssignment:
         with pytest.raises(ConsumerProtocolError, match="version -1"):
             encode_assignment(self.ASSIGNMENT, -1)
 
-    def test_every_truncation_but_to_nothing_is_refused(self) -> None:
+    def test_every_truncation_except_to_empty_bytes_is_refused(self) -> None:
         data = encode_assignment(self.ASSIGNMENT)
         for length in range(1, len(data)):
             with pytest.raises(ConsumerProtocolError):
@@ -203,16 +200,16 @@ class TestAssignment:
 
 
 @st.composite
-def damaged_blobs(draw: st.DrawFn) -> bytes:
-    """A real subscription with some bytes overwritten, so that the damage lies deep inside as well."""
+def damaged_subscriptions(draw: st.DrawFn) -> bytes:
+    """An encoded subscription with some bytes overwritten anywhere."""
     data = bytearray(encode_subscription(draw(SUBSCRIPTIONS), draw(st.integers(0, 3))))
     for _ in range(draw(st.integers(1, 3))):
         data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
     return bytes(data)
 
 
-@given(st.binary() | damaged_blobs())
-def test_arbitrary_bytes_are_read_or_refused_and_nothing_else(data: bytes) -> None:
+@given(st.binary() | damaged_subscriptions())
+def test_arbitrary_bytes_are_decoded_or_refused(data: bytes) -> None:
     for read in (decode_subscription, decode_assignment, subscribed_topics):
         try:
             read(data)

@@ -1,7 +1,7 @@
-"""Every state that a small group can get into, and every request and timer in each of them.
+"""Exhaustive tests: every reachable state of small groups, and every request and timer in each of these states.
 
-A breadth-first search over the real :func:`coordinator_logic.step.step`. The clients are left out: in each state
-everything is sent that anyone could send then, sensible or not, which covers clients that retry, duplicate, come too
-late, forget what they were or never come again. What remains is the group itself, and that is finite once what can
-grow without bound is left out of the comparison (:mod:`.canonical`).
+A breadth-first search runs the real :func:`coordinator_logic.step.step`. It does not model clients: in each state it
+sends every request that any client could send, valid or not. This covers clients that retry, send duplicates, are late,
+lose their state or disappear. The number of states is finite because the comparison of states ignores everything that
+grows without bound (:mod:`.canonical`).
 """

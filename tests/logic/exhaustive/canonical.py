@@ -1,23 +1,22 @@
-"""When two groups are the same to the search: a group without what can grow, and without names.
+"""The canonical form of a group: two groups with the same form are one state of the search.
 
-Dropped, because no handler and no timer decides by it:
+The form omits the following, on which no handler and no timer depends:
 
-* names of members and instance ids: only who is the same as whom counts, so they are numbered in the order in which
-  the group holds them (that order itself counts: it decides who leads next);
-* the generation: requests only ask whether theirs is the current one, and every search sends both kinds. That
-  it grows by one is checked on each transition, where the numbers are real;
-* the clock: of a deadline only what is left until it is kept. Where the coordinator can start anew, the whole timeout
-  is kept too, since a start begins it again;
-* the timer of one who was refused a place: it stays behind, and does nothing when it fires;
-* correlation ids, places in the log, incarnation, sequence, the time of the last transition (only the expiry of
-  offsets asks for it, see :mod:`.test_offsets`), client ids and hosts;
-* the bytes of assignments, of which only is kept whether there are any: that decides whether taking them back is
-  recorded. That they are those of the generation is checked on each transition;
-* offsets: in this search commits are too large to be stored. They are signs of life, and that is what counts.
+* Member ids and instance ids. Members are numbered in the order of the group, which decides who leads next.
+* The generation. Requests are compared with the current one only, and the search sends both current and other
+  generations. Each transition checks that the generation grows by one.
+* The clock. A deadline is kept as the time that remains. If the coordinator can restart, the whole timeout is kept
+  too, because a restart begins it again.
+* The timer of a member that was rejected by a full group: it does nothing when it fires.
+* Correlation ids, log positions, incarnation, sequence, client ids and hosts, and the time of the last transition,
+  which only the expiry of offsets uses (see :mod:`.test_offsets`).
+* The bytes of assignments. The form keeps whether there are any, because revoking them is recorded only then. Each
+  transition checks that they belong to the generation.
+* Offsets. Commits in this search are too large to be stored; they only renew sessions.
 
-One thing that does decide is dropped in scopes that say so (``ordered=False``): which of several timers that are due
-at the same time was armed first. There, states that differ in that only are represented by the one that was reached
-first. It makes three members affordable; the scopes with two keep the order, and so do the large ones.
+Scopes with ``ordered=False`` also omit something that matters: which of several timers with the same deadline was
+armed first. The first state found then represents all states that differ only in this order, which makes searches
+with three members affordable. Scopes with two members and the large scopes keep the order.
 """
 
 from collections.abc import Hashable
@@ -30,7 +29,7 @@ ABSENT = "absent"
 
 
 def canonical(group: Group | None, now: int, started_at: int, scope: Scope) -> Hashable:
-    """What the search remembers of a group, at a time (ms) and after a start of the coordinator (ms)."""
+    """Return the canonical form of a group at a time, for a coordinator that started at a time (ms since the epoch)."""
     if group is None:
         return ABSENT
     number = {member_id: i for i, member_id in enumerate([*group.members, *group.pending_joins])}
@@ -59,8 +58,8 @@ def _member(member: Member) -> Hashable:
 
 
 def _timers(group: Group, now: int, started_at: int, number: dict[str, int], scope: Scope) -> Hashable:
-    of_somebody = [t for t in group.timers.values() if t.kind is not TimerKind.HEARTBEAT or t.member_id in number]
-    due = sorted(of_somebody, key=lambda timer: timer.deadline(started_at))
+    of_members = [t for t in group.timers.values() if t.kind is not TimerKind.HEARTBEAT or t.member_id in number]
+    due = sorted(of_members, key=lambda timer: timer.deadline(started_at))
     if not scope.ordered:
         due.sort(key=lambda timer: (timer.deadline(started_at), timer.kind.value, number.get(timer.member_id, -1)))
     return tuple(

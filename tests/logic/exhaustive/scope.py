@@ -1,4 +1,4 @@
-"""How small a small group is: who can be in it, how long things take, how the search's clock moves."""
+"""The bounds of a search: the possible members, the timeouts and the unit of the clock."""
 
 from dataclasses import dataclass, field
 
@@ -8,24 +8,30 @@ from coordinator_logic.partitioning import java_string_hash
 
 GROUP_ID = "small-group"
 UNIT_MS = NEW_MEMBER_JOIN_TIMEOUT_MS // 3
-"""The clock moves by this much. Every timeout is a multiple of it, the one that cannot be configured included, so
-that a deadline comes at every tick or at none, and no order of two deadlines that the timeouts allow is lost."""
+"""The step of the clock in ms. Every timeout is a multiple of it, also the constant one of new members.
+
+Every deadline therefore coincides with a tick, and the search covers every order of deadlines that timeouts allow.
+"""
 
 LISTS = (
     [Protocol("range", b"metadata"), Protocol("sticky", b"metadata")],
     [Protocol("sticky", b"metadata"), Protocol("range", b"metadata")],
 )
-"""What a member can list: two protocols, each of them first, so that the vote can change."""
+"""The protocol lists that members choose from: two protocols in both orders, so that the vote can change."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The bounds of one search. Timeouts are in units of the search's clock.
+    """The bounds of one search. Timeouts are in units of the clock.
 
-    ``room`` is how many members and handed-out ids there can be at once, ``instances`` who can be static,
-    ``lists`` how many of :data:`LISTS` members choose from. Without ``old_joins`` dynamic members join as version 4
-    and later make them, in two requests. ``restarts`` lets the coordinator start anew at any time.
-    ``ordered`` is explained in :mod:`.canonical`.
+    Args:
+        room: The maximum number of members and pending member ids at a time.
+        instances: The instance ids of static members.
+        lists: The number of :data:`LISTS` that members choose from.
+        old_joins: Whether dynamic members can also join by one request, as before version 4 (KIP-394).
+        restarts: Whether the coordinator can restart at any time.
+        dynamic: Whether dynamic members can join.
+        ordered: Whether the order of simultaneous timers distinguishes states, see :mod:`.canonical`.
     """
 
     room: int
@@ -57,5 +63,5 @@ class Scope:
 
     @property
     def first_tick(self) -> int:
-        """When the search begins (ms): so that the group's ticks of expiry coincide with its clock's."""
+        """The start of the search, ms since the epoch; the group's expiry ticks are then ticks of the clock."""
         return 1_000 * UNIT_MS + java_string_hash(GROUP_ID) % UNIT_MS

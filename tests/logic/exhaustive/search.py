@@ -1,4 +1,4 @@
-"""The search itself: from no group at all, breadth first, every move in every state, every invariant on every move."""
+"""The breadth-first search: make every move in every state that is reachable, and check every invariant."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
@@ -33,21 +33,21 @@ from tests.logic.exhaustive.scope import GROUP_ID, UNIT_MS, Scope
 from tests.logic.invariants import Step, check_step
 
 
-class World(NamedTuple):
-    """A state with real names and times: the group, what time it is, when the coordinator was started (ms)."""
+class ConcreteState(NamedTuple):
+    """A concrete instance of a state: the encoded group, the time, and the coordinator's start (ms since the epoch)."""
 
     group: bytes | None
     now: int
     started_at: int
 
     def decoded(self) -> Group | None:
-        """A copy of the group."""
+        """Decode the group."""
         return None if self.group is None else snapshot.decode(self.group)
 
 
 @dataclass
 class Reached:
-    """What the search has seen happen."""
+    """What the search has reached."""
 
     states: set[State | None] = field(default_factory=set)
     transitions: set[tuple[State, State]] = field(default_factory=set)
@@ -56,146 +56,148 @@ class Reached:
     answers: set[tuple[str, Error]] = field(default_factory=set)
 
 
-class Found(AssertionError):
-    """A move that breaks the contract or an invariant, with the shortest way there."""
+class BrokenContract(AssertionError):
+    """A move breaks the contract or an invariant. The message has the shortest path to it."""
 
 
-def _why(error: AssertionError) -> str:
-    """What an invariant said, with its name."""
+def _failed_invariant(error: AssertionError) -> str:
+    """Return the failed invariant's name and its message."""
     broken = extract_tb(error.__traceback__)[-1]
     return f"{broken.name}: {str(error) or broken.line}"
 
 
 class Search:
-    """All states of a scope. ``edges[i]`` are the moves from state ``i`` by name, with the state that each leads to."""
+    """All states of a scope. ``edges[i]`` maps the name of each move from state ``i`` to the next state."""
 
     def __init__(self, scope: Scope, at_most: int = 1_000_000) -> None:
         self.scope = scope
         self.at_most = at_most
-        self.worlds: list[World] = []
+        self.concrete_states: list[ConcreteState] = []
         self.edges: list[dict[str, int]] = []
         self.reached = Reached()
-        self.transitions = 0
-        self._numbers: dict[object, int] = {}
-        self._came_by: list[tuple[int, str]] = []
+        self._state_numbers: dict[object, int] = {}
+        self._predecessors: list[tuple[int, str]] = []
         self._offset = 0
 
-    # ---- what another search does in its own way -------------------------------------------------------------
+    # ---- what subclasses override --------------------------------------------------------------------------
 
     def moves(self, group: Group | None) -> Iterable[Move]:
-        """What may be asked in a state."""
+        """Yield the moves in a state."""
         return moves(self.scope, group)
 
     def refusals(self, group: Group | None) -> Iterable[Move]:
-        """What must be refused in a state, and change nothing."""
+        """Yield the requests that must be refused in a state and change nothing."""
         return refusals(self.scope, group)
 
-    def key(self, group: Group | None, world: World) -> Hashable:
-        """What makes two states the same."""
-        return canonical(group, world.now, world.started_at, self.scope)
+    def key(self, group: Group | None, current: ConcreteState) -> Hashable:
+        """Return the key of a state; states with the same key are equal."""
+        return canonical(group, current.now, current.started_at, self.scope)
 
-    def check(self, step: Step, made: Move | None) -> None:
-        """What must hold of a step in this search only; ``made`` is None where only time has passed."""
+    def check(self, step: Step, last_move: Move | None) -> None:
+        """Check the invariants of this search after a step; ``last_move`` is None if only time has passed."""
         group = step.result.group
         if group is not None:
-            a_stable_group_has_the_assignment_of_its_generation(group)
-            timeouts_are_what_was_asked_for(group, self.scope)
-            if made is not None:
-                an_answer_from_the_generation_is_no_sign_of_life(step, made)
+            _a_stable_group_has_the_assignment_of_its_generation(group)
+            _timers_have_the_requested_timeouts(group, self.scope)
+            if last_move is not None:
+                _a_response_without_change_renews_no_session(step, last_move)
 
-    def check_looks(self, step: Step) -> None:
-        """What must hold of the answers where nothing has changed."""
+    def check_unchanged(self, step: Step) -> None:
+        """Check the responses of a step that must not change the group."""
 
     # ---- the search ----------------------------------------------------------------------------------------
 
     def run(self) -> Self:
-        """Explore until nothing new is found."""
+        """Explore until there is no new state."""
         now = self.scope.first_tick
-        self._number(None, World(None, now, 0), (0, "nothing"))
-        following = 0
-        while following < len(self.worlds):
-            self._explore(following)
-            following += 1
-            assert len(self.worlds) <= self.at_most, "the search does not end"
+        self._number(None, ConcreteState(None, now, 0), (0, "nothing"))
+        next_state = 0
+        while next_state < len(self.concrete_states):
+            self._explore(next_state)
+            next_state += 1
+            assert len(self.concrete_states) <= self.at_most, "the search has too many states"
         return self
 
-    def way_to(self, state: int) -> list[str]:
-        """The moves that led to a state first."""
-        way: list[str] = []
+    def path_to(self, state: int) -> list[str]:
+        """Return the moves of the shortest path to a state."""
+        path: list[str] = []
         while state:
-            state, name = self._came_by[state]
-            way.append(name)
-        return way[::-1]
+            state, name = self._predecessors[state]
+            path.append(name)
+        return path[::-1]
 
     # ---- one state -----------------------------------------------------------------------------------------
 
     def _explore(self, state: int) -> None:
-        world = self.worlds[state]
-        group = world.decoded()
+        current = self.concrete_states[state]
+        group = current.decoded()
         self.reached.states.add(None if group is None else group.state)
         edges: dict[str, int] = {}
         self.edges.append(edges)
-        self._check_refusals(state, world, group)
+        self._check_refusals(state, current, group)
         for move in self.moves(group):
             assert move.name not in edges
-            edges[move.name] = self._make(state, world, move)
+            edges[move.name] = self._make_move(state, current, move)
         if group is not None:
-            edges[TICK] = self._pass(state, TICK, world._replace(now=world.now + UNIT_MS))
+            edges[TICK] = self._pass_time(state, TICK, current._replace(now=current.now + UNIT_MS))
             if self.scope.restarts:
-                edges[RESTART] = self._pass(state, RESTART, world._replace(started_at=world.now))
+                edges[RESTART] = self._pass_time(state, RESTART, current._replace(started_at=current.now))
 
-    def _make(self, state: int, world: World, move: Move) -> int:
-        request = self._request(move, world.now)
+    def _make_move(self, state: int, current: ConcreteState, move: Move) -> int:
+        request = self._request(move, current.now)
         try:
-            taken = self._step(world, [request])
-            outcome = outcome_of(request, taken)
+            executed = self._step(current, [request])
+            outcome = outcome_of(request, executed)
             assert outcome in move.expected, f"{outcome} instead of {' or '.join(move.expected)}"
-            self.check(taken, move)
+            self.check(executed, move)
         except AssertionError as error:
-            raise Found(f"{' > '.join([*self.way_to(state), move.name])}: {_why(error)}") from error
-        return self._arrive(state, move.name, world, taken.result)
+            raise self._broken_contract(state, move.name, error) from error
+        return self._add_successor(state, move.name, current, executed.result)
 
-    def _pass(self, state: int, name: str, world: World) -> int:
+    def _pass_time(self, state: int, name: str, current: ConcreteState) -> int:
         try:
-            taken = self._step(world, [])
-            assert name is TICK or not taken.result.journal, "a start expels nobody"
-            self.check(taken, None)
-            self._check_that_deadlines_come_first(world, taken.result)
+            executed = self._step(current, [])
+            assert name is TICK or not executed.result.journal, "a restart has expelled a member"
+            self.check(executed, None)
+            self._check_that_deadlines_come_first(current, executed.result)
         except AssertionError as error:
-            raise Found(f"{' > '.join([*self.way_to(state), name])}: {_why(error)}") from error
-        return self._arrive(state, name, world, taken.result)
+            raise self._broken_contract(state, name, error) from error
+        return self._add_successor(state, name, current, executed.result)
 
-    def _check_that_deadlines_come_first(self, world: World, passed: StepResult) -> None:
-        """A request that comes at the very time of a deadline finds the group as the deadline leaves it."""
-        look = Move("a look", "DescribeGroups", 6, DescribeGroupsRequest([GROUP_ID]), frozenset())
-        seen = self._step(world, [self._request(look, world.now)]).result
-        (described,) = [r.body.groups[0] for r in seen.responses if isinstance(r.body, DescribeGroupsResponse)]
+    def _check_that_deadlines_come_first(self, current: ConcreteState, passed: StepResult) -> None:
+        """Check that a request at the time of a deadline finds the group after the deadline."""
+        describe = Move("describe", "DescribeGroups", 6, DescribeGroupsRequest([GROUP_ID]), frozenset())
+        observed = self._step(current, [self._request(describe, current.now)]).result
+        (described,) = [r.body.groups[0] for r in observed.responses if isinstance(r.body, DescribeGroupsResponse)]
         members = [] if passed.group is None else list(passed.group.members)
         assert described.group_state == (State.DEAD if passed.group is None else passed.group.state).value
         assert [member.member_id for member in described.members] == members
-        assert seen.journal == passed.journal
-        assert (seen.group is None) == (passed.group is None)
-        if seen.group is not None and passed.group is not None:
-            assert msgspec.structs.replace(seen.group, clock=passed.group.clock) == passed.group
+        assert observed.journal == passed.journal
+        assert (observed.group is None) == (passed.group is None)
+        if observed.group is not None and passed.group is not None:
+            assert msgspec.structs.replace(observed.group, clock=passed.group.clock) == passed.group
 
-    def _check_refusals(self, state: int, world: World, group: Group | None) -> None:
-        """Send all that is refused here in one batch: each gets its error, and the group is as it was."""
+    def _check_refusals(self, state: int, current: ConcreteState, group: Group | None) -> None:
+        """Send all refused requests of this state in one batch; check their errors, and that the group is unchanged."""
         refused = list(self.refusals(group))
-        requests = [self._request(move, world.now) for move in refused]
+        requests = [self._request(move, current.now) for move in refused]
         try:
-            taken = self._step(world, requests)
-            result = taken.result
-            self.check_looks(taken)
+            executed = self._step(current, requests)
+            result = executed.result
+            self.check_unchanged(executed)
             errors = {r.address.correlation_id: error_of(r) for r in result.responses}
             for move, request in zip(refused, requests, strict=True):
                 (expected,) = move.expected
-                given = errors.get(request.address.correlation_id)
-                assert given == expected, f"{move.name}: {given} instead of {expected}"
+                actual = errors.get(request.address.correlation_id)
+                assert actual == expected, f"{move.name}: {actual} instead of {expected}"
             if group is not None:
-                group.clock = world.now
+                group.clock = current.now
             assert result.group == group, "a refused request has changed something"
         except AssertionError as error:
-            raise Found(f"{' > '.join([*self.way_to(state), 'what must be refused'])}: {_why(error)}") from error
+            raise self._broken_contract(state, "refused requests", error) from error
+
+    def _broken_contract(self, state: int, move: str, error: AssertionError) -> BrokenContract:
+        return BrokenContract(f"{' > '.join([*self.path_to(state), move])}: {_failed_invariant(error)}")
 
     # ---- one step ------------------------------------------------------------------------------------------
 
@@ -204,18 +206,17 @@ class Search:
         address = ReplyAddress(move.api, move.version, str(self._offset), 0, now)
         return Request(Place(now, 0, self._offset), address, "client", "/127.0.0.1", move.body)
 
-    def _step(self, world: World, requests: list[Request]) -> Step:
+    def _step(self, current: ConcreteState, requests: list[Request]) -> Step:
         config: CoordinatorConfig = self.scope.config
-        result = step(GROUP_ID, world.decoded(), requests, world.now, started_at=world.started_at, config=config)
-        taken = Step(world.decoded(), requests, world.now, world.started_at, config, result)
-        check_step(taken)
-        self._note(taken)
-        self.transitions += 1
-        return taken
+        result = step(GROUP_ID, current.decoded(), requests, current.now, started_at=current.started_at, config=config)
+        executed = Step(current.decoded(), requests, current.now, current.started_at, config, result)
+        check_step(executed)
+        self._record_reached(executed)
+        return executed
 
-    def _note(self, taken: Step) -> None:
+    def _record_reached(self, executed: Step) -> None:
         reached = self.reached
-        for entry in taken.result.journal:
+        for entry in executed.result.journal:
             reached.records.add(type(entry.record))
             if isinstance(entry.record, StateChanged):
                 reached.transitions.add((State(entry.record.from_state), State(entry.record.to_state)))
@@ -223,42 +224,42 @@ class Search:
                 reached.transitions.add((State.EMPTY, State.DEAD))
             if isinstance(entry.cause, TimerCause):
                 reached.timers.add(TimerKind(entry.cause.timer))
-        for response in taken.result.responses:
+        for response in executed.result.responses:
             for code in error_of(response).split(","):
                 reached.answers.add((response.address.api, Error(int(code))))
 
-    def _arrive(self, state: int, name: str, world: World, result: StepResult) -> int:
+    def _add_successor(self, state: int, name: str, current: ConcreteState, result: StepResult) -> int:
         group = result.group
         encoded = None if group is None else snapshot.encode(group)
-        return self._number(group, World(encoded, world.now, world.started_at), (state, name))
+        return self._number(group, ConcreteState(encoded, current.now, current.started_at), (state, name))
 
-    def _number(self, group: Group | None, world: World, came_by: tuple[int, str]) -> int:
-        key = self.key(group, world)
-        number = self._numbers.setdefault(key, len(self.worlds))
-        if number == len(self.worlds):
-            self.worlds.append(world)
-            self._came_by.append(came_by)
+    def _number(self, group: Group | None, current: ConcreteState, predecessor: tuple[int, str]) -> int:
+        key = self.key(group, current)
+        number = self._state_numbers.setdefault(key, len(self.concrete_states))
+        if number == len(self.concrete_states):
+            self.concrete_states.append(current)
+            self._predecessors.append(predecessor)
         return number
 
 
-def a_stable_group_has_the_assignment_of_its_generation(group: Group) -> None:
-    """Of all members, those included that came back under another id."""
+def _a_stable_group_has_the_assignment_of_its_generation(group: Group) -> None:
+    """Check the assignments of all members, including static members that rejoined with a new id."""
     if group.state is State.STABLE:
         assert all(member.assignment == assigned(group) for member in group.members.values())
 
 
-def an_answer_from_the_generation_is_no_sign_of_life(step: Step, made: Move) -> None:
-    """A rejoin that is answered at once, or a sync in a Stable group, prolongs no session, as in a broker."""
+def _a_response_without_change_renews_no_session(step: Step, last_move: Move) -> None:
+    """Check that a rejoin without a rebalance and a sync in a Stable group renew no session, as in a broker."""
     before, group = step.before, step.result.group
-    rejoins = isinstance(made.body, JoinGroupRequest) and made.body.member_id and made.expected == {"0"}
-    syncs = isinstance(made.body, SyncGroupRequest) and before is not None and before.state is State.STABLE
+    rejoins = isinstance(last_move.body, JoinGroupRequest) and last_move.body.member_id and last_move.expected == {"0"}
+    syncs = isinstance(last_move.body, SyncGroupRequest) and before is not None and before.state is State.STABLE
     if before is not None and group is not None and (rejoins or syncs):
         sessions = [timer for timer in group.timers.values() if timer.kind is TimerKind.HEARTBEAT]
         assert sessions == [timer for timer in before.timers.values() if timer.kind is TimerKind.HEARTBEAT]
 
 
-def timeouts_are_what_was_asked_for(group: Group, scope: Scope) -> None:
-    """Nobody has more time than it asked for, nobody less."""
+def _timers_have_the_requested_timeouts(group: Group, scope: Scope) -> None:
+    """Check that every timer has the requested timeout."""
     session, rebalance, delay = (units * UNIT_MS for units in (scope.session, scope.rebalance, scope.delay))
     for timer in group.timers.values():
         member = group.members.get(timer.member_id)
@@ -276,18 +277,18 @@ def timeouts_are_what_was_asked_for(group: Group, scope: Scope) -> None:
         assert waited <= max(delay, rebalance), "the initial delay grows beyond the rebalance timeout"
 
 
-def outcome_of(request: Request, taken: Step) -> str:
-    """What became of a request: parked, joined or an error."""
-    mine = [response for response in taken.result.responses if response.address == request.address]
+def outcome_of(request: Request, executed: Step) -> str:
+    """Return the outcome of a request: :data:`PARK`, :data:`JOIN` or an error code."""
+    mine = [response for response in executed.result.responses if response.address == request.address]
     if not mine:
         return JOIN if request.address.api == "JoinGroup" else PARK
-    started = any(isinstance(record, GenerationStarted) for record in taken.records)
+    started = any(isinstance(record, GenerationStarted) for record in executed.records)
     is_joined = isinstance(mine[0].body, JoinGroupResponse) and not mine[0].error_code and started
     return JOIN if is_joined else error_of(mine[0])
 
 
 def error_of(response: Response) -> str:
-    """The error of the request, or those of its entries."""
+    """Return the error code of the response, or the comma-separated codes of its entries."""
     match response.body:
         case LeaveGroupResponse(members=[_, *_] as entries) | DeleteGroupsResponse(results=entries):
             codes = [entry.error_code for entry in entries]

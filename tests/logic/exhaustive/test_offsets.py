@@ -1,10 +1,9 @@
-"""Offsets of a small group, all their lives: commits, transactions, expiry, deletion, exhaustively.
+"""Exhaustive tests of committed offsets: commits, transactions, expiry and deletion.
 
-Another search with another alphabet: one member at most, a topic that it reads and one that it does not, one producer
-with two epochs, so that everything an offset depends on is there: whether the group is Empty or Stable, what it reads,
-how old the offset is, which transactions are open. What each move makes of the offsets is said a second time here, in
-:func:`offsets_after` and :func:`survivors`, and compared. Offsets of two topics touch each other only when the group is
-forgotten; so transactions are searched with one topic at a time, and both topics without transactions.
+The search has at most one member, a topic to which it subscribes, another topic, and one producer with two epochs. It
+covers all that an offset depends on: the group's state and subscription, the age of the offset, open transactions.
+:func:`offsets_after` and :func:`unexpired` compute the expected offsets independently of the handlers. Offsets of two
+topics affect each other only when the group is deleted, so the searches with transactions have one topic each.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -12,6 +11,7 @@ from functools import cache
 
 import pytest
 
+from coordinator_logic.committed_offsets import CommittedOffset, Offsets
 from coordinator_logic.consumer_protocol import Subscription, encode_subscription
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group, OpenTransaction, TimerKind
@@ -41,29 +41,27 @@ from coordinator_logic.messages import (
     TxnTopicToCommit,
     WriteTxnMarkersRequest,
 )
-from coordinator_logic.offsets import CommittedOffset, Offsets
 from coordinator_logic.records import GroupDeleted, OffsetRecord
 from coordinator_logic.states import State
 from tests.logic.exhaustive.moves import Move, move
 from tests.logic.exhaustive.scope import GROUP_ID, UNIT_MS, Scope
-from tests.logic.exhaustive.search import Search, World
+from tests.logic.exhaustive.search import ConcreteState, Search
 from tests.logic.invariants import Step
 
 READ, OTHER = "read", "other"
 PRODUCER = 7
 EPOCHS = (0, 1)
 RETENTION = 3
-"""In units of the search's clock: five minutes."""
+"""The retention time in units of the clock: five minutes."""
 
 SCOPE = Scope(room=1, session=2, rebalance=1, delay=0, retention_minutes=RETENTION * UNIT_MS // 60_000)
 SUBSCRIPTION = Protocol("range", encode_subscription(Subscription([READ])))
-
 
 Topics = tuple[str, ...]
 
 
 def offset_moves(group: Group | None, topics: Topics, epochs: tuple[int, ...]) -> Iterator[Move]:
-    """Everything that may touch offsets, and what lets the group go through its states."""
+    """Yield every request that can change offsets, and those that take the group through its states."""
     yield from _members(group)
     yield from _commits(group, topics)
     yield from _transactions(group, topics, epochs)
@@ -105,10 +103,10 @@ def _members(group: Group | None) -> Iterator[Move]:
     generation = group.generation
     assignments = [MemberAssignment(member, f"generation {generation}".encode())]
     sync = SyncGroupRequest(GROUP_ID, generation, member, None, "consumer", "range", assignments)
-    gathering = group.state is State.PREPARING_REBALANCE
-    yield move("it syncs", "SyncGroup", 5, sync, "27" if gathering else "0")
+    preparing = group.state is State.PREPARING_REBALANCE
+    yield move("it syncs", "SyncGroup", 5, sync, "27" if preparing else "0")
     heartbeat = HeartbeatRequest(GROUP_ID, generation, member)
-    yield move("it heartbeats", "Heartbeat", 4, heartbeat, "27" if gathering else "0")
+    yield move("it heartbeats", "Heartbeat", 4, heartbeat, "27" if preparing else "0")
     yield move("it leaves", "LeaveGroup", 5, LeaveGroupRequest(GROUP_ID, members=[LeavingMember(member)]), "0")
     rejoin = JoinGroupRequest(GROUP_ID, 2 * UNIT_MS, "consumer", [SUBSCRIPTION], UNIT_MS, member)
     yield move("it rejoins", "JoinGroup", 9, rejoin, "0" if group.state is State.COMPLETING_REBALANCE else "join")
@@ -143,35 +141,45 @@ def _in_transaction(topic: str, offset: int, epoch: int) -> TxnOffsetCommitReque
 
 
 def offset_refusals(group: Group | None) -> Iterator[Move]:
-    """What changes nothing in any state: looks at the offsets, and requests that are not in order."""
-    bare = OffsetDeleteRequest("", [])
-    yield move("no group", "OffsetDelete", 0, bare, "24")
-    nobody = TxnOffsetCommitRequest("t", GROUP_ID, 8, 0, [_txn_topic()], 1, "nobody")
-    yield move("a stranger's transaction", "TxnOffsetCommit", 5, nobody, "22" if group is None else "25")
+    """Yield requests that change nothing in any state: fetches and invalid requests."""
+    without_group = OffsetDeleteRequest("", [])
+    yield move("a deletion without a group id", "OffsetDelete", 0, without_group, "24")
+    unknown_member = TxnOffsetCommitRequest("t", GROUP_ID, 8, 0, [_txn_topic()], 1, "unknown")
+    yield move(
+        "a transaction of an unknown member", "TxnOffsetCommit", 5, unknown_member, "22" if group is None else "25"
+    )
     no_group = TxnOffsetCommitRequest("t", "", 8, 0, [_txn_topic()])
-    yield move("a transaction without a group", "TxnOffsetCommit", 5, no_group, "24")
+    yield move("a transaction without a group id", "TxnOffsetCommit", 5, no_group, "24")
     for stable in (False, True):
         wanted = [GroupToFetch(GROUP_ID, [TopicToFetch(topic, [0]) for topic in (READ, OTHER)])]
-        yield move("a look", "OffsetFetch", 9, OffsetFetchRequest(groups=wanted, require_stable=stable), "0")
+        yield move(
+            f"a fetch, stable: {stable}",
+            "OffsetFetch",
+            9,
+            OffsetFetchRequest(groups=wanted, require_stable=stable),
+            "0",
+        )
     for member in group.members if group is not None else ():
         assert group is not None
         stale = TxnOffsetCommitRequest("t", GROUP_ID, 8, 0, [_txn_topic()], group.generation + 1, member)
-        yield move("a stale transaction", "TxnOffsetCommit", 5, stale, "22")
-    yield move("a marker for another's", "WriteTxnMarkers", 1, WriteTxnMarkersRequest([TxnMarker(8, 0, True)]), "0")
+        yield move("a transaction of another generation", "TxnOffsetCommit", 5, stale, "22")
+    yield move(
+        "a marker of an unknown transaction", "WriteTxnMarkers", 1, WriteTxnMarkersRequest([TxnMarker(8, 0, True)]), "0"
+    )
 
 
 def _txn_topic() -> TxnTopicToCommit:
     return TxnTopicToCommit(READ, [TxnPartitionToCommit(0, 1)])
 
 
-# ---- what becomes of the offsets -------------------------------------------------------------------------------
+# ---- the expected offsets -------------------------------------------------------------------------------------
 
 Model = dict[str, tuple[int, int, int | None]]
-"""By topic: the offset, when it was committed, when it was asked to expire (ms)."""
+"""By topic: the offset, the time of its commit, and the requested time of expiry (ms since the epoch)."""
 
 
 def plain(offsets: Offsets) -> Model:
-    """Offsets without what only the journal needs."""
+    """Convert offsets to the model."""
     return {
         topic: (entry.offset, entry.commit_timestamp, entry.expire_timestamp)
         for topic, partitions in offsets.items()
@@ -179,14 +187,18 @@ def plain(offsets: Offsets) -> Model:
     }
 
 
-def offsets_after(step: Step, made: Move | None) -> tuple[Model, Model]:
-    """Committed and pending offsets as this move, or the time that has passed, must leave them."""
+def offsets_after(step: Step, last_move: Move | None) -> tuple[Model, Model]:
+    """Return the expected committed and pending offsets after a move, or after time has passed."""
     before = step.before
     committed = plain(before.offsets) if before is not None else {}
     transaction = before.open_transactions.get(PRODUCER) if before is not None else None
     pending = plain(transaction.offsets) if transaction is not None else {}
     now = step.batch_time
-    match made.body if made is not None and not made.expected & {"25", "27", "47", "68", "69", "86"} else None:
+    match (
+        last_move.body
+        if last_move is not None and not last_move.expected & {"25", "27", "47", "68", "69", "86"}
+        else None
+    ):
         case OffsetCommitRequest(topics=[topic], retention_time_ms=retention):
             expires = None if retention < 0 else now + retention
             committed[topic.name] = (topic.partitions[0].committed_offset, now, expires)
@@ -194,7 +206,7 @@ def offsets_after(step: Step, made: Move | None) -> tuple[Model, Model]:
             pending[topic.name] = (topic.partitions[0].committed_offset, now, None)
         case WriteTxnMarkersRequest(markers=[marker]):
             if marker.transaction_result:
-                # Here a position is the number of changes before it, so the greater is the newer.
+                # In this search an offset is the sequence number of its commit, so the greater one is newer.
                 committed |= {t: p for t, p in pending.items() if t not in committed or p[0] > committed[t][0]}
             pending = {}
         case OffsetDeleteRequest(topics=[TopicToDelete(name=deleted)]) | TopicsDeletedRequest(topics=[deleted]):
@@ -207,26 +219,26 @@ def offsets_after(step: Step, made: Move | None) -> tuple[Model, Model]:
     return committed, pending
 
 
-def survivors(before: Group, committed: Model, pending: Model, now: int) -> Model:
-    """Those of the offsets that the retention time spares, in a group that is in the state it was in before."""
+def unexpired(before: Group, committed: Model, pending: Model, now: int) -> Model:
+    """Return the committed offsets that have not expired, for a group whose state has not changed."""
     empty = before.state is State.EMPTY
     stable = before.state is State.STABLE and before.subscribed_topics is not None
     if not empty and not stable:
         return committed
     since_empty = before.state_timestamp if empty and before.protocol_type is not None else None
 
-    def is_over(topic: str, position: tuple[int, int, int | None]) -> bool:
+    def is_expired(topic: str, position: tuple[int, int, int | None]) -> bool:
         if topic in pending or (stable and topic in (before.subscribed_topics or ())):
             return False
         _, commit_timestamp, expires = position
         base = commit_timestamp if since_empty is None else since_empty
         return now >= (expires if expires is not None else base + RETENTION * UNIT_MS)
 
-    return {topic: position for topic, position in committed.items() if not is_over(topic, position)}
+    return {topic: position for topic, position in committed.items() if not is_expired(topic, position)}
 
 
 class OffsetSearch(Search):
-    """A search whose states are told apart by their offsets too."""
+    """A search in which offsets distinguish states, too."""
 
     def __init__(self, topics: Topics, epochs: tuple[int, ...], at_most: int = 20_000) -> None:
         super().__init__(SCOPE, at_most)
@@ -239,43 +251,44 @@ class OffsetSearch(Search):
     def refusals(self, group: Group | None) -> Iterable[Move]:
         return offset_refusals(group)
 
-    def key(self, group: Group | None, world: World) -> Hashable:
+    def key(self, group: Group | None, current: ConcreteState) -> Hashable:
         if group is None:
-            return super().key(group, world)
+            return super().key(group, current)
         transaction = group.open_transactions.get(PRODUCER)
         return (
-            super().key(group, world),
+            super().key(group, current),
             group.protocol_type,
             None if group.subscribed_topics is None else tuple(group.subscribed_topics),
-            group.state is State.EMPTY and group.protocol_type and _age(group.state_timestamp, world.now),
-            tuple(_offset_key(group, topic, transaction, world.now) for topic in self.topics),
+            group.state is State.EMPTY and group.protocol_type and _age(group.state_timestamp, current.now),
+            tuple(_offset_key(group, topic, transaction, current.now) for topic in self.topics),
             transaction and transaction.producer_epoch,
         )
 
-    def check(self, step: Step, made: Move | None) -> None:
-        super().check(step, made)
-        committed, pending = offsets_after(step, made)
+    def check(self, step: Step, last_move: Move | None) -> None:
+        super().check(step, last_move)
+        committed, pending = offsets_after(step, last_move)
         group = step.result.group
         transaction = group.open_transactions.get(PRODUCER) if group is not None else None
-        if made is None and step.before is not None:
+        if last_move is None and step.before is not None:
             if group is not None and group.state is not step.before.state:
-                return  # a session ended as well: its own step is not told apart from the expiry's here
-            committed = survivors(step.before, committed, pending, step.batch_time)
+                # A session has expired in the same step: the state at the time of the expiry is unknown.
+                return
+            committed = unexpired(step.before, committed, pending, step.batch_time)
         assert (plain(group.offsets) if group is not None else {}) == committed
         assert (plain(transaction.offsets) if transaction is not None else {}) == pending
 
-    def check_looks(self, step: Step) -> None:
-        """A fetch shows what is committed; one that wants it stable is told where a transaction is open."""
+    def check_unchanged(self, step: Step) -> None:
+        """Check that a fetch returns committed offsets, and if they must be stable, an error for open transactions."""
         group = step.before
         committed = plain(group.offsets) if group is not None else {}
         for response in step.result.responses:
             if not isinstance(response.body, OffsetFetchResponse):
                 continue
-            asked = next(r.body for r in step.requests if r.address == response.address)
-            assert isinstance(asked, OffsetFetchRequest)
+            fetch = next(r.body for r in step.requests if r.address == response.address)
+            assert isinstance(fetch, OffsetFetchRequest)
             for topic in response.body.groups[0].topics:
                 (partition,) = topic.partitions
-                is_open = asked.require_stable and group is not None and group.has_pending_offset(topic.name, 0)
+                is_open = fetch.require_stable and group is not None and group.has_pending_offset(topic.name, 0)
                 offset = -1 if is_open or topic.name not in committed else committed[topic.name][0]
                 error = Error.UNSTABLE_OFFSET_COMMIT if is_open else Error.NONE
                 assert (partition.committed_offset, partition.error_code) == (offset, error)
@@ -283,7 +296,7 @@ class OffsetSearch(Search):
 
 
 def _age(timestamp: int, now: int) -> int:
-    """In units; beyond the retention time all ages are one."""
+    """Return the age in units of the clock; all ages beyond the retention time are equal."""
     return min((now - timestamp) // UNIT_MS, RETENTION + 1)
 
 
@@ -295,17 +308,17 @@ def _offset_key(group: Group, topic: str, transaction: OpenTransaction | None, n
 
 
 def _ages(offset: CommittedOffset, now: int) -> Hashable:
-    left = None if offset.expire_timestamp is None else max(offset.expire_timestamp - now, 0)
-    return (_age(offset.commit_timestamp, now), left)
+    remaining = None if offset.expire_timestamp is None else max(offset.expire_timestamp - now, 0)
+    return (_age(offset.commit_timestamp, now), remaining)
 
 
 # ---- the tests -------------------------------------------------------------------------------------------------
 
 
 SEARCHES: dict[str, tuple[Topics, tuple[int, ...]]] = {
-    "a topic that is read": ((READ,), (0, 1)),
-    "a topic that is not": ((OTHER,), (0, 1)),
-    "both": ((READ, OTHER), ()),
+    "subscribed topic": ((READ,), (0, 1)),
+    "other topic": ((OTHER,), (0, 1)),
+    "both topics": ((READ, OTHER), ()),
 }
 ANSWERS = {
     "OffsetCommit": {0, 25, 27},
@@ -316,21 +329,21 @@ ANSWERS = {
     "OffsetFetch": {0, 88},
     "DeleteGroups": {0, 68, 69},
 }
-"""What the APIs that touch offsets are answered here; the rest is in :mod:`.test_small_groups`."""
+"""The error codes of the offset APIs in these searches; the others are in :mod:`.test_small_groups`."""
 
 
 @cache
 def explored(name: str) -> OffsetSearch:
-    """One search; each is made once."""
+    """Run a search; each runs once."""
     return OffsetSearch(*SEARCHES[name]).run()
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_no_move_in_any_state_loses_or_keeps_an_offset_that_it_should_not(name: str) -> None:
+def test_every_move_in_every_state_leaves_the_expected_offsets(name: str) -> None:
     assert {None, State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE} <= explored(name).reached.states
 
 
-def test_everything_that_can_happen_to_an_offset_is_seen() -> None:
+def test_every_error_and_every_record_of_offsets_is_reached() -> None:
     answers: dict[str, set[Error]] = {}
     records: set[type] = set()
     for name in SEARCHES:
@@ -339,4 +352,4 @@ def test_everything_that_can_happen_to_an_offset_is_seen() -> None:
             answers.setdefault(api, set()).add(error)
     assert ANSWERS.items() <= answers.items()
     assert records >= {*OffsetRecord.__args__, GroupDeleted}
-    assert TimerKind.EXPIRY in explored("both").reached.timers
+    assert TimerKind.EXPIRY in explored("both topics").reached.timers

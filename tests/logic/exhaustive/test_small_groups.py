@@ -1,7 +1,6 @@
-"""Small groups, all of them: no move breaks the contract or an invariant, everything is reached, nothing gets stuck.
+"""Exhaustive tests of group membership: contract and invariants, reachability, and progress.
 
-The scopes are chosen so that all of it takes well under a minute of one core; ``EXHAUSTIVE=large`` adds some
-that take many.
+The default scopes take less than a minute on one core. ``EXHAUSTIVE=large`` adds scopes that take many minutes.
 """
 
 import os
@@ -11,7 +10,7 @@ import pytest
 
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group, TimerKind
-from coordinator_logic.records import GroupDeleted, MembershipRecord
+from coordinator_logic.records import GroupDeleted, MembershipRecord, QuarantinedStateDropped
 from coordinator_logic.states import TRANSITIONS, State
 from tests.logic.exhaustive.moves import TICK, list_of
 from tests.logic.exhaustive.scope import Scope
@@ -43,8 +42,10 @@ REACHED_BY_NO_REQUEST = {
     (State.STABLE, State.DEAD),
     (State.DEAD, State.DEAD),
 }
-"""A group with members can be neither deleted nor expire. It is Dead only as the stand-in for one whose snapshot cannot
-be read, and that stand-in is made outside the state machine and stays as it is."""
+"""Transitions that no request and no timer causes: a group with members can neither be deleted nor expire.
+
+Only the placeholder of a group with an unreadable snapshot is Dead; it is created outside the state machine.
+"""
 
 ERRORS = {
     "JoinGroup": {0, -1, 23, 24, 25, 26, 79, 81, 82},
@@ -55,12 +56,12 @@ ERRORS = {
     "DeleteGroups": {0, 16, 68, 69},
     "DescribeGroups": {0},
 }
-"""Every error that these APIs have for a group that can be read. OffsetCommit's 0 is in :mod:`.test_offsets`."""
+"""Every error code of these APIs for a readable group. OffsetCommit without an error is in :mod:`.test_offsets`."""
 
 
 @cache
 def explored(name: str) -> Search:
-    """All of a scope; each is searched once."""
+    """Search a scope; each is searched once."""
     return Search(SCOPES[name]).run()
 
 
@@ -72,16 +73,16 @@ def by_scope(*names: str) -> pytest.MarkDecorator:
 def test_no_move_in_any_state_breaks_the_contract_or_an_invariant(name: str) -> None:
     search = explored(name)
     assert search.reached.states == {None, *State} - {State.DEAD}
-    assert len(search.edges) == len(search.worlds)
+    assert len(search.edges) == len(search.concrete_states)
 
 
 @by_scope()
-def test_every_state_and_transition_that_requests_and_timers_can_bring_about_is_reached(name: str) -> None:
+def test_every_transition_that_requests_and_timers_can_cause_is_reached(name: str) -> None:
     legal = {(current, target) for current, targets in TRANSITIONS.items() for target in targets}
     assert explored(name).reached.transitions == legal - REACHED_BY_NO_REQUEST
 
 
-def test_every_error_every_timer_and_every_record_is_seen() -> None:
+def test_every_error_every_timer_and_every_record_is_reached() -> None:
     answers: dict[str, set[Error]] = {}
     timers: set[TimerKind] = set()
     records: set[type] = set()
@@ -93,51 +94,52 @@ def test_every_error_every_timer_and_every_record_is_seen() -> None:
             answers.setdefault(api, set()).add(error)
     assert answers == ERRORS
     assert timers == set(TimerKind)
-    assert records == set(MembershipRecord.__args__)
+    # Only a state that cannot be read is quarantined, and no request leaves one.
+    assert records == set(MembershipRecord.__args__) - {QuarantinedStateDropped}
     assert GroupDeleted in records
 
 
-# ---- where it leads --------------------------------------------------------------------------------------------
+# ---- progress -------------------------------------------------------------------------------------------------
 
 
 @by_scope()
-def test_silence_ends_every_group(name: str) -> None:
-    """From no state can time pass forever: members fall out, the group is Empty, and in the end it is forgotten."""
+def test_every_group_is_deleted_if_there_are_no_more_requests(name: str) -> None:
+    """From every state, time leads to the end of all sessions, an Empty group and its deletion."""
     search = explored(name)
-    ends = {0}
-    for state in range(len(search.worlds)):
-        silent, passed = state, []
-        while silent not in ends:
-            assert silent not in passed, f"nothing ends {' > '.join(search.way_to(state))}"
-            passed.append(silent)
-            silent = search.edges[silent][TICK]
-        ends |= set(passed)
+    ending = {0}
+    for state in range(len(search.concrete_states)):
+        reached, passed = state, []
+        while reached not in ending:
+            assert reached not in passed, f"the group is never deleted: {' > '.join(search.path_to(state))}"
+            passed.append(reached)
+            reached = search.edges[reached][TICK]
+        ending |= set(passed)
 
 
 @by_scope(
     "one of each kind", "votes", "three dynamic", "no delay", "two dynamic and a static", "two static and a dynamic"
 )
-def test_members_that_do_what_they_are_told_become_stable_and_nobody_is_lost(name: str) -> None:
+def test_a_group_of_correct_members_becomes_stable_without_losing_a_member(name: str) -> None:
     search = explored(name)
-    for state, world in enumerate(search.worlds):
-        start = world.decoded()
+    for state, initial in enumerate(search.concrete_states):
+        start = initial.decoded()
         if start is None or not start.members:
             continue
         reached, group = state, start
         for _ in range(20):
             if group.state is State.STABLE:
                 break
-            reached = search.edges[reached][_obedient_move(group)]
-            after = search.worlds[reached].decoded()
+            reached = search.edges[reached][_next_correct_move(group)]
+            after = search.concrete_states[reached].decoded()
             assert after is not None
             group = after
-        way = " > ".join(search.way_to(state))
-        assert group.state is State.STABLE, f"stuck: {way}"
-        assert len(group.members) == len(start.members), f"lost: {way}"
+        path = " > ".join(search.path_to(state))
+        assert group.state is State.STABLE, f"stuck: {path}"
+        assert len(group.members) == len(start.members), f"lost: {path}"
 
 
-def _obedient_move(group: Group) -> str:
-    """Who is not gathered rejoins, who leads syncs; where all wait, time must pass."""
+def _next_correct_move(group: Group) -> str:
+    """Return the next move of correct members: a rejoin or the leader's sync; if all members wait, time passes."""
     for i, member in enumerate(group.members.values()):
         if group.state is State.PREPARING_REBALANCE and member.parked_join is None:
             return f"member {i} rejoins, list {list_of(member)}"
@@ -147,11 +149,14 @@ def _obedient_move(group: Group) -> str:
 
 
 @by_scope()
-def test_what_is_sent_twice_leads_where_it_led_once(name: str) -> None:
-    """All that differs is which of two parked requests is answered. (A rejoin is no such thing: a leader's begins a
-    rebalance each time.)"""
+def test_a_duplicate_request_leads_to_the_same_state(name: str) -> None:
+    """Send syncs, heartbeats and commits twice.
+
+    Of two parked requests, the second one is answered, which does not distinguish states. Rejoins are not idempotent:
+    each one of a leader starts a rebalance.
+    """
     search = explored(name)
     for state, edges in enumerate(search.edges):
         for move, arrived in edges.items():
             if any(word in move for word in (" syncs", " heartbeats", " commits")):
-                assert search.edges[arrived][move] == arrived, " > ".join([*search.way_to(state), move, move])
+                assert search.edges[arrived][move] == arrived, " > ".join([*search.path_to(state), move, move])

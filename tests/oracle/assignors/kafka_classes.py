@@ -1,7 +1,7 @@
-"""Kafka's own Java classes, called from Python: kafka-clients among the broker's jars, in a small JVM of their own.
+"""The Java classes of kafka-clients, called from Python in a small JVM.
 
-The classes are reached through py4j, which comes with pyspark, so that nothing has to be compiled. Every call takes
-some tenths of a millisecond; hence inputs are passed as the bytes that Kafka's classes can read.
+The broker's jars contain kafka-clients. py4j, which pyspark installs, calls the classes, so nothing has to be compiled.
+Each call takes tenths of a millisecond; inputs are therefore passed as bytes that Kafka's classes decode.
 """
 
 import io
@@ -26,12 +26,12 @@ from kio.static.primitive import i32, i32Timedelta
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
+from coordinator_logic.assignors import TopicMetadata
 from coordinator_logic.consumer_protocol import Assignment, Subscription, TopicPartition
-from coordinator_logic.consumer_protocol.assignors import TopicMetadata
-from streaming.jars import java_executable, resolve_jars
+from streaming.embedded.jars import java_executable, resolve_jars
 
-ANSWER_LIMIT_SECONDS = 30.0
-END_LIMIT_SECONDS = 10.0
+ANSWER_LIMIT_SECONDS = 120.0
+END_LIMIT_SECONDS = 60.0
 
 Assigned = dict[str, list[TopicPartition]]
 
@@ -40,11 +40,11 @@ _MEMBER_IN_TEXT = re.compile(r"(?:\{|, )([^{,]*?)=Assignment\(partitions=\[(.*?)
 
 
 class JavaException(Exception):
-    """A Java method has thrown; the message is the simple name of what."""
+    """A Java method threw an exception; the message is the simple name of its class."""
 
 
 class KafkaClasses:
-    """Some of Kafka's client classes, version 4.1. A context manager: the JVM ends with it, and with this process."""
+    """Classes of kafka-clients 4.1. A context manager: the JVM ends with the context or with this process."""
 
     def __init__(self) -> None:
         jars = [str(jar) for jar in resolve_jars().broker if jar.name.startswith(("kafka-clients-", "slf4j-api-"))]
@@ -56,12 +56,12 @@ class KafkaClasses:
             enable_auth=True,
             return_proc=True,
         )
-        # Memory management would have the JVM told of every single object that is not needed any more.
+        # With memory management, py4j would make a call for each object that is no longer referenced.
         parameters = GatewayParameters(
             port=port, auth_token=token, enable_memory_management=False, read_timeout=ANSWER_LIMIT_SECONDS
         )
         self._gateway = JavaGateway(gateway_parameters=parameters)
-        # Looked up once: every dot is a call.
+        # Looked up once, because every attribute access is a call.
         java, kafka = self._gateway.jvm.java, self._gateway.jvm.org.apache.kafka
         consumer, common = kafka.clients.consumer, kafka.common
         self._byte_buffer, self._optional = java.nio.ByteBuffer, java.util.Optional
@@ -88,7 +88,7 @@ class KafkaClasses:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._gateway.close()
-        # It waits for the end of its standard input.
+        # The JVM ends when its standard input is closed.
         self._process.stdin.close()
         try:
             self._process.wait(END_LIMIT_SECONDS)
@@ -99,7 +99,7 @@ class KafkaClasses:
     # ConsumerProtocol
 
     def encode_subscription(self, subscription: Subscription, version: int) -> bytes:
-        """The bytes of a subscription that is made of the given values."""
+        """Encode a subscription."""
         with _java_exceptions():
             built = self._subscription(
                 self._list(subscription.topics),
@@ -111,25 +111,25 @@ class KafkaClasses:
             return _bytes(self._protocol.serializeSubscription(built, version))
 
     def encode_assignment(self, assignment: Assignment, version: int) -> bytes:
-        """The bytes of an assignment that is made of the given values."""
+        """Encode an assignment."""
         with _java_exceptions():
             built = self._assignment(self._partitions(assignment.partitions), self._buffer(assignment.user_data))
             return _bytes(self._protocol.serializeAssignment(built, version))
 
-    def copied_subscription(self, data: bytes, version: int) -> bytes:
-        """Read and written again."""
+    def reencoded_subscription(self, data: bytes, version: int) -> bytes:
+        """Decode and encode again."""
         with _java_exceptions():
             read = self._protocol.deserializeSubscription(self._buffer(data))
             return _bytes(self._protocol.serializeSubscription(read, version))
 
-    def copied_assignment(self, data: bytes, version: int) -> bytes:
-        """Read and written again."""
+    def reencoded_assignment(self, data: bytes, version: int) -> bytes:
+        """Decode and encode again."""
         with _java_exceptions():
             read = self._protocol.deserializeAssignment(self._buffer(data))
             return _bytes(self._protocol.serializeAssignment(read, version))
 
     def subscribed_topics(self, metadata: bytes) -> set[str]:
-        """The topics that a group's coordinator reads in a member's metadata."""
+        """Return the topics that a coordinator decodes from a member's metadata."""
         with _java_exceptions():
             buffer = self._buffer(metadata)
             self._protocol.deserializeVersion(buffer)
@@ -139,19 +139,21 @@ class KafkaClasses:
     # Assignors
 
     def user_data(self, assignor_name: str, assignment: Assignment, generation_id: int) -> bytes | None:
-        """What the assignor of a consumer that was given ``assignment`` adds to its next subscription."""
+        """Return the user data of a consumer's next subscription after an assignment."""
         assignor = self._assignors[assignor_name]()
-        given = self._assignment(self._partitions(assignment.partitions), self._buffer(assignment.user_data))
-        assignor.onAssignment(given, self._group_metadata("group", generation_id, "member", self._optional.empty()))
+        java_assignment = self._assignment(self._partitions(assignment.partitions), self._buffer(assignment.user_data))
+        assignor.onAssignment(
+            java_assignment, self._group_metadata("group", generation_id, "member", self._optional.empty())
+        )
         user_data = assignor.subscriptionUserData(None)
         return None if user_data is None else _bytes(user_data)
 
     def assign(
         self, assignor_name: str, topics: Mapping[str, TopicMetadata], members: Iterable[tuple[str, str | None, bytes]]
     ) -> Assigned:
-        """What an assignor makes of members, given by member id, instance id and encoded subscription.
+        """Run an assignor. Members are given by member id, instance id and encoded subscription.
 
-        It is told of them in the order of their member ids. No topic or id may contain a comma, a brace or a bracket.
+        The assignor gets them in the order of their ids. Topics and ids must not contain commas, braces or brackets.
         """
         with _java_exceptions():
             subscriptions = self._tree_map()
@@ -185,7 +187,7 @@ class KafkaClasses:
 
 
 def _metadata_response(topics: Mapping[str, TopicMetadata]) -> bytes:
-    """The topics as a broker tells of them: a broker for each rack, and one that has none."""
+    """Encode a metadata response with these topics, one broker for each rack, and one broker without a rack."""
     racks = [None, *sorted({rack for topic in topics.values() for racks in topic.racks for rack in racks})]
     broker_ids = {rack: BrokerId(i) for i, rack in enumerate(racks)}
     response = MetadataResponse(

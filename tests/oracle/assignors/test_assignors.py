@@ -1,13 +1,14 @@
-"""The four assignors beside Kafka's own, on random groups.
+"""The four assignors compared with Kafka's on random groups.
 
-Kafka's sticky assignors visit members in the order of a HashMap. Where that is the order of member ids, as it is for
-``NEIGHBOURS``, the assignments are the same, partition by partition; for other ids they are as balanced and as sticky.
-Two differences are met on the way (``test_differences`` has the others):
+Kafka's sticky assignors process members in the order of a HashMap. If this is the order of member ids, as for
+``HASH_ORDERED_IDS``, the assignments are equal; for other ids they are equally balanced and sticky. The random groups
+lead to two differences (``test_differences`` has the others):
 
-- Kafka's sticky assignors send a partition home instead of making an opposite move of the same topic, and leave it at
-  that, which need not relieve who has too many; here both partitions go home. See :func:`movements_watched`.
-- With different subscriptions, Kafka's cooperative-sticky gives a partition that two members claim to one of them
-  at once; here it is withheld until both have dropped it, as Kafka does with equal subscriptions too.
+- Instead of moving a partition opposite to an earlier move of the same topic, Kafka's sticky assignors revert the
+  earlier move only, which need not reduce the load of the overloaded member. Ours revert both, see
+  :func:`reverted_moves`.
+- With different subscriptions, Kafka's cooperative-sticky assigns a partition that two members claim to one of them at
+  once. Ours does not assign it until both have revoked it, as Kafka does with equal subscriptions.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,23 +20,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_logic.assignors import TopicMetadata, assignor_by_name
+from coordinator_logic.assignors.sticky import AbstractStickyAssignor, general
+from coordinator_logic.assignors.sticky.partition_movements import PartitionMovements
 from coordinator_logic.consumer_protocol import TopicPartition, encode_subscription
-from coordinator_logic.consumer_protocol.assignors import TopicMetadata, assignor_by_name
-from coordinator_logic.consumer_protocol.assignors.sticky import AbstractStickyAssignor, general
-from coordinator_logic.consumer_protocol.assignors.sticky.partition_movements import PartitionMovements
-from tests.logic.consumer_protocol.groups import DrivenGroup, assert_complete_and_valid, assert_no_swaps
+from tests.logic.assignors.groups import DrivenGroup, assert_complete_and_valid, assert_no_swaps
 
-from .cases import EXAMPLES, NEIGHBOURS, RACKS, SEED, STRANGERS, Case, Shape, cases, made, on_random_examples
+from .cases import (
+    EXAMPLES,
+    HASH_ORDERED_IDS,
+    OTHER_IDS,
+    RACKS,
+    SEED,
+    Case,
+    Shape,
+    cases,
+    on_random_examples,
+    random_case,
+)
 from .kafka_classes import Assigned, KafkaClasses
 
 STICKY = ("sticky", "cooperative-sticky")
 
 
-@pytest.mark.parametrize("ids", [NEIGHBOURS, STRANGERS], ids=["neighbours", "strangers"])
+@pytest.mark.parametrize("ids", [HASH_ORDERED_IDS, OTHER_IDS], ids=["hash-ordered ids", "other ids"])
 @pytest.mark.parametrize("name", ["range", "roundrobin"])
 @on_random_examples()
 @given(data=st.data())
-def test_stateless_assignors_assign_the_same(
+def test_stateless_assignors_have_equal_results(
     kafka: KafkaClasses, name: str, ids: tuple[str, ...], data: st.DataObject
 ) -> None:
     case = data.draw(cases(name, ids))
@@ -45,17 +57,17 @@ def test_stateless_assignors_assign_the_same(
 @pytest.mark.parametrize("name", STICKY)
 @on_random_examples()
 @given(data=st.data())
-def test_sticky_assignors_assign_the_same_when_they_visit_members_in_the_same_order(
+def test_sticky_assignors_have_equal_results_for_the_same_order_of_members(
     kafka: KafkaClasses, name: str, data: st.DataObject
 ) -> None:
-    case = data.draw(cases(name, NEIGHBOURS))
-    with movements_watched() as sent_home:
+    case = data.draw(cases(name, HASH_ORDERED_IDS))
+    with reverted_moves() as reverted:
         ours = assign(case)
     theirs = kafka.assign(name, case.topics, case.encoded_members)
-    if sent_home:
-        assert_as_good(case, ours, theirs)
+    if reverted:
+        assert_at_least_as_good(case, ours, theirs)
     elif name == "cooperative-sticky" and not case.subscriptions_are_equal:
-        assert ordered(without(case.contested, ours)) == ordered(without(case.contested, theirs))
+        assert ordered(without(case.conflicting, ours)) == ordered(without(case.conflicting, theirs))
     else:
         assert ordered(ours) == ordered(theirs)
 
@@ -63,59 +75,59 @@ def test_sticky_assignors_assign_the_same_when_they_visit_members_in_the_same_or
 @pytest.mark.parametrize("name", STICKY)
 @on_random_examples()
 @given(data=st.data())
-def test_sticky_assignments_are_as_good_in_whatever_order_members_are_visited(
+def test_sticky_assignments_are_at_least_as_good_for_any_order_of_members(
     kafka: KafkaClasses, name: str, data: st.DataObject
 ) -> None:
-    case = data.draw(cases(name, STRANGERS))
-    assert_as_good(case, assign(case), kafka.assign(name, case.topics, case.encoded_members))
+    case = data.draw(cases(name, OTHER_IDS))
+    assert_at_least_as_good(case, assign(case), kafka.assign(name, case.topics, case.encoded_members))
 
 
 @pytest.mark.parametrize("name", STICKY)
-def test_sticky_assignments_are_as_good_where_moves_would_cross(kafka: KafkaClasses, name: str) -> None:
-    # One lopsided group in two hundred is of this kind.
+def test_sticky_assignments_are_at_least_as_good_where_moves_are_reverted(kafka: KafkaClasses, name: str) -> None:
+    # One of two hundred unbalanced groups leads to such moves.
     chance, found = Random(SEED), 0
     for _ in range(max(2_000, 10 * EXAMPLES)):
-        case = made(name, NEIGHBOURS, lopsided(chance))
-        with movements_watched() as sent_home:
+        case = random_case(name, HASH_ORDERED_IDS, unbalanced_shape(chance))
+        with reverted_moves() as reverted:
             ours = assign(case)
-        if sent_home:
+        if reverted:
             found += 1
-            assert_as_good(case, ours, kafka.assign(name, case.topics, case.encoded_members))
+            assert_at_least_as_good(case, ours, kafka.assign(name, case.topics, case.encoded_members))
     assert found
 
 
 @pytest.mark.parametrize("name", STICKY)
 @on_random_examples(max(1, EXAMPLES // 5))
 @given(randomness=st.integers(0, 2**64 - 1))
-def test_a_group_that_changes_gets_the_same_from_rebalance_to_rebalance(
+def test_a_changing_group_gets_equal_assignments_in_each_rebalance(
     kafka: KafkaClasses, name: str, randomness: int
 ) -> None:
     chance = Random(randomness)
     topics = {f"t{i}": topic(chance) for i in range(3)}
     group = DrivenGroup(name, topics)
-    for member_id in chance.sample(NEIGHBOURS, 5):
+    for member_id in chance.sample(HASH_ORDERED_IDS, 5):
         join(group, member_id, chance)
     for _ in range(4):
         members = group.subscriptions()
         encoded = [(m.member_id, m.group_instance_id, encode_subscription(m.subscription)) for m in members]
         theirs = kafka.assign(name, topics, encoded)
-        with movements_watched() as sent_home:
+        with reverted_moves() as reverted:
             ours = group.rebalance()
-        assert sent_home or ordered(ours) == ordered(theirs)
+        assert reverted or ordered(ours) == ordered(theirs)
         change(group, chance)
 
 
 def change(group: DrivenGroup, chance: Random) -> None:
-    """Somebody leaves, joins or subscribes to something else, or a topic grows; or nothing has changed."""
-    newcomers = [member_id for member_id in NEIGHBOURS if member_id not in group.wanted]
-    somebody = chance.choice(sorted(group.wanted))
+    """Make a change: a member leaves, joins or resubscribes, or a topic grows; or change nothing."""
+    new_members = [member_id for member_id in HASH_ORDERED_IDS if member_id not in group.subscribed]
+    existing_member = chance.choice(sorted(group.subscribed))
     match chance.choice(["leave", "join", "resubscribe", "grow", "nothing"]):
-        case "leave" if len(group.wanted) > 1:
-            group.leave(somebody)
+        case "leave" if len(group.subscribed) > 1:
+            group.leave(existing_member)
         case "join":
-            join(group, chance.choice(newcomers), chance)
+            join(group, chance.choice(new_members), chance)
         case "resubscribe":
-            group.wanted[somebody] = wanted(group, chance)
+            group.subscribed[existing_member] = random_topics(group, chance)
         case "grow":
             group.topics["t0"] = topic(chance, at_least=group.topics["t0"].partitions)
         case _:
@@ -123,11 +135,11 @@ def change(group: DrivenGroup, chance: Random) -> None:
 
 
 def join(group: DrivenGroup, member_id: str, chance: Random) -> None:
-    group.join(member_id, wanted(group, chance), chance.choice([None, *RACKS]))
+    group.join(member_id, random_topics(group, chance), chance.choice([None, *RACKS]))
 
 
-def wanted(group: DrivenGroup, chance: Random) -> list[str]:
-    """Mostly everything, so that subscriptions are equal in some groups and not in others."""
+def random_topics(group: DrivenGroup, chance: Random) -> list[str]:
+    """Choose the topics of a member: mostly all of them, so that subscriptions are equal in some groups only."""
     return chance.sample(list(group.topics), chance.choice([1, 2, 3, 3, 3, 3, 3, 3]))
 
 
@@ -136,8 +148,8 @@ def topic(chance: Random, at_least: int = 0) -> TopicMetadata:
     return TopicMetadata(count, [frozenset(chance.sample(RACKS, chance.choice([0, 1, 3, 3, 3]))) for _ in range(count)])
 
 
-def lopsided(chance: Random) -> Shape:
-    """Groups with different subscriptions, in which a few members own nearly everything."""
+def unbalanced_shape(chance: Random) -> Shape:
+    """Choose the parameters of a group with different subscriptions, in which few members own most partitions."""
     return Shape(
         topics=chance.randint(1, 3),
         most_partitions=chance.randint(4, 12),
@@ -147,9 +159,9 @@ def lopsided(chance: Random) -> Shape:
         racks="nowhere",
         version=3,
         owned_share=chance.choice([0.9, 1.0]),
-        skew=chance.randint(3, 5),
+        imbalance=chance.randint(3, 5),
         generations=(5,),
-        contested_share=0.0,
+        conflicting_share=0.0,
         chance=Random(chance.random()),
     )
 
@@ -162,56 +174,56 @@ def assign(case: Case) -> Assigned:
     return assignor_by_name(case.assignor_name).assign(case.topics, case.members)
 
 
-def assert_as_good(case: Case, ours: Assigned, theirs: Assigned) -> None:
-    """Complete, no less balanced, nothing moved that Kafka leaves where it is, and no two members swap anything."""
+def assert_at_least_as_good(case: Case, ours: Assigned, theirs: Assigned) -> None:
+    """Check that our assignment is complete, at least as balanced and as sticky as Kafka's, and without exchanges."""
     if case.assignor_name == "sticky":
         assert_complete_and_valid(ours, case.topics, case.members)
-        assert imbalance(ours) <= imbalance(theirs)
-    if not case.racks_are_known and not case.contested:
+        assert balance_score(ours) <= balance_score(theirs)
+    if not case.racks_are_known and not case.conflicting:
         assert kept(case, ours) >= kept(case, theirs)
         assert_no_swaps(owned(case), ours)
-        # What moves is withheld by cooperative-sticky.
+        # cooperative-sticky does not assign moving partitions.
         assert sum(map(len, ours.values())) >= sum(map(len, theirs.values()))
 
 
 def ordered(assignment: Assigned) -> Assigned:
-    """In which order a member is given its partitions means nothing."""
+    """Sort the partitions of each member, whose order has no meaning."""
     return {member_id: sorted(partitions) for member_id, partitions in assignment.items()}
 
 
-def without(left_out: Iterable[TopicPartition], assignment: Assigned) -> Assigned:
-    return {member_id: [tp for tp in given if tp not in left_out] for member_id, given in assignment.items()}
+def without(excluded: Iterable[TopicPartition], assignment: Assigned) -> Assigned:
+    return {member_id: [tp for tp in partitions if tp not in excluded] for member_id, partitions in assignment.items()}
 
 
 def owned(case: Case) -> Assigned:
-    """What members say they own."""
+    """Return the partitions that members claim."""
     assignor = assignor_by_name(case.assignor_name)
     assert isinstance(assignor, AbstractStickyAssignor)
     return {member.member_id: assignor.member_data(member.subscription).partitions for member in case.members}
 
 
 def kept(case: Case, assignment: Assigned) -> int:
-    """How many partitions stay where they are."""
+    """Return the number of partitions that stay with their owners."""
     return sum(len(set(partitions) & set(assignment[member_id])) for member_id, partitions in owned(case).items())
 
 
-def imbalance(assignment: Assigned) -> int:
-    """Kafka's balance score: the differences between all pairs of members, added up."""
+def balance_score(assignment: Assigned) -> int:
+    """Return Kafka's balance score: the sum of the differences between all pairs of members."""
     sizes = [len(partitions) for partitions in assignment.values()]
     return sum(abs(a - b) for a in sizes for b in sizes) // 2
 
 
 @contextmanager
-def movements_watched() -> Iterator[list[TopicPartition]]:
-    """Lists the partitions that are sent home because another one of the topic is to move the opposite way."""
-    sent_home = []
+def reverted_moves() -> Iterator[list[TopicPartition]]:
+    """Collect partitions whose moves are reverted because another one of the topic would move in the opposite way."""
+    reverted = []
 
-    class Watched(PartitionMovements):
+    class RecordingMovements(PartitionMovements):
         def any_moved(self, topic: str, source: str, destination: str) -> TopicPartition | None:
             moved = super().any_moved(topic, source, destination)
             if moved is not None:
-                sent_home.append(moved)
+                reverted.append(moved)
             return moved
 
-    with mock.patch.object(general, "PartitionMovements", Watched):
-        yield sent_home
+    with mock.patch.object(general, "PartitionMovements", RecordingMovements):
+        yield reverted

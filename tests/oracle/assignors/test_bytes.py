@@ -1,4 +1,4 @@
-"""Subscriptions, assignments and user data: the same bytes as Kafka's own classes write, and read as they read them."""
+"""Subscriptions, assignments and user data have the same bytes as those of Kafka's classes, which decode them alike."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_logic.assignors import assignor_by_name
+from coordinator_logic.assignors.sticky.member_data import decode_owned_partitions
 from coordinator_logic.consumer_protocol import (
     Assignment,
     ConsumerProtocolError,
@@ -18,8 +20,6 @@ from coordinator_logic.consumer_protocol import (
     encode_subscription,
     subscribed_topics,
 )
-from coordinator_logic.consumer_protocol.assignors import assignor_by_name
-from coordinator_logic.consumer_protocol.assignors.sticky.member_data import decode_owned_partitions
 from coordinator_logic.consumer_protocol.topic_partition import java_order
 
 from .cases import on_random_examples
@@ -31,7 +31,7 @@ NEWEST = 3
 REFUSED = "refused"
 
 int32 = st.integers(-(2**31), 2**31 - 1)
-# A lone surrogate has no UTF-8 form: Java writes a question mark for it, here it is an error.
+# A lone surrogate cannot be encoded in UTF-8: Java writes a question mark, our code raises an error.
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 names = st.sampled_from(["t", "u", "\uff41", "\U0001f600"]) | text
 partitions = st.lists(st.builds(TopicPartition, names, st.integers(0, 9) | int32), max_size=6)
@@ -45,7 +45,7 @@ versions = st.sampled_from([0, 1, 2, NEWEST, NEWEST + 1, 2**15 - 1])
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
-    """Bytes of a message, or of another one, with some of them cut out or replaced."""
+    """The bytes of a message, or random bytes, with some of them removed or replaced."""
     data = bytearray(draw(whole | st.binary(max_size=20)))
     for _ in range(draw(st.integers(1, 3))):
         begin = draw(st.integers(0, len(data)))
@@ -55,15 +55,15 @@ def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
 
 
 def outcome(act: Callable[..., T], *arguments: object) -> T | str:
-    """What comes back, or that the bytes were refused."""
+    """Return the result of a call, or that it refused the bytes."""
     try:
         return act(*arguments)
     except (ConsumerProtocolError, JavaException):
         return REFUSED
 
 
-def as_far_as(version: int, subscription: Subscription) -> Subscription:
-    """What a reader gets of a subscription that was written in ``version``."""
+def decoded_in(version: int, subscription: Subscription) -> Subscription:
+    """Return the subscription that a reader decodes if it was encoded in ``version``."""
     return Subscription(
         sorted(subscription.topics, key=java_order),
         subscription.user_data,
@@ -77,17 +77,17 @@ def as_far_as(version: int, subscription: Subscription) -> Subscription:
 
 @on_random_examples()
 @given(subscription=subscriptions, version=versions)
-def test_a_subscription_is_written_and_read_alike(
+def test_subscriptions_are_encoded_and_decoded_equally(
     kafka: KafkaClasses, subscription: Subscription, version: int
 ) -> None:
     theirs = kafka.encode_subscription(subscription, version)
     assert encode_subscription(subscription, version) == theirs
-    assert decode_subscription(theirs) == as_far_as(version, subscription)
+    assert decode_subscription(theirs) == decoded_in(version, subscription)
 
 
 @on_random_examples()
 @given(assignment=assignments, version=versions)
-def test_an_assignment_is_written_and_read_alike(kafka: KafkaClasses, assignment: Assignment, version: int) -> None:
+def test_assignments_are_encoded_and_decoded_equally(kafka: KafkaClasses, assignment: Assignment, version: int) -> None:
     theirs = kafka.encode_assignment(assignment, version)
     assert encode_assignment(assignment, version) == theirs
     read = decode_assignment(theirs)
@@ -97,22 +97,22 @@ def test_an_assignment_is_written_and_read_alike(kafka: KafkaClasses, assignment
 
 @on_random_examples()
 @given(data=damaged(st.builds(encode_subscription, subscriptions, versions)))
-def test_a_damaged_subscription_is_refused_or_read_alike(kafka: KafkaClasses, data: bytes) -> None:
-    def copied() -> bytes:
+def test_damaged_subscriptions_are_refused_or_decoded_equally(kafka: KafkaClasses, data: bytes) -> None:
+    def reencoded() -> bytes:
         return encode_subscription(decode_subscription(data))
 
-    assert outcome(copied) == outcome(kafka.copied_subscription, data, NEWEST)
+    assert outcome(reencoded) == outcome(kafka.reencoded_subscription, data, NEWEST)
     assert outcome(subscribed_topics, data) == outcome(kafka.subscribed_topics, data)
 
 
 @on_random_examples()
-# No bytes at all are what a coordinator gives a member that its leader has forgotten; Kafka's consumers fail then.
+# A member without an assignment from the leader gets empty bytes, with which Kafka's consumers fail.
 @given(data=damaged(st.builds(encode_assignment, assignments, versions)).filter(bool))
-def test_a_damaged_assignment_is_refused_or_read_alike(kafka: KafkaClasses, data: bytes) -> None:
-    def copied() -> bytes:
+def test_damaged_assignments_are_refused_or_decoded_equally(kafka: KafkaClasses, data: bytes) -> None:
+    def reencoded() -> bytes:
         return encode_assignment(decode_assignment(data))
 
-    assert outcome(copied) == outcome(kafka.copied_assignment, data, NEWEST)
+    assert outcome(reencoded) == outcome(kafka.reencoded_assignment, data, NEWEST)
 
 
 @pytest.mark.parametrize("version", [-1, -(2**15)])
@@ -125,7 +125,7 @@ def test_a_negative_version_is_refused(kafka: KafkaClasses, version: int) -> Non
 
 @on_random_examples()
 @given(assignment=assignments, generation=int32)
-def test_a_cooperative_consumers_user_data_are_written_alike(
+def test_user_data_of_cooperative_consumers_is_encoded_equally(
     kafka: KafkaClasses, assignment: Assignment, generation: int
 ) -> None:
     assignor = assignor_by_name("cooperative-sticky")
@@ -135,7 +135,7 @@ def test_a_cooperative_consumers_user_data_are_written_alike(
 
 @on_random_examples()
 @given(assignment=assignments, generation=int32)
-def test_a_sticky_consumers_user_data_are_written_and_read_alike(
+def test_user_data_of_sticky_consumers_is_encoded_and_decoded_equally(
     kafka: KafkaClasses, assignment: Assignment, generation: int
 ) -> None:
     assignor = assignor_by_name("sticky")
@@ -143,7 +143,7 @@ def test_a_sticky_consumers_user_data_are_written_and_read_alike(
     ours, theirs = assignor.subscription_user_data(), kafka.user_data("sticky", assignment, generation)
     assert ours is not None
     assert theirs is not None
-    # Kafka's topics are in the order of a hash map, so the bytes need not be the same.
+    # Kafka writes topics in the order of a hash map, so the bytes can differ.
     assert len(ours) == len(theirs)
     for user_data in (ours, theirs):
         read = decode_owned_partitions(user_data)

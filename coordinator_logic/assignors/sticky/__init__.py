@@ -1,0 +1,15 @@
+"""The sticky assignors (KIP-54, KIP-341, KIP-429). Imports the base of assignors and the consumer protocol.
+
+An assignment has three steps: decode the partitions that members claim (``member_data``), resolve conflicting claims
+(``ownership``), and run one of two algorithms: ``constrained`` if all subscriptions are equal, else ``general`` with
+``partition_movements``. ``assignors`` combines the steps.
+"""
+
+from coordinator_logic.assignors.sticky.assignors import (
+    AbstractStickyAssignor,
+    CooperativeStickyAssignor,
+    StickyAssignment,
+    StickyAssignor,
+)
+
+__all__ = ["AbstractStickyAssignor", "CooperativeStickyAssignor", "StickyAssignment", "StickyAssignor"]

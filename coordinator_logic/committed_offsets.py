@@ -1,0 +1,100 @@
+"""The committed offsets of a group, which a snapshot decodes only when a request reads or changes one."""
+
+from collections.abc import Iterator, MutableMapping
+
+import msgspec
+
+__all__ = ["CommittedOffset", "Offsets", "StoredOffsets", "UnreadableOffsets", "offset_count"]
+
+
+class CommittedOffset(msgspec.Struct, frozen=True, array_like=True):
+    """The committed offset of a partition. Times are in milliseconds since the epoch.
+
+    ``expire_timestamp`` is None unless the commit requested a retention time. ``sequence`` is the number of the journal
+    entry that committed the offset; when a transaction ends, the offset with the higher number is kept.
+    """
+
+    offset: int
+    leader_epoch: int | None
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int | None
+    sequence: int = 0
+
+
+_Positions = dict[str, dict[int, CommittedOffset]]
+
+Offsets = MutableMapping[str, dict[int, CommittedOffset]]
+"""Committed offsets by topic and partition."""
+
+_decoder = msgspec.msgpack.Decoder(_Positions)
+
+
+class UnreadableOffsets(ValueError):
+    """The bytes in a snapshot are not committed offsets."""
+
+
+class StoredOffsets(Offsets):
+    """The committed offsets of a snapshot, decoded on first access.
+
+    Most requests to a group are heartbeats, which read no offset. Decoding and encoding 10 000 offsets for a heartbeat
+    takes 1.8 ms; copying their bytes takes 0.35 ms. Every access can raise :class:`UnreadableOffsets`.
+
+    Args:
+        encoded: The offsets in MessagePack.
+        count: The number of offsets in ``encoded``.
+    """
+
+    __slots__ = ("_count", "_encoded", "_positions")
+
+    def __init__(self, encoded: msgspec.Raw, count: int) -> None:
+        self._encoded = encoded
+        self._count = count
+        self._positions: _Positions | None = None
+
+    @property
+    def positions(self) -> _Positions:
+        """The decoded offsets, which may be changed."""
+        if self._positions is None:
+            try:
+                self._positions = _decoder.decode(self._encoded)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise UnreadableOffsets(f"its offsets are damaged: {error}") from error
+        return self._positions
+
+    @property
+    def for_snapshot(self) -> msgspec.Raw | _Positions:
+        """A value that MessagePack can encode: the original bytes until an offset is read."""
+        return self._encoded if self._positions is None else self._positions
+
+    @property
+    def count(self) -> int:
+        """The number of committed offsets."""
+        return self._count if self._positions is None else _count(self._positions)
+
+    def __getitem__(self, topic: str) -> dict[int, CommittedOffset]:
+        return self.positions[topic]
+
+    def __setitem__(self, topic: str, partitions: dict[int, CommittedOffset]) -> None:
+        self.positions[topic] = partitions
+
+    def __delitem__(self, topic: str) -> None:
+        del self.positions[topic]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.positions)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+
+def offset_count(offsets: Offsets) -> int:
+    """Return the number of committed offsets, without decoding them."""
+    return offsets.count if isinstance(offsets, StoredOffsets) else _count(offsets)
+
+
+def _count(offsets: Offsets) -> int:
+    return sum(map(len, offsets.values()))

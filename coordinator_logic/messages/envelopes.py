@@ -1,0 +1,50 @@
+"""The envelopes of requests and responses, which are part of the public contract of the topics."""
+
+from typing import Annotated
+
+import msgspec
+
+from coordinator_logic.messages.base import Int16, Message
+
+LONGEST_CORRELATION_ID = 255
+
+
+class RequestEnvelope(Message, frozen=True):
+    """The value of a record of ``group-requests``; its key is the group id.
+
+    The sender chooses ``correlation_id``, which must be unique across all senders (for example a UUID); the response
+    repeats it. ``reply_partition`` is the partition of ``group-responses`` that the sender reads. ``principal`` is the
+    client as authenticated by the sender, e.g. ``User:alice`` from the gateway. ``signature`` proves that the sender
+    may vouch for client id, host and principal; without it they are only claimed.
+    """
+
+    api: str
+    version: Int16
+    correlation_id: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_CORRELATION_ID)]
+    reply_partition: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+    body: msgspec.Raw
+    client_id: str | None = None
+    client_host: str | None = None
+    principal: str | None = None
+    signature: bytes | None = None
+
+
+NO_BODY = msgspec.Raw(b"null")
+"""The body of the response to a malformed request."""
+
+
+class ResponseEnvelope(Message, frozen=True):
+    """The value of a record of ``group-responses``; its key is the correlation id.
+
+    ``error_code`` is the error of the request as a whole, even if the API's body repeats it on every entry or has no
+    field for it. Errors of single entries are in the body only. If the request is malformed or its version is not
+    supported, ``body`` is null and ``error_message`` gives the reason.
+    """
+
+    api: str
+    version: Int16
+    correlation_id: str
+    group_id: str
+    error_code: Int16
+    body: msgspec.Raw
+    error_message: str | None = None

@@ -1,0 +1,185 @@
+"""The messages of committed offsets: OffsetCommit, OffsetFetch, OffsetDelete and TopicsDeleted."""
+
+from coordinator_logic.messages.base import (
+    NO_GENERATION,
+    NO_LEADER_EPOCH,
+    NO_OFFSET,
+    NO_TIMESTAMP,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+)
+
+# ---- OffsetCommit (API key 8) --------------------------------------------------------------------------------------
+
+
+class PartitionToCommit(Message, frozen=True):
+    """The position to commit for a partition. ``commit_timestamp`` is read in v1 only."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = NO_LEADER_EPOCH
+    commit_timestamp: Int64 = NO_TIMESTAMP
+    committed_metadata: str | None = None
+
+
+class TopicToCommit(Message, frozen=True):
+    """The partitions of one topic."""
+
+    name: str
+    partitions: list[PartitionToCommit]
+
+
+class OffsetCommitRequest(Message, frozen=True):
+    """Commit offsets, as a member or, while the group is Empty, without one (generation -1, empty member id).
+
+    ``retention_time_ms`` is read in v2-4 only; -1 selects the coordinator's ``offsets.retention.minutes``.
+    """
+
+    group_id: str
+    topics: list[TopicToCommit]
+    generation_id_or_member_epoch: Int32 = NO_GENERATION
+    member_id: str = ""
+    group_instance_id: str | None = None
+    retention_time_ms: Int64 = -1
+
+
+class CommittedPartition(Message, frozen=True):
+    """The result of the commit for one partition."""
+
+    partition_index: Int32
+    error_code: Int16
+
+
+class CommittedTopic(Message, frozen=True):
+    """The results for the partitions of one topic, in the order of the request."""
+
+    name: str
+    partitions: list[CommittedPartition]
+
+
+class OffsetCommitResponse(Message, frozen=True):
+    """One error code for each partition; an error of the whole request is repeated on every partition."""
+
+    topics: list[CommittedTopic] = []
+
+
+# ---- OffsetFetch (API key 9) ---------------------------------------------------------------------------------------
+
+
+class TopicToFetch(Message, frozen=True):
+    """The partitions of one topic to fetch."""
+
+    name: str
+    partition_indexes: list[Int32]
+
+
+class GroupToFetch(Message, frozen=True):
+    """A group to fetch (v8+). If ``topics`` is null, all committed offsets are fetched."""
+
+    group_id: str
+    topics: list[TopicToFetch] | None = None
+    member_id: str | None = None
+    member_epoch: Int32 = -1
+
+
+class OffsetFetchRequest(Message, frozen=True):
+    """Fetch the committed offsets of one group (``group_id``, ``topics``, v0-7) or of several (``groups``, v8+)."""
+
+    group_id: str = ""
+    topics: list[TopicToFetch] | None = None
+    groups: list[GroupToFetch] = []
+    require_stable: bool = False
+
+
+class FetchedPartition(Message, frozen=True):
+    """The committed offset of a partition; -1 if there is none."""
+
+    partition_index: Int32
+    committed_offset: Int64 = NO_OFFSET
+    committed_leader_epoch: Int32 = NO_LEADER_EPOCH
+    metadata: str = ""
+    error_code: Int16 = 0
+
+
+class FetchedTopic(Message, frozen=True):
+    """The committed offsets of one topic."""
+
+    name: str
+    partitions: list[FetchedPartition]
+
+
+class FetchedGroup(Message, frozen=True):
+    """The committed offsets of one group (v8+)."""
+
+    group_id: str
+    topics: list[FetchedTopic]
+    error_code: Int16 = 0
+
+
+class OffsetFetchResponse(Message, frozen=True):
+    """The offsets: ``topics`` and, from v2, ``error_code`` in v0-7; ``groups``, in the order of the request, in v8+."""
+
+    error_code: Int16 = 0
+    topics: list[FetchedTopic] = []
+    groups: list[FetchedGroup] = []
+
+
+# ---- OffsetDelete (API key 47) -------------------------------------------------------------------------------------
+
+
+class PartitionToDelete(Message, frozen=True):
+    """A partition whose committed offset is to be deleted."""
+
+    partition_index: Int32
+
+
+class TopicToDelete(Message, frozen=True):
+    """The partitions of one topic."""
+
+    name: str
+    partitions: list[PartitionToDelete]
+
+
+class OffsetDeleteRequest(Message, frozen=True):
+    """Delete committed offsets of topics that the group is not subscribed to (KIP-496)."""
+
+    group_id: str
+    topics: list[TopicToDelete]
+
+
+class DeletedPartition(Message, frozen=True):
+    """The result of the deletion for one partition."""
+
+    partition_index: Int32
+    error_code: Int16
+
+
+class DeletedTopic(Message, frozen=True):
+    """The results for the partitions of one topic, in the order of the request."""
+
+    name: str
+    partitions: list[DeletedPartition]
+
+
+class OffsetDeleteResponse(Message, frozen=True):
+    """The results. If the request as a whole fails, ``error_code`` is set and ``topics`` is empty."""
+
+    error_code: Int16 = 0
+    topics: list[DeletedTopic] = []
+
+
+# ---- TopicsDeleted (no API of Kafka: a broker's coordinator reads the cluster's metadata instead) ------------------
+
+
+class TopicsDeletedRequest(Message, frozen=True):
+    """Report deleted topics. The group deletes their offsets, even if it is subscribed to them."""
+
+    topics: list[str]
+
+
+class TopicsDeletedResponse(Message, frozen=True):
+    """The result."""
+
+    error_code: Int16 = 0

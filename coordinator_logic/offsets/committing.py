@@ -1,0 +1,89 @@
+"""The shared part of OffsetCommit and TxnOffsetCommit: validate partitions, and build records and error responses."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import (
+    NO_LEADER_EPOCH,
+    CommittedPartition,
+    CommittedTopic,
+    PartitionToCommit,
+    TopicToCommit,
+    TxnPartitionToCommit,
+    TxnTopicToCommit,
+)
+from coordinator_logic.records import OffsetCommitted
+
+PartitionT = TypeVar("PartitionT", PartitionToCommit, TxnPartitionToCommit)
+
+
+def has_no_partitions(topics: Sequence[TopicToCommit] | Sequence[TxnTopicToCommit]) -> bool:
+    """Whether the request names no partition.
+
+    A broker answers such a request without its coordinator: no check is made, and no session is renewed.
+    """
+    return not any(topic.partitions for topic in topics)
+
+
+def accept_partitions(
+    config: CoordinatorConfig,
+    topics: Sequence[tuple[str, Sequence[PartitionT]]],
+    to_record: Callable[[str, PartitionT], OffsetCommitted],
+) -> tuple[list[CommittedTopic], list[OffsetCommitted]]:
+    """Accept every partition whose metadata is not too large.
+
+    Returns the result of each partition, in the request's order, and the records of the accepted ones.
+    """
+    answers, accepted = [], []
+    for topic, partitions in topics:
+        results = []
+        for partition in partitions:
+            too_large = _is_too_large(partition.committed_metadata, config)
+            if not too_large:
+                accepted.append(to_record(topic, partition))
+            result = Error.OFFSET_METADATA_TOO_LARGE if too_large else Error.NONE
+            results.append(CommittedPartition(partition.partition_index, result))
+        answers.append(CommittedTopic(topic, results))
+    return answers, accepted
+
+
+def error_on_every_partition(
+    topics: Sequence[TopicToCommit] | Sequence[TxnTopicToCommit], error: Error
+) -> list[CommittedTopic]:
+    """Report an error of the whole request: the response has no other place for it than the partitions."""
+    return [
+        CommittedTopic(
+            topic.name, [CommittedPartition(partition.partition_index, error) for partition in topic.partitions]
+        )
+        for topic in topics
+    ]
+
+
+def offset_record(
+    topic: str,
+    partition: PartitionToCommit | TxnPartitionToCommit,
+    *,
+    commit_timestamp: int,
+    expire_timestamp: int | None,
+) -> OffsetCommitted:
+    """The record of one committed position. Times are in milliseconds since the epoch."""
+    epoch = partition.committed_leader_epoch
+    return OffsetCommitted(
+        topic,
+        partition.partition_index,
+        partition.committed_offset,
+        None if epoch == NO_LEADER_EPOCH else epoch,
+        partition.committed_metadata or "",
+        commit_timestamp,
+        expire_timestamp,
+    )
+
+
+def _is_too_large(metadata: str | None, config: CoordinatorConfig) -> bool:
+    """Compare the length in UTF-16 code units, as Kafka does although the key says bytes."""
+    if metadata is None:
+        return False
+    length = len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
+    return length > config.offset_metadata_max_bytes

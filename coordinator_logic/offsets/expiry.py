@@ -1,0 +1,143 @@
+"""Expire committed offsets after their retention time, and delete groups that have no members and no offsets.
+
+A broker checks all its groups every ``offsets.retention.check.interval.ms``. Here each group has its own ticks at that
+interval. A hash of the group id shifts them, so that not all groups are checked at once. The timer is armed only for
+a tick at which an offset or the group can expire. Source: KIP-211.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from coordinator_logic.committed_offsets import CommittedOffset
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.offsets.deletion import deletions
+from coordinator_logic.partitioning import java_string_hash
+from coordinator_logic.records import (
+    EXPIRED,
+    GenerationStarted,
+    GroupCreated,
+    MemberAdded,
+    OffsetsCommitted,
+    Record,
+    StateChanged,
+    TopicPartitions,
+    TransactionEnded,
+)
+from coordinator_logic.states import State
+from coordinator_logic.turn import Turn
+
+LATEST_EXPIRY_MS = 2**62
+"""Offsets that would expire at this time (ms since the epoch) or later never expire.
+
+A request may ask for any time in an int64. A later one, plus the interval of the checks and the allowance, would no
+longer fit into the int64 in which Spark stores a group's timeout.
+"""
+
+
+_CHANGES_RETENTION = GroupCreated | StateChanged | GenerationStarted | MemberAdded
+
+
+def expire(turn: Turn) -> None:
+    """Delete the offsets that have expired, and the group if it is Empty and has no offsets left."""
+    group = turn.group
+    expired: dict[str, list[int]] = {}
+    for topic, partition, due in _expirations(group, turn.config):
+        if due <= turn.now:
+            expired.setdefault(topic, []).append(partition)
+    for record in deletions([TopicPartitions(*entry) for entry in expired.items()], EXPIRED):
+        turn.record(record)
+    if _is_obsolete(group):
+        turn.delete_group(EXPIRED)
+    else:
+        _arm(turn, _earliest(group, turn.config))
+
+
+def reschedule(turn: Turn, records: Sequence[Record]) -> None:
+    """Arm the expiry timer for the next tick at which something can expire, after these records were applied.
+
+    All offsets are examined after a record that changes from when they are retained, and when none is left. A commit
+    can make the tick earlier only through its own offsets; the end of a transaction makes it the next tick, which
+    examines all offsets at once for many transactions. Other records do not make it earlier, and a tick that is too
+    early expires nothing.
+    """
+    group = turn.group
+    if _is_obsolete(group) or any(isinstance(record, _CHANGES_RETENTION) for record in records):
+        turn.cancel_expiry()
+        _arm(turn, _earliest(group, turn.config))
+        return
+    base = _retention_base(group)
+    if base is None:
+        return
+    dues = [
+        _due(group.offsets[entry.topic][entry.partition], base, turn.config)
+        for record in records
+        if isinstance(record, OffsetsCommitted)
+        for entry in record.offsets
+        if not group.is_subscribed_to(entry.topic)
+    ]
+    if any(isinstance(record, TransactionEnded) for record in records):
+        dues.append(turn.now)
+    earliest = min(dues, default=None)
+    armed = group.timers.get("expiry")
+    if earliest is not None and (armed is None or armed.armed_at + armed.timeout_ms > earliest):
+        _arm(turn, earliest)
+
+
+def _is_obsolete(group: Group) -> bool:
+    return group.state is State.EMPTY and not group.offsets and not group.open_transactions
+
+
+def _earliest(group: Group, config: CoordinatorConfig) -> int | None:
+    """Return when the first offset or the group can expire, ms since the epoch; None if nothing can."""
+    if _is_obsolete(group):
+        return group.clock
+    return min((due for _, _, due in _expirations(group, config)), default=None)
+
+
+def _arm(turn: Turn, earliest: int | None) -> None:
+    if earliest is not None and earliest < LATEST_EXPIRY_MS:
+        turn.arm_expiry(_next_tick(turn.group_id, max(earliest, turn.now + 1), turn.config))
+
+
+def _next_tick(group_id: str, time: int, config: CoordinatorConfig) -> int:
+    """Return the group's first tick at or after a time."""
+    interval = config.offsets_retention_check_interval_ms
+    phase = java_string_hash(group_id) % interval
+    return time + (phase - time) % interval
+
+
+def _expirations(group: Group, config: CoordinatorConfig) -> Iterator[tuple[str, int, int]]:
+    """Yield (topic, partition, time of expiry in ms since the epoch) of each offset that can expire in this state.
+
+    A committed offset cannot expire while an open transaction has a pending one for its partition.
+    """
+    base = _retention_base(group)
+    if base is None:
+        return
+    pending = group.pending_offsets
+    for topic, partitions in group.offsets.items():
+        if group.is_subscribed_to(topic):
+            continue
+        for partition, committed in partitions.items():
+            if (topic, partition) not in pending:
+                yield topic, partition, _due(committed, base, config)
+
+
+def _retention_base(group: Group) -> int | None:
+    """Return the start of the retention time, ms since the epoch; 0: each offset's commit; None: nothing expires.
+
+    - An Empty group that had members: since its last member left.
+    - An Empty group that only stores offsets: since the commit of each offset.
+    - A Stable consumer group: since the commit of each offset, for topics that it is not subscribed to.
+    - Other states, other protocol types and unreadable subscriptions: nothing expires.
+    """
+    if group.state is State.EMPTY:
+        return 0 if group.protocol_type is None else group.state_timestamp
+    knows_topics = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.subscribed_topics is not None
+    return 0 if group.state is State.STABLE and knows_topics else None
+
+
+def _due(committed: CommittedOffset, base: int, config: CoordinatorConfig) -> int:
+    if committed.expire_timestamp is not None:
+        return committed.expire_timestamp
+    return (base or committed.commit_timestamp) + config.offsets_retention_ms

@@ -1,0 +1,51 @@
+"""Writes the generated parts of the documents: `python -m docs.generate`.
+
+A generated part is the text between two comment lines with its name. Everything else is written by hand.
+"""
+
+import re
+from pathlib import Path
+
+from coordinator_logic.states import mermaid
+from docs import answers_by_state, api_versions, option_tables, spark_internals
+from streaming.contract.schema import markdown_reference
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _generated() -> dict[Path, dict[str, str]]:
+    return {
+        ROOT / "docs" / "architecture.md": {"state machine": f"```mermaid\n{mermaid()}\n```\n"},
+        ROOT / "docs" / "messages.md": {
+            "apis": api_versions.markdown(),
+            "answers by state": answers_by_state.markdown(),
+            "reference": markdown_reference(),
+        },
+        ROOT / "docs" / "options.md": option_tables.tables(),
+        ROOT / "docs" / "operations.md": {"spark internals": spark_internals.markdown()},
+    }
+
+
+def with_generated_parts(text: str, parts: dict[str, str]) -> str:
+    """Replace the generated parts of a document; raises ValueError if the document has no place for one."""
+    for name, content in parts.items():
+        begin, end = f"<!-- generated: {name} -->\n", f"<!-- end: {name} -->\n"
+        place = re.search(re.escape(begin) + ".*?" + re.escape(end), text, re.DOTALL)
+        if place is None:
+            raise ValueError(f"the document has no place for the generated part {name!r}")
+        text = text[: place.start()] + begin + content + end + text[place.end() :]
+    return text
+
+
+def outdated() -> list[Path]:
+    """List the documents whose generated parts are no longer what the code generates."""
+    return [path for path, parts in _generated().items() if _rewritten(path, parts) != path.read_text()]
+
+
+def _rewritten(path: Path, parts: dict[str, str]) -> str:
+    return with_generated_parts(path.read_text(), parts)
+
+
+if __name__ == "__main__":
+    for document, generated_parts in _generated().items():
+        document.write_text(_rewritten(document, generated_parts))

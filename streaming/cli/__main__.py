@@ -1,0 +1,5 @@
+"""Run the command as ``python -m streaming.cli``."""
+
+from streaming.cli.main import main
+
+main()

@@ -1,0 +1,122 @@
+"""The command line application, put together from one module for each command."""
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from streaming.cli.commands import broker, demo, doctor, gateway, groups, offsets, quarantine, run, schema, version
+from streaming.cli.connection import ENVIRONMENT_HELP
+from streaming.cli.help_output import Command, Group, examples, unwrapped
+
+__all__ = ["app"]
+
+SERVICES, ANSWERS, INSTALLATION = "Services", "Groups and offsets", "Installation"
+"""The panels of ``group-coordinator --help``."""
+
+
+class Application(Group):
+    """Lists the commands panel by panel; typer would list groups of commands last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands in the order of their panels."""
+        commands: Any = self.commands
+        panels = (SERVICES, ANSWERS, INSTALLATION)
+        return sorted(super().list_commands(ctx), key=lambda name: panels.index(commands[name].rich_help_panel))
+
+
+app = typer.Typer(
+    cls=Application,
+    help="Kafka's group coordinator as a Spark Structured Streaming job.",
+    epilog=examples(
+        "demo",
+        "run --embedded --gateway",
+        "run -b kafka-1:9092 --checkpoint /var/lib/coordinator",
+        "groups list -b kafka-1:9092",
+    ),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+groups_app = typer.Typer(cls=Group, help="List, describe and delete groups.", no_args_is_help=True)
+offsets_app = typer.Typer(cls=Group, help="List and set the offsets that groups have committed.", no_args_is_help=True)
+quarantine_app = typer.Typer(
+    cls=Group, help="Examine and drop groups whose stored state cannot be read.", no_args_is_help=True
+)
+groups_app.add_typer(quarantine_app, name="quarantine")
+app.add_typer(groups_app, name="groups", rich_help_panel=ANSWERS)
+app.add_typer(offsets_app, name="offsets", rich_help_panel=ANSWERS)
+
+
+def _add(
+    to: typer.Typer, name: str, command: Callable[..., None], *command_lines: str, panel: str | None = None, **more: str
+) -> None:
+    epilog = examples(*command_lines, **more) if command_lines else None
+    help_text = unwrapped(command.__doc__ or "")
+    to.command(name, cls=Command, help=help_text, epilog=epilog, rich_help_panel=panel)(command)
+
+
+_add(
+    app,
+    "run",
+    run.run,
+    "run --embedded",
+    "run --embedded --gateway --checkpoint ./state",
+    "run -b kafka-1:9092 --checkpoint /var/lib/coordinator",
+    "run --config coordinator.toml --set group.max.size=100",
+    panel=SERVICES,
+)
+_add(
+    app,
+    "gateway",
+    gateway.gateway,
+    "gateway -b localhost:9092 --listen localhost:19092",
+    "gateway -b kafka-1:9092 --listen 0.0.0.0:19092 --advertised-host gw.example",
+    panel=SERVICES,
+)
+_add(app, "broker", broker.broker, "broker --port 9092 --data-dir ./kafka", panel=SERVICES)
+_add(app, "demo", demo.demo, panel=SERVICES)
+_add(groups_app, "list", groups.list_groups, "groups list -b kafka-1:9092 --state Stable", environment=ENVIRONMENT_HELP)
+_add(groups_app, "describe", groups.describe_groups, "groups describe billing", environment=ENVIRONMENT_HELP)
+_add(groups_app, "delete", groups.delete_groups, "groups delete billing", environment=ENVIRONMENT_HELP)
+_add(quarantine_app, "list", quarantine.list_quarantined, "groups quarantine list", environment=ENVIRONMENT_HELP)
+_add(
+    quarantine_app,
+    "show",
+    quarantine.show_quarantined,
+    "groups quarantine show billing",
+    environment=ENVIRONMENT_HELP,
+)
+_add(
+    quarantine_app,
+    "export",
+    quarantine.export_quarantined,
+    "groups quarantine export billing -o billing.snapshot",
+    environment=ENVIRONMENT_HELP,
+)
+_add(
+    quarantine_app,
+    "drop",
+    quarantine.drop_quarantined,
+    "groups quarantine drop billing --reason 'damaged by a full disk'",
+    environment=ENVIRONMENT_HELP,
+)
+_add(offsets_app, "list", offsets.list_offsets, "offsets list billing", environment=ENVIRONMENT_HELP)
+_add(
+    offsets_app,
+    "commit",
+    offsets.commit_offsets,
+    "offsets commit billing orders:0=42 orders:1=0",
+    environment=ENVIRONMENT_HELP,
+)
+_add(
+    app,
+    "doctor",
+    doctor.doctor,
+    "doctor",
+    "doctor -b kafka-1:9092 --checkpoint /var/lib/coordinator",
+    "doctor --config coordinator.toml",
+    panel=INSTALLATION,
+)
+_add(app, "schema", schema.schema, panel=INSTALLATION)
+_add(app, "version", version.version, panel=INSTALLATION)

@@ -1,0 +1,82 @@
+"""The checkpoint: whether it exists, can be read and written, and fits the options and the topics."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from streaming.cli.checks.finding import Finding, note, ok, problem
+from streaming.cli.extras import missing_modules
+from streaming.contract.errors import CannotRun
+from streaming.job.options import JobOptions
+from streaming.job.state_stores import store_of
+from streaming.job.topics.layout import Partitions
+
+CHECK = "checkpoint"
+
+
+def check_checkpoint(options: JobOptions, request_partitions: int | None, request_topic_id: str | None) -> Finding:
+    """Check the checkpoint of these options.
+
+    ``request_partitions`` is the partition count of the request topic and ``request_topic_id`` its id; None if they
+    are not known.
+    """
+    if missing_modules("job"):
+        return note(CHECK, "not checked: reading it needs the extra job")
+    from streaming.job.checkpoint import local_path
+
+    folder = local_path(options.checkpoint)
+    if folder is None:
+        return note(CHECK, f"not checked: {options.checkpoint} is not a local folder", "the job checks it at its start")
+    if not folder.exists():
+        return _check_missing(folder)
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return problem(CHECK, f"this user cannot read and write {folder}", "change its permissions")
+    return _check_layout(folder, options, request_partitions, request_topic_id)
+
+
+def _check_missing(folder: Path) -> Finding:
+    parent = next(path for path in folder.parents if path.exists())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        return problem(CHECK, f"this user cannot create {folder}", f"change the permissions of {parent}")
+    return note(CHECK, f"{folder} does not exist", "the first start of the job creates it")
+
+
+def _check_layout(
+    folder: Path, options: JobOptions, request_partitions: int | None, request_topic_id: str | None
+) -> Finding:
+    """Compare the checkpoint and the plan of its newest batch with the options and the request topic."""
+    from streaming.job.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id
+    from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
+
+    batches = [path for path in folder.glob("offsets/*") if path.name.isdigit()]
+    if not batches:
+        return note(CHECK, f"{folder} holds no batch yet")
+    newest = max(batches, key=lambda path: int(path.name))
+    try:
+        plan = read_batch_plan(newest.read_text())
+        layout = CheckpointLayout(plan.state_partitions, plan.request_partitions, store_of(plan.state_store_class))
+        known = layout.request_partitions.get(options.topics.requests, 0)
+        partitions = Partitions(known if request_partitions is None else request_partitions, 0, 0)
+        # Hadoop writes hidden files with checksums.
+        kept_ids = (path.name for path in folder.glob(f"{TOPIC_FOLDER}/[!.]*"))
+        check_topic_id(next(kept_ids, None), request_topic_id, options)
+        state_partitions, state_store = check_layout(layout, options, partitions)
+    except (OSError, UnreadablePlan) as failure:
+        return problem(CHECK, f"{newest} cannot be read: {failure}", "restore the checkpoint, or choose another one")
+    except CannotRun as misfit:
+        detail, _, advice = str(misfit).rpartition(": ")
+        return problem(CHECK, detail, advice)
+    in_use = ", in use by a running job" if _is_locked(folder) else ""
+    stored = f"state store {state_store}, {state_partitions} state partition(s)"
+    return ok(CHECK, f"{folder}: batch {newest.name}, {stored}{in_use}")
+
+
+def _is_locked(folder: Path) -> bool:
+    try:
+        with (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

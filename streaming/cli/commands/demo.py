@@ -1,0 +1,23 @@
+"""``group-coordinator demo``: the whole system on this machine, and what happens when its processes are killed."""
+
+import typer
+
+from streaming.cli.console import REFUSED, AsJson, err, fail, failures_as_lines, out, require
+
+
+def demo(as_json: AsJson = False) -> None:
+    """Show the coordinator at work: a broker, consumers joining and leaving, and three kill -9s.
+
+    Takes about a minute and leaves nothing behind. Kafka clients of two libraries join through the gateway if
+    kafka-python is installed (the extra [demo]).
+    """
+    require("demo", "job", "gateway")
+    from streaming.demo.scenario import DemoFailed, run_demo
+
+    try:
+        with failures_as_lines():
+            passed = run_demo(err if as_json else out, as_json)
+    except DemoFailed as error:
+        fail(str(error), REFUSED)
+    if not passed:
+        raise typer.Exit(REFUSED)

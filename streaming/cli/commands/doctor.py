@@ -1,0 +1,95 @@
+"""``group-coordinator doctor``: check an installation and say what to do."""
+
+import os
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from streaming.cli.checks.checkpoint import check_checkpoint
+from streaming.cli.checks.finding import Finding, Status, note, problem
+from streaming.cli.checks.kafka import KafkaReport, check_kafka
+from streaming.cli.checks.packages import check_packages
+from streaming.cli.checks.runtime import check_runtime
+from streaming.cli.console import (
+    KAFKA_PANEL,
+    REFUSED,
+    AnyOption,
+    AsJson,
+    Brokers,
+    ConfigurationFile,
+    Prefix,
+    key_values,
+    out,
+    print_json,
+)
+from streaming.cli.help_output import option
+from streaming.contract.errors import BadOptions
+from streaming.job.options import JobOptions, load_options
+
+NOT_GIVEN = "-"
+"""What a required option of the job holds if no source gives it: doctor then leaves out the checks that need it."""
+
+STYLES: dict[Status, str] = {"ok": "green", "note": "yellow", "risk": "yellow", "problem": "red"}
+
+
+def doctor(
+    bootstrap_servers: Brokers = None,
+    topic_prefix: Prefix = None,
+    timeout: Annotated[
+        int, option(metavar="SECONDS", text="How long to wait for the brokers.", panel=KAFKA_PANEL, min=1)
+    ] = 10,
+    checkpoint: Annotated[str | None, option(metavar="FOLDER", text="The job's checkpoint.")] = None,
+    config: ConfigurationFile = None,
+    settings: AnyOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check this machine, the brokers, the topics and the checkpoint, and say what to do about each problem.
+
+    Takes the options of run, also from the environment and from a file. Checks that lack an option are left out.
+    Nothing is created or written. Exit code 0: no problem; 1: at least one.
+    """
+    flags: dict[str, object] = {
+        "bootstrap_servers": bootstrap_servers,
+        "topic_prefix": topic_prefix,
+        "checkpoint": checkpoint,
+        **key_values(settings, "--set"),
+    }
+    findings = list(check_packages())
+    try:
+        options = load_options(flags, os.environ, config, {"bootstrap-servers": NOT_GIVEN, "checkpoint": NOT_GIVEN})
+    except BadOptions as error:
+        findings += [
+            problem("options", line, "change the option where the line says") for line in str(error).splitlines()
+        ]
+    else:
+        findings += [*check_runtime(options.python_worker), *_check_deployment(options, timeout)]
+    if as_json:
+        print_json(findings)
+    else:
+        print_findings(findings)
+    if any(finding.status == "problem" for finding in findings):
+        raise typer.Exit(REFUSED)
+
+
+def _check_deployment(options: JobOptions, timeout: int) -> Iterator[Finding]:
+    report = KafkaReport()
+    if options.bootstrap_servers == NOT_GIVEN:
+        yield note("brokers", "not checked: no address is given", "add -b HOST:PORT")
+    else:
+        report = check_kafka(options, timeout)
+        yield from report.findings
+    if options.checkpoint == NOT_GIVEN:
+        yield note("checkpoint", "not checked: none is given", "add --checkpoint FOLDER")
+    else:
+        yield check_checkpoint(options, report.request_partitions, report.request_topic_id)
+
+
+def print_findings(findings: list[Finding]) -> None:
+    """Print each finding as a line, and what to do as a line below it. Commands to copy are not broken."""
+    width = max(len(finding.check) for finding in findings)
+    for finding in findings:
+        out.print(f"{finding.status:8}", style=STYLES[finding.status], end="")
+        out.print(f"{finding.check:{width}}  {finding.detail}", markup=False, highlight=False, soft_wrap=True)
+        if finding.advice:
+            out.print(f"{'':{8 + width}}  -> {finding.advice}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,81 @@
+"""``group-coordinator offsets``: list and set the offsets that groups have committed."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from coordinator_logic.messages import (
+    FetchedGroup,
+    GroupToFetch,
+    OffsetCommitRequest,
+    PartitionToCommit,
+    TopicToCommit,
+)
+from streaming.cli.commands.groups import exit_on_errors
+from streaming.cli.connection import Connection, connected
+from streaming.cli.console import USAGE, fail, out, print_json
+
+GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
+
+
+@connected
+def list_offsets(connection: Connection, group: GroupId) -> None:
+    """List every offset that a group has committed."""
+    with connection.client() as client:
+        fetched = client.offset_fetch([GroupToFetch(group)]).groups[0]
+    if connection.as_json:
+        print_json(fetched)
+    elif not fetched.error_code:
+        out.print(offsets_table(fetched))
+    exit_on_errors({group: fetched.error_code})
+
+
+def offsets_table(fetched: FetchedGroup) -> Table:
+    """A table of the offsets, by topic and partition."""
+    table = Table("TOPIC", "PARTITION", "OFFSET", "LEADER EPOCH", "METADATA")
+    for topic in sorted(fetched.topics, key=lambda topic: topic.name):
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
+            epoch = "-" if partition.committed_leader_epoch < 0 else str(partition.committed_leader_epoch)
+            index, offset = str(partition.partition_index), str(partition.committed_offset)
+            table.add_row(topic.name, index, offset, epoch, partition.metadata)
+    return table
+
+
+@connected
+def commit_offsets(
+    connection: Connection,
+    group: GroupId,
+    position: Annotated[
+        list[str], typer.Argument(metavar="TOPIC:PARTITION=OFFSET...", help="The offset of each partition.")
+    ],
+    metadata: Annotated[str, typer.Option(metavar="TEXT", help="Free text to store with the offsets.")] = "",
+) -> None:
+    """Set the offsets of a group that has no members; a group that does not exist is created."""
+    request = OffsetCommitRequest(group, topics_to_commit(position, metadata))
+    with connection.client() as client:
+        committed = client.offset_commit(request)
+    if connection.as_json:
+        print_json(committed)
+    errors = {
+        f"{topic.name}:{partition.partition_index}": partition.error_code
+        for topic in committed.topics
+        for partition in topic.partitions
+    }
+    exit_on_errors(errors)
+    if not connection.as_json:
+        out.print(f"{group}: committed {len(errors)} offset(s)")
+
+
+def topics_to_commit(positions: Sequence[str], metadata: str) -> list[TopicToCommit]:
+    """Parse ``TOPIC:PARTITION=OFFSET`` arguments into the topics of an OffsetCommit request."""
+    topics: dict[str, list[PartitionToCommit]] = {}
+    for position in positions:
+        target, _, offset = position.rpartition("=")
+        topic, _, partition = target.rpartition(":")
+        if not (topic and partition.isdecimal() and offset.isdecimal()):
+            fail(f"{position!r} is not TOPIC:PARTITION=OFFSET", USAGE)
+        entry = PartitionToCommit(int(partition), int(offset), committed_metadata=metadata)
+        topics.setdefault(topic, []).append(entry)
+    return [TopicToCommit(topic, partitions) for topic, partitions in topics.items()]

@@ -1,0 +1,199 @@
+"""``group-coordinator run``: the coordinator, in front of a Kafka cluster or with an embedded broker."""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from streaming.cli.console import (
+    KAFKA_PANEL,
+    METRICS_HELP,
+    AnyOption,
+    Brokers,
+    ConfigurationFile,
+    JsonLines,
+    Prefix,
+    failures_as_lines,
+    key_values,
+    reporter,
+    require,
+)
+from streaming.cli.help_output import flag, option
+from streaming.contract.errors import BadOptions
+from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.options import JobOptions, load_options
+from streaming.job.profiles import DEFAULT_PROFILE
+from streaming.job.state_stores import DEFAULT_STATE_STORE
+
+CHECKPOINT_VARIABLE = "GROUP_COORDINATOR_CHECKPOINT"
+STATE_PANEL, TOPICS_PANEL, GATEWAY_PANEL, SPARK_PANEL = "State and pace", "New topics", "Gateway", "Spark and metrics"
+
+CHECKPOINT_HELP = "Folder in which the groups are kept. With --embedded: a temporary folder unless given."
+PROFILE_HELP = "latency, balanced or object-store: answer time against idle cost."
+TRIGGER_HELP = "Least time between the starts of two batches."
+PARTITIONS_HELP = "Partitions of the state; fixed once the checkpoint exists."
+STORE_HELP = "memory or rocksdb; fixed once the checkpoint exists."
+LISTEN_HELP = "Address of the gateway's first listener."
+
+EmbeddedPort = Annotated[
+    int,
+    option(
+        metavar="PORT",
+        text="Port of the embedded broker.",
+        panel=KAFKA_PANEL,
+        default="any free port",
+        min=0,
+        max=65535,
+    ),
+]
+
+JOB_FLAGS = (
+    *("checkpoint", "topic_prefix", "request_partitions", "response_partitions", "replication_factor"),
+    *("profile", "trigger_interval_ms", "state_partitions", "state_store"),
+    *("master", "driver_memory", "metrics_port"),
+)
+"""Parameters of :func:`run` that are options of the job, by the names that ``load_options`` knows."""
+
+
+class GatewayFlags(NamedTuple):
+    """The gateway to run beside the coordinator; ``listen`` None keeps the gateway's default."""
+
+    listen: str | None
+
+
+def run(
+    context: typer.Context,
+    bootstrap_servers: Brokers = None,
+    embedded: Annotated[
+        bool, flag("--embedded", "Start a broker on this machine, instead of -b.", KAFKA_PANEL)
+    ] = False,
+    embedded_port: EmbeddedPort = 0,
+    topic_prefix: Prefix = None,
+    checkpoint: Annotated[str | None, option(metavar="FOLDER", text=CHECKPOINT_HELP, panel=STATE_PANEL)] = None,
+    profile: Annotated[
+        str | None, option(metavar="NAME", text=PROFILE_HELP, panel=STATE_PANEL, default=DEFAULT_PROFILE)
+    ] = None,
+    trigger_interval_ms: Annotated[
+        int | None, option(metavar="MS", text=TRIGGER_HELP, panel=STATE_PANEL, default="the profile's")
+    ] = None,
+    state_partitions: Annotated[
+        int | None, option(metavar="COUNT", text=PARTITIONS_HELP, panel=STATE_PANEL, default=1)
+    ] = None,
+    state_store: Annotated[
+        str | None, option(metavar="NAME", text=STORE_HELP, panel=STATE_PANEL, default=DEFAULT_STATE_STORE)
+    ] = None,
+    gateway: Annotated[
+        bool, flag("--gateway", "Also start a gateway for unmodified Kafka clients.", GATEWAY_PANEL)
+    ] = False,
+    gateway_listen: Annotated[
+        str | None, option(metavar="HOST:PORT", text=LISTEN_HELP, panel=GATEWAY_PANEL, default="127.0.0.1:19092")
+    ] = None,
+    request_partitions: Annotated[
+        int | None, option(metavar="COUNT", text="Partitions of the request topic.", panel=TOPICS_PANEL, default=1)
+    ] = None,
+    response_partitions: Annotated[
+        int | None, option(metavar="COUNT", text="Partitions of the response topic.", panel=TOPICS_PANEL, default=8)
+    ] = None,
+    replication_factor: Annotated[
+        int | None, option(metavar="COUNT", text="Replicas.", panel=TOPICS_PANEL, default="3, or one for each broker")
+    ] = None,
+    master: Annotated[
+        str | None, option(metavar="URL", text="Spark's master.", panel=SPARK_PANEL, default="local[*]")
+    ] = None,
+    driver_memory: Annotated[
+        str | None, option(metavar="SIZE", text="Heap of the driver.", panel=SPARK_PANEL, default="1g")
+    ] = None,
+    metrics_port: Annotated[int | None, option(metavar="PORT", text=METRICS_HELP, panel=SPARK_PANEL)] = None,
+    config: ConfigurationFile = None,
+    settings: AnyOption = None,
+    as_json: JsonLines = False,
+) -> None:
+    """Run the coordinator until Ctrl-C or SIGTERM. The batch in flight finishes first.
+
+    Each option is also an environment variable (GROUP_COORDINATOR_BOOTSTRAP_SERVERS for --bootstrap-servers) and a
+    key of the TOML file (bootstrap-servers). A flag overrides the variable, and the variable overrides the file.
+
+    Options without a flag are given with --set:
+      --set group.max.size=100    the group protocol, by Kafka's own keys
+      --set kafka.KEY=VALUE       Kafka clients of the job
+      --set spark.KEY=VALUE       Spark
+    """
+    require("run", "job", *(("gateway",) if gateway else ()))
+    flags = {name: context.params[name] for name in JOB_FLAGS} | key_values(settings, "--set")
+    with failures_as_lines():
+        run_coordinator(
+            flags,
+            bootstrap_servers,
+            config,
+            embedded_port if embedded else None,
+            reporter(as_json),
+            GatewayFlags(gateway_listen) if gateway else None,
+        )
+
+
+def run_coordinator(
+    flags: Mapping[str, object],
+    bootstrap_servers: str | None,
+    config: Path | None,
+    embedded_port: int | None,
+    report: Callable[[str], None],
+    gateway: GatewayFlags | None = None,
+) -> None:
+    """Run the job until SIGTERM or Ctrl-C, with options from the flags, the environment and the file.
+
+    ``embedded_port`` is the port of an embedded broker (0: any free port), None to use ``bootstrap_servers``. The
+    embedded broker keeps its data beside the checkpoint; without a checkpoint, both are in a temporary folder.
+    """
+    with ExitStack() as stack:
+        flags = dict(flags)
+        if embedded_port is not None:
+            if bootstrap_servers is not None:
+                raise BadOptions("--embedded starts a broker of its own: leave out --bootstrap-servers")
+            bootstrap_servers = _start_embedded_broker(flags, config, embedded_port, stack, report)
+        options = load_options({**flags, "bootstrap_servers": bootstrap_servers}, os.environ, config)
+        # Imported late: pyspark takes seconds, and wrong options are reported at once.
+        from streaming.gateway.child import running_gateway
+        from streaming.job.run import run_job
+
+        if gateway is not None:
+            stack.enter_context(running_gateway(_gateway_options(options, gateway), report))
+        run_job(options, report)
+
+
+def _start_embedded_broker(
+    flags: dict[str, object], config: Path | None, port: int, stack: ExitStack, report: Callable[[str], None]
+) -> str:
+    """Start a broker and return its address. Adds a temporary checkpoint to the flags if none is given."""
+    if flags.get("checkpoint") is None and CHECKPOINT_VARIABLE not in os.environ and config is None:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="group-coordinator-"))
+        flags["checkpoint"] = str(Path(folder) / "checkpoint")
+        report("no checkpoint is given: the groups are lost when this command ends")
+    # Checked first, because starting a broker takes seconds.
+    checkpoint = load_options({**flags, "bootstrap_servers": "embedded"}, os.environ, config).checkpoint
+    data_dir = Path(f"{checkpoint.rstrip('/')}.kafka")
+    if "://" in checkpoint:
+        raise BadOptions(
+            f"checkpoint {checkpoint}: --embedded needs a local folder, beside which the broker keeps its data"
+        )
+    report("starting a Kafka broker")
+    broker = stack.enter_context(EmbeddedBroker(data_dir=data_dir, port=port))
+    report(f"Kafka listens on {broker.bootstrap_servers}")
+    return broker.bootstrap_servers
+
+
+def _gateway_options(options: JobOptions, gateway: GatewayFlags) -> dict[str, str]:
+    """Options of a gateway in front of the job's brokers and topics, with the job's Kafka settings."""
+    listen = {} if gateway.listen is None else {"listen": gateway.listen}
+    kafka = {f"kafka.{key}": value for key, value in options.librdkafka_config.items() if key != "bootstrap.servers"}
+    identity = {} if options.identity_key_file is None else {"identity-key-file": options.identity_key_file}
+    return {
+        "bootstrap-servers": options.bootstrap_servers,
+        "topic-prefix": options.topic_prefix,
+        **listen,
+        **identity,
+        **kafka,
+    }

@@ -1,0 +1,106 @@
+"""The options with which a command connects to the coordinator, and the errors of that connection.
+
+Only :func:`connected` is used by commands: it gives a command these options in place of its parameter ``connection``.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Annotated, Any
+
+from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, UNANSWERED, fail, key_values
+from streaming.cli.help_output import flag, option
+from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
+
+BOOTSTRAP_VARIABLE = "GROUP_COORDINATOR_BOOTSTRAP_SERVERS"
+PREFIX_VARIABLE = "GROUP_COORDINATOR_TOPIC_PREFIX"
+
+LOG_NOTHING = 0
+"""librdkafka's ``log_level`` that is below errors."""
+
+ENVIRONMENT_HELP = f"""\
+[bold]Environment[/bold]
+{BOOTSTRAP_VARIABLE}  instead of -b
+{PREFIX_VARIABLE}       instead of --topic-prefix"""
+"""What ``--help`` says about environment variables, which the table of options would truncate."""
+
+BootstrapServers = Annotated[
+    str,
+    option(
+        "--bootstrap-servers",
+        "-b",
+        metavar="HOST:PORT,...",
+        text="Kafka brokers.",
+        panel=KAFKA_PANEL,
+        envvar=BOOTSTRAP_VARIABLE,
+    ),
+]
+TopicPrefix = Annotated[
+    str,
+    option(
+        metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL, envvar=PREFIX_VARIABLE
+    ),
+]
+Timeout = Annotated[int, option(metavar="SECONDS", text="How long to wait for an answer.", panel=KAFKA_PANEL, min=1)]
+ClientProperties = Annotated[
+    list[str] | None,
+    option(
+        "--property",
+        "-X",
+        metavar="KEY=VALUE",
+        text="Property of the Kafka client (librdkafka's name), for example security.protocol=SSL. Repeatable.",
+        panel=KAFKA_PANEL,
+    ),
+]
+AsJson = Annotated[bool, flag("--json", "Print JSON instead of a table.", OUTPUT_PANEL)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """How a command reaches the coordinator and prints its answers."""
+
+    bootstrap_servers: BootstrapServers
+    topic_prefix: TopicPrefix = ""
+    timeout: Timeout = 10
+    properties: ClientProperties = None
+    as_json: AsJson = False
+
+    @contextmanager
+    def client(self) -> Iterator[CoordinatorClient]:
+        """A client of the coordinator; its errors end the command with one line and an exit code."""
+        try:
+            with CoordinatorClient(
+                self.bootstrap_servers,
+                topic_prefix=self.topic_prefix,
+                client_id="group-coordinator-cli",
+                request_timeout_ms=self.timeout * 1000,
+                # The error that ends the command is enough; librdkafka would log each attempt to connect.
+                config={"log_level": LOG_NOTHING, **key_values(self.properties, "--property")},
+            ) as client:
+                yield client
+        except RequestTimedOut as error:
+            fail(f"{error.message} (is `group-coordinator run` running?)", UNANSWERED)
+        except CoordinatorNotAvailable as error:
+            fail(str(error), UNANSWERED)
+        except CoordinatorError as error:
+            fail(str(error), REFUSED)
+
+
+_OPTIONS = list(inspect.signature(Connection).parameters.values())
+
+
+def connected(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of :class:`Connection` in place of its first parameter, ``connection``."""
+    _connection, *own = inspect.signature(command).parameters.values()
+
+    @wraps(command)
+    def with_connection(**arguments: Any) -> None:
+        connection = Connection(**{option.name: arguments.pop(option.name) for option in _OPTIONS})
+        command(connection, **arguments)
+
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *_OPTIONS)]
+    with_connection.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_connection.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_connection

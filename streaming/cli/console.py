@@ -1,0 +1,100 @@
+"""What the commands share: output, exit codes, and options that several of them have."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import msgspec
+import typer
+from rich.console import Console
+
+from streaming.cli.extras import missing_extras
+from streaming.cli.help_output import flag, option
+from streaming.contract.errors import BadOptions, CannotRun
+from streaming.embedded.broker import BrokerStartError
+from streaming.embedded.jars import JarResolutionError, MissingPrerequisite
+
+REFUSED, USAGE, UNANSWERED, INTERRUPTED = 1, 2, 3, 130
+"""Exit codes; see :mod:`streaming.cli.main`."""
+
+KAFKA_PANEL = "Kafka"
+OUTPUT_PANEL = "Output"
+
+out = Console()
+err = Console(stderr=True)
+
+METRICS_HELP = "Serve Prometheus metrics at this port; 0 takes a free one."
+
+AsJson = Annotated[bool, flag("--json", "Print JSON instead of text.", OUTPUT_PANEL)]
+JsonLines = Annotated[bool, flag("--json", "Report each step as a line of JSON.", OUTPUT_PANEL)]
+Brokers = Annotated[
+    str | None,
+    option("--bootstrap-servers", "-b", metavar="HOST:PORT,...", text="Kafka brokers.", panel=KAFKA_PANEL),
+]
+Prefix = Annotated[
+    str | None, option(metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL)
+]
+ConfigurationFile = Annotated[
+    Path | None, option("--config", metavar="FILE", text="TOML file with any of the options.")
+]
+AnyOption = Annotated[
+    list[str] | None,
+    option("--set", metavar="KEY=VALUE", text="Any option by its key, also those without a flag. Repeatable."),
+]
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print the message to standard error and exit with the code."""
+    err.print(f"group-coordinator: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def require(command: str, *extras: str) -> None:
+    """Exit with one line that names the missing extras unless all of them are installed."""
+    if missing := missing_extras(f"group-coordinator {command}", *extras):
+        err.print(missing, style="red", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(REFUSED)
+
+
+@contextmanager
+def failures_as_lines() -> Iterator[None]:
+    """End the command with the message of an error that its user can mend, instead of a traceback."""
+    try:
+        yield
+    except BadOptions as error:
+        fail(str(error), USAGE)
+    except (CannotRun, BrokerStartError, JarResolutionError, MissingPrerequisite) as error:
+        fail(str(error), REFUSED)
+
+
+def print_json(value: Any) -> None:
+    """Print a message, or a list of messages, as JSON."""
+    sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def key_values(pairs: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Parse an option's ``KEY=VALUE`` arguments into a dict."""
+    split = [pair.partition("=") for pair in pairs or ()]
+    for key, equals, _ in split:
+        if not key or not equals:
+            fail(f"{option} {key!r} is not KEY=VALUE", USAGE)
+    return {key: value for key, _, value in split}
+
+
+def reporter(as_json: bool) -> Callable[[str], None]:
+    """A function that prints a long-running command's progress lines.
+
+    As JSON, each line is an object with ``message`` and ``ready``, which is true for a line that begins with "ready".
+    """
+
+    def report(line: str) -> None:
+        if as_json:
+            sys.stdout.write(json.dumps({"ready": line.startswith("ready"), "message": line}) + "\n")
+            sys.stdout.flush()
+        else:
+            out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    return report

@@ -1,0 +1,271 @@
+"""The consumer's part in its group: its subscription, its assignment, the leader's assignment, and auto-commit.
+
+Source: ConsumerCoordinator of Kafka's Java client; KIP-429 (cooperative rebalancing), KIP-881 (racks).
+"""
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from coordinator_logic.assignors import (
+    Assignor,
+    GroupSubscription,
+    RebalanceProtocol,
+    common_rebalance_protocol,
+)
+from coordinator_logic.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from coordinator_logic.messages import JoinedMember
+from streaming.client.consumer.committed_offsets import GroupOffsets
+from streaming.client.consumer.fetcher import Fetcher
+from streaming.client.consumer.subscription_state import SubscriptionState
+from streaming.client.consumer.topic_pattern import TopicPattern
+from streaming.client.consumer.topic_watch import TopicUpdate, TopicWatch, describe_change
+from streaming.client.consumer.types import ConsumerConfig, Offsets
+from streaming.client.coordinator_client import CoordinatorClient
+from streaming.client.errors import CoordinatorError
+from streaming.client.membership.group_member import GroupMember
+from streaming.client.membership.membership_state import Generation
+from streaming.client.membership.types import MemberCallbacks, MemberConfig
+
+log = logging.getLogger(__name__)
+
+PROTOCOL_TYPE = "consumer"
+
+
+class ConsumerCoordinator(MemberCallbacks):
+    """Updates the subscription state and the fetcher with what the group assigns. Not thread-safe."""
+
+    def __init__(
+        self, client: CoordinatorClient, config: ConsumerConfig, state: SubscriptionState, fetcher: Fetcher
+    ) -> None:
+        self._config = config
+        self._state = state
+        self._fetcher = fetcher
+        self._assignors: dict[str, Assignor] = {assignor.name: assignor for assignor in config.assignors()}
+        self._protocol = common_rebalance_protocol(self._assignors.values())
+        self._next_auto_commit = 0.0
+        self._watch = TopicWatch(config)
+        self._applied_pattern: TopicPattern | None = None
+        self._joined_topics: frozenset[str] | None = None
+        self.member = GroupMember(
+            client,
+            self,
+            MemberConfig(
+                group_id=config.group_id,
+                protocol_type=PROTOCOL_TYPE,
+                group_instance_id=config.group_instance_id,
+                session_timeout_ms=config.session_timeout_ms,
+                rebalance_timeout_ms=config.max_poll_interval_ms,
+                heartbeat_interval_ms=config.heartbeat_interval_ms,
+                retry_backoff_ms=config.retry_backoff_ms,
+                retry_backoff_max_ms=config.retry_backoff_max_ms,
+            ),
+            config.observer,
+        )
+        self.offsets = GroupOffsets(client, self.member)
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Subscription
+
+    def subscribe(self, topics: frozenset[str], pattern: TopicPattern | None) -> None:
+        """Subscribe to topics or to a pattern; ``poll`` joins the group.
+
+        Raises:
+            RuntimeError: topics would replace a pattern, or a pattern topics.
+        """
+        if self._state.is_subscribed and (pattern is None) != (self._state.pattern is None):
+            raise RuntimeError("a subscription to topics and one to a pattern exclude each other: unsubscribe first")
+        if pattern is None:
+            if self._state.topics and self._state.topics != topics:
+                self.member.request_rejoin("topic subscription changed")
+            self._state.topics = topics
+        elif self._state.pattern != pattern:
+            self._state.pattern = pattern
+            self._watch.watch_pattern(pattern)
+
+    def unsubscribe(self) -> None:
+        """End the subscription and leave the group; a static member stays in the group (KIP-345)."""
+        try:
+            self.member.leave("the consumer unsubscribed from all topics")
+        finally:
+            self._state.topics = frozenset()
+            self._state.pattern = self._applied_pattern = self._joined_topics = None
+            self._watch.watch_pattern(None)
+            self._watch.stop_watching_group()
+
+    def close(self) -> None:
+        """Give up the partitions, and leave the group unless the member is static."""
+        self._watch.close()
+        self.member.close("the consumer is being closed")
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Changes of topics
+
+    def poll(self, timeout: float) -> None:
+        """Continue joining for at most ``timeout`` seconds. Raises as :meth:`GroupMember.poll`.
+
+        A consumer with a pattern joins once it knows the topics that match.
+        """
+        deadline = time.monotonic() + timeout
+        if self._fetcher.saw_unknown_partition:
+            self._fetcher.saw_unknown_partition = False
+            self._watch.request_refresh()
+        self._check_topics(timeout)
+        if self._state.pattern == self._applied_pattern:
+            self.member.poll(max(0.0, deadline - time.monotonic()))
+
+    def _check_topics(self, timeout: float) -> None:
+        wait = 0.0
+        if self._state.pattern != self._applied_pattern:
+            wait = timeout
+        elif self._state.pattern is not None and self.member.rejoin_needed:
+            self._watch.request_refresh()
+            wait = self._config.pattern_refresh_timeout_ms / 1000
+        update = self._watch.poll(wait)
+        if update is not None:
+            self._rejoin_if_changed(update)
+
+    def _rejoin_if_changed(self, update: TopicUpdate) -> None:
+        group = self._watch.group
+        if group is not None and update.metadata is not None:
+            change = describe_change(group.metadata, update.metadata)
+            if change is not None:
+                self.member.request_rejoin(change)
+        if update.matched is not None:
+            self._applied_pattern = self._state.pattern
+            self._state.topics = update.matched
+            if self._joined_topics not in (None, update.matched):
+                self.member.request_rejoin(f"the topics that match {self._applied_pattern} changed")
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Callbacks of the member
+
+    def protocols(self) -> Sequence[tuple[str, bytes]]:
+        """A protocol for each assignor, with the subscription as its metadata."""
+        self._joined_topics = self._state.topics
+        # The answer decides whether this member leads the new generation.
+        self._watch.stop_watching_group()
+        return [
+            (
+                name,
+                encode_subscription(
+                    Subscription(
+                        sorted(self._state.topics),
+                        assignor.subscription_user_data(),
+                        self._state.assigned,
+                        self.member.generation.generation_id,
+                        self._config.client_rack or None,
+                    )
+                ),
+            )
+            for name, assignor in self._assignors.items()
+        ]
+
+    def on_elected(self, members: Sequence[JoinedMember]) -> None:
+        """Watch all topics that the group subscribes to, with racks if any member has one."""
+        subscriptions = [decode_subscription(member.metadata) for member in members]
+        topics = {topic for subscription in subscriptions for topic in subscription.topics}
+        self._watch.watch_group(topics, with_racks=any(subscription.rack_id for subscription in subscriptions))
+
+    def assign(self, protocol_name: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
+        """Run the group's assignor with the subscriptions of all members."""
+        assert self._watch.group is not None, "a leader is elected before it assigns"
+        subscriptions = [
+            GroupSubscription(member.member_id, member.group_instance_id, decode_subscription(member.metadata))
+            for member in members
+        ]
+        assigned = self._assignors[protocol_name].assign(self._watch.group.metadata, subscriptions)
+        return {member_id: encode_assignment(Assignment(partitions)) for member_id, partitions in assigned.items()}
+
+    def on_assigned(self, generation: Generation, assignment: bytes) -> None:
+        """Apply the assignment; a cooperative member that must give up partitions revokes them and rejoins."""
+        decoded = decode_assignment(assignment)
+        assigned, owned = set(decoded.partitions), set(self._state.assigned)
+        if not all(self._state.includes(partition.topic) for partition in assigned):
+            self.member.request_rejoin("the subscription changed while the group was rebalancing")
+            return
+        revoked = owned - assigned
+        if revoked:
+            if self._protocol is RebalanceProtocol.COOPERATIVE:
+                # A cooperative member consumes during the rebalance. Without this commit, the next owner would consume
+                # the same records again.
+                self._commit_before_revocation(self._commit_timeout_ms(leaving=False))
+                self.member.request_rejoin(f"need to revoke {len(revoked)} partitions and rejoin")
+            self._revoke(revoked)
+        self._state.add(assigned)
+        self._assignors[generation.protocol_name or ""].on_assignment(decoded, generation.generation_id)
+        self._schedule_auto_commit()
+        self._state.listener.on_partitions_assigned(sorted(assigned - owned))
+
+    def on_revoked(self, *, leaving: bool) -> None:
+        """Commit, and give up all partitions; a cooperative member that rejoins gives up unsubscribed topics only."""
+        self._commit_before_revocation(self._commit_timeout_ms(leaving=leaving))
+        owned = self._state.assigned
+        if leaving:
+            if owned:
+                self._revoke(owned)
+        elif self._protocol is RebalanceProtocol.EAGER:
+            self._revoke(owned)
+        elif unsubscribed := [partition for partition in owned if partition.topic not in self._state.topics]:
+            self._revoke(unsubscribed)
+
+    def on_lost(self) -> None:
+        """Drop all partitions without a commit: other members may own them already."""
+        lost = self._state.assigned
+        if lost:
+            try:
+                self._state.listener.on_partitions_lost(lost)
+            finally:
+                self._remove(lost)
+
+    def _revoke(self, partitions: Iterable[TopicPartition]) -> None:
+        revoked = sorted(partitions)
+        try:
+            self._state.listener.on_partitions_revoked(revoked)
+        finally:
+            self._remove(revoked)
+
+    def _remove(self, partitions: Iterable[TopicPartition]) -> None:
+        self._fetcher.stop(partitions)
+        self._state.remove(partitions)
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Auto-commit
+
+    def auto_commit_if_due(self) -> None:
+        """Commit the records of earlier polls if auto-commit is due, without waiting for the answer."""
+        if self._config.enable_auto_commit and time.monotonic() >= self._next_auto_commit:
+            self._schedule_auto_commit()
+            positions = self._state.positions
+            if positions and self.member.generation.is_member:
+                self.offsets.commit_async(positions, _log_failure)
+
+    def _schedule_auto_commit(self) -> None:
+        self._next_auto_commit = time.monotonic() + self._config.auto_commit_interval_ms / 1000
+
+    def _commit_timeout_ms(self, *, leaving: bool) -> int:
+        # A rebalance waits for this member for max_poll_interval_ms; half of it remains for joining.
+        timeout_ms = self._config.request_timeout_ms if leaving else self._config.max_poll_interval_ms // 2
+        return min(self._config.default_api_timeout_ms, timeout_ms)
+
+    def _commit_before_revocation(self, timeout_ms: int) -> None:
+        positions = self._state.positions
+        if not (self._config.enable_auto_commit and positions):
+            return
+        try:
+            self.offsets.commit(positions, time.monotonic() + timeout_ms / 1000)
+        except CoordinatorError as failure:
+            _log_failure(positions, failure)
+
+
+def _log_failure(offsets: Offsets, failure: CoordinatorError | None) -> None:
+    if failure is not None:
+        log.warning("auto-commit of %d partitions failed: %s", len(offsets), failure)

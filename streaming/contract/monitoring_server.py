@@ -1,0 +1,87 @@
+"""Serves metrics and health over HTTP: ``/metrics``, ``/health/live`` and ``/health/ready``.
+
+A health page is JSON with every check, and has the status 200 if all hold, else 503.
+"""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+import msgspec
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
+
+from streaming.contract.errors import CannotRun
+
+LIVE_PATH, READY_PATH = "/health/live", "/health/ready"
+
+
+class Check(NamedTuple):
+    """One check of a health page; ``detail`` says what was found."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Health(NamedTuple):
+    """The checks of a process. They run on the threads of the server, and must not block.
+
+    ``live``: the process works, or should be restarted. ``ready``: it serves requests now.
+    """
+
+    live: Callable[[], Sequence[Check]]
+    ready: Callable[[], Sequence[Check]]
+
+
+class _QuietHandler(WSGIRequestHandler):
+    """Does not log every request."""
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
+        pass
+
+
+@contextmanager
+def serving_monitoring(host: str, port: int, registry: CollectorRegistry, health: Health) -> Iterator[int]:
+    """Serve on threads of this process until the block ends; yields the port, which 0 lets the system choose.
+
+    Raises :class:`CannotRun` when the address cannot be opened.
+    """
+    try:
+        server = make_server(host, port, _app(registry, health), _server_class(host), handler_class=_QuietHandler)
+    except OSError as error:
+        raise CannotRun(f"metrics-port {port} cannot be used at {host}: {error.strerror}") from error
+    thread = threading.Thread(target=server.serve_forever, name="monitoring", daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _server_class(host: str) -> type[ThreadingWSGIServer]:
+    class Server(ThreadingWSGIServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    return Server
+
+
+def _app(registry: CollectorRegistry, health: Health) -> Callable[..., list[bytes]]:
+    metrics: Callable[..., list[bytes]] = make_wsgi_app(registry)
+    pages = {LIVE_PATH: health.live, READY_PATH: health.ready}
+
+    def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        checks = pages.get(environ["PATH_INFO"])
+        if checks is None:
+            return metrics(environ, start_response)
+        found = checks()
+        ok = all(check.ok for check in found)
+        start_response("200 OK" if ok else "503 Service Unavailable", [("Content-Type", "application/json")])
+        return [msgspec.json.encode({"ok": ok, "checks": [check._asdict() for check in found]}) + b"\n"]
+
+    return app

@@ -1,0 +1,244 @@
+"""Generate the public contract of the topics from the message types: a JSON Schema and Markdown tables.
+
+The types in :mod:`coordinator_logic.messages` and :mod:`coordinator_logic.records` are the only source. Each field
+name has one description, because Kafka uses the same name for the same thing in every API.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from coordinator_logic.apis import APIS
+from coordinator_logic.messages import RequestEnvelope, ResponseEnvelope
+from coordinator_logic.records import GroupDirectoryEntry, JournalEntry
+
+FIELDS = {
+    "api": "Kafka's name of the API, e.g. `JoinGroup`.",
+    "assignment": "The member's assignment, in the format of the protocol type; empty if it has none.",
+    "assignments": "The assignment of each member. In SyncGroup the leader sends it; followers send an empty list.",
+    "authorizedOperations": "Always -2147483648, Kafka's value for unknown: brokers authorize access to the topics.",
+    "body": "The API's own fields, see the sections below.",
+    "cause": "The cause of the change: a request, or a timer that fired.",
+    "claimed": "Whether client id, host and principal are only what the sender says. False: a gateway has signed them.",
+    "clientHost": "The host of the client, as free text; appears in DescribeGroups and in the journal.",
+    "clientId": "The client id; generated member ids begin with it.",
+    "commitTimestamp": "The time of the commit, ms since the epoch. In a request: v1 only, -1 for the current time.",
+    "committedLeaderEpoch": "The leader epoch of the last processed record, -1 if unknown (KIP-320).",
+    "committedMetadata": "Free text of the client, at most `offset.metadata.max.bytes` UTF-16 code units.",
+    "committedOffset": "The position: the offset of the next record to read. In a response, -1 if none is committed.",
+    "committed": "Whether the transaction was committed. If false, it was aborted and its offsets were discarded.",
+    "coordinatorEpoch": "The epoch of the transaction coordinator; ignored.",
+    "coordinatorKeys": "The group ids to find (v4+).",
+    "coordinators": "One entry for each key (v4+), in the order of the request.",
+    "correlationId": "An id that the sender chooses, unique across all senders; the response repeats it.",
+    "data": "The page of the stored state.",
+    "deadline": "The time at which the timer was due, ms since the epoch.",
+    "errorCode": "Kafka's error code; 0 for success.",
+    "errorMessage": "A description of the error; null on success.",
+    "expireTimestamp": "The time at which the offset may expire, ms since the epoch; null for the coordinator's "
+    "`offsets.retention.minutes`.",
+    "formatVersion": "The first byte of the stored state: the version of its format; -1 if there is none.",
+    "fromState": "The state before the transition.",
+    "generation": "The group's generation; it increases by 1 with every completed rebalance.",
+    "generationId": "The member's generation. In the response of JoinGroup, the new generation.",
+    "generationIdOrMemberEpoch": "The member's generation; -1 for a commit that is not a member's.",
+    "groupId": "The group id. In a request it must equal the record's key.",
+    "groupInstanceId": "The instance id of a static member (KIP-345); null for a dynamic member.",
+    "groupState": "`Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`. In a line of the "
+    "directory also `Quarantined`: the group's stored state cannot be read.",
+    "groupType": "The type of the group: `classic`.",
+    "groups": "One entry for each group.",
+    "groupsNames": "The ids of the groups to delete.",
+    "host": "The name of the request topic.",
+    "incarnation": "The log position of the request that created the group. It differs if a group with the same id is "
+    "created again after its deletion.",
+    "includeAuthorizedOperations": "Ignored, see `authorizedOperations`.",
+    "key": "The group id to find.",
+    "keyType": "The type of the keys; only 0 (group) is supported.",
+    "leader": "The member id of the group's leader.",
+    "leaderEpoch": "The leader epoch that was committed; null if none.",
+    "length": "The number of bytes to read.",
+    "markers": "One entry for each transaction that has ended.",
+    "memberAssignment": "The member's current assignment.",
+    "memberEpoch": "The member epoch of KIP-848; ignored for classic groups.",
+    "memberId": "The member id, which the coordinator generates; empty on a first join.",
+    "memberMetadata": "The member's metadata for the group's protocol; empty unless the group is Stable.",
+    "members": "One entry for each member. In a line of the directory, the number of members.",
+    "metadata": "Of a protocol: the member's metadata, e.g. its subscription. Of an offset: the free text that was "
+    "committed with it.",
+    "name": "The name of a protocol or of a topic.",
+    "newMemberId": "The new member id of the static member.",
+    "nodeId": "The partition of the request topic that holds the group; -1 on an error.",
+    "offset": "The committed position. In a cause, the offset of the request in `group-requests`. Of a stored state, "
+    "the first byte to read.",
+    "offsets": "The positions that were committed or deleted. In a line of the directory, their number.",
+    "oldMemberId": "The previous member id of the static member.",
+    "partition": "The partition number. In a cause, the partition of the request in `group-requests`.",
+    "partitionIndex": "The partition number.",
+    "partitionIndexes": "The partition numbers.",
+    "partitions": "One entry for each partition.",
+    "port": "The partition of the request topic that holds the group; -1 on an error.",
+    "principal": "The client as authenticated by the gateway, e.g. `User:alice`; null if it was not authenticated.",
+    "producerEpoch": "The producer's epoch; it fences older producers with the same transactional id.",
+    "producerId": "The id of the transactional producer.",
+    "protocolData": "The protocol of a Stable group; empty in other states.",
+    "protocolName": "The protocol that the members voted for; null if there is none.",
+    "protocolType": "The protocol type of the group, e.g. `consumer` or `connect`; empty or null if it has none yet.",
+    "protocols": "The protocols that the member supports, in order of preference.",
+    "reason": "The reason, as free text for the journal.",
+    "rebalanceTimeoutMs": "The time that the member may take to rejoin, ms; -1 for its session timeout.",
+    "record": "The change.",
+    "replyPartition": "The partition of `group-responses` that the sender reads.",
+    "requireStable": "Whether to answer UNSTABLE_OFFSET_COMMIT for offsets of open transactions (KIP-447).",
+    "results": "One entry for each group.",
+    "retentionTimeMs": "The retention time of the offsets, ms (v2-4); -1 for the coordinator's "
+    "`offsets.retention.minutes`.",
+    "sequence": "The number of the change: 1, 2, 3, ... within an incarnation of the group.",
+    "sessionTimeoutMs": "The session timeout, ms: a member that sends no request for this time is expelled.",
+    "signature": "The signature of a gateway, which vouches for client id, host and principal; others leave it out.",
+    "size": "The size of the stored state, bytes.",
+    "skipAssignment": "Whether the leader must keep the existing assignment instead of computing a new one (KIP-814).",
+    "statesFilter": "List only groups in these states; empty for all.",
+    "timer": "The timer: `heartbeat`, `initial-join`, `join`, `sync` or `expiry`.",
+    "timestamp": "The group's time of the change, ms since the epoch.",
+    "toState": "The state after the transition.",
+    "topic": "The name of the topic.",
+    "topics": "One entry for each topic. In OffsetFetch, null selects all topics with committed offsets.",
+    "transactionResult": "True if the transaction was committed, false if it was aborted.",
+    "transactionalId": "The transactional id of the producer; recorded in the journal.",
+    "type": "The type of the entry.",
+    "typesFilter": "List only groups of these types; empty for all.",
+    "why": "Why the stored state cannot be read.",
+    "version": "The version of the API.",
+}
+"""The description of each JSON field, by its name."""
+
+
+def _components(types: list[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    for component in components.values():
+        component["description"] = _in_json_names(component["description"])
+        for name, field in component.get("properties", {}).items():
+            field["description"] = FIELDS[name]
+    return schemas, components
+
+
+def _in_json_names(docstring: str) -> str:
+    """Convert a type's docstring for readers of JSON: one line for each paragraph, field names in camelCase."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+    return re.sub(r"``([^`]+)``", lambda code: "`" + re.sub(r"_(\w)", lambda c: c[1].upper(), code[1]) + "`", text)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the records of all topics.
+
+    ``$defs`` has every type. The ``oneOf`` has an entry for each API and direction: an envelope whose ``api`` is the
+    API's name and whose ``body`` is ``$defs/<Api>Request`` or ``$defs/<Api>Response``.
+    """
+    bodies = [t for api in APIS.values() for t in (api.request_type, api.response_type)]
+    _, components = _components([RequestEnvelope, ResponseEnvelope, JournalEntry, GroupDirectoryEntry, *bodies])
+    by_api = [
+        {
+            "title": f"{api.name} {kind.lower()}",
+            "allOf": [{"$ref": f"#/$defs/{kind}Envelope"}],
+            "properties": {"api": {"const": api.name}, "version": _versions(api), "body": _body(api, kind)},
+        }
+        for api in APIS.values()
+        for kind in ("Request", "Response")
+    ]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Topics of the group coordinator",
+        "description": "Records of group-requests, group-responses, group-journal and group-directory.",
+        "oneOf": [*by_api, {"$ref": "#/$defs/JournalEntry"}, {"$ref": "#/$defs/GroupDirectoryEntry"}],
+        "$defs": components,
+    }
+
+
+def _versions(api: Any) -> dict[str, int]:
+    return {"minimum": api.min_version, "maximum": api.max_version}
+
+
+def _body(api: Any, kind: str) -> dict[str, Any]:
+    if kind == "Request":
+        return {"$ref": f"#/$defs/{api.request_type.__name__}"}
+    return {"anyOf": [{"$ref": f"#/$defs/{api.response_type.__name__}"}, {"type": "null"}]}
+
+
+def markdown_reference() -> str:
+    """Return the reference of all messages, with a Markdown table of the fields for each type."""
+    lines = ["## Envelopes", ""]
+    lines += _section("Request", RequestEnvelope, "###")
+    lines += _section("Response", ResponseEnvelope, "###")
+    lines += ["## APIs", ""]
+    for api in APIS.values():
+        key = "Not an API of Kafka" if api.key is None else f"API key {api.key}"
+        lines += [f"### {api.name}", "", f"{key}, versions {api.min_version} to {api.max_version}.", ""]
+        lines += _section("Request", api.request_type, "####")
+        lines += _section("Response", api.response_type, "####")
+    lines += ["## Journal and directory", ""]
+    lines += _section("Journal", JournalEntry, "###")
+    lines += _section("Directory", GroupDirectoryEntry, "###")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(title: str, root: Any, heading: str) -> list[str]:
+    _, components = _components([root])
+    names = [root.__name__, *sorted(set(components) - {root.__name__})]
+    lines = [f"{heading} {title}", ""]
+    for name in names:
+        component = components[name]
+        if name != root.__name__:
+            lines += [f"`{name}`: {component['description']}", ""]
+        else:
+            lines += [component["description"], ""]
+        lines += _table(component)
+    return lines
+
+
+def _table(component: dict[str, Any]) -> list[str]:
+    if not component.get("properties"):
+        return []
+    required = set(component.get("required", ()))
+    rows = [
+        f"| `{name}` | {_type_name(field)} | {'yes' if name in required else _default(field)} | {FIELDS[name]} |"
+        for name, field in component["properties"].items()
+    ]
+    return ["| field | type | required | meaning |", "|---|---|---|---|", *rows, ""]
+
+
+def _default(field: dict[str, Any]) -> str:
+    return f"no: `{msgspec.json.encode(field['default']).decode()}`" if "default" in field else "no"
+
+
+_INTEGERS = {2**15 - 1: "int16", 2**31 - 1: "int32", 2**63 - 1: "int64"}
+
+
+def _type_name(field: dict[str, Any]) -> str:
+    if "$ref" in field:
+        return f"`{field['$ref'].removeprefix('#/$defs/')}`"
+    if "anyOf" in field:
+        return " or ".join(_distinct(_type_name(option) for option in field["anyOf"]))
+    if "enum" in field:
+        return " or ".join(f"`{value}`" for value in field["enum"])
+    match field.get("type"):
+        case "array":
+            return f"list of {_type_name(field['items'])}"
+        case "object":
+            return f"object of {_type_name(field.get('additionalProperties', {}))}"
+        case "integer":
+            return _INTEGERS.get(field.get("maximum", 0), "integer")
+        case "string":
+            return "bytes, base64" if field.get("contentEncoding") == "base64" else "string"
+        case str(name):
+            return name
+        case _:
+            return "object"
+
+
+def _distinct(names: Iterator[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,55 @@
+"""The names of the six topics, and the size limits of their records."""
+
+from dataclasses import dataclass
+
+MAX_REQUEST_BYTES = 1024 * 1024
+"""The maximum size of a record of ``group-requests``: Kafka's default of ``max.message.bytes``."""
+
+MAX_ROW_BYTES = 8 * MAX_REQUEST_BYTES
+"""The maximum size of key and value of a record that the job writes; it replaces a larger one by an error.
+
+Responses and journal entries contain data of requests; a leader's response has the metadata of all members.
+"""
+
+LONGEST_GROUP_ID_BYTES = 2**15 - 1
+"""Kafka's wire protocol has the same limit: it encodes the length of a string as an int16."""
+
+BATCH_OVERHEAD_BYTES = 64 * 1024
+"""An upper bound of what a record batch adds to the size of a single record."""
+
+
+@dataclass(frozen=True)
+class TopicNames:
+    """The names of the topics, with a configurable prefix."""
+
+    prefix: str = ""
+
+    @property
+    def requests(self) -> str:
+        """Requests of clients, keyed by group id."""
+        return f"{self.prefix}group-requests"
+
+    @property
+    def responses(self) -> str:
+        """Responses, keyed by correlation id, in the partition that the request names."""
+        return f"{self.prefix}group-responses"
+
+    @property
+    def journal(self) -> str:
+        """The audit log: every change of a group with its cause."""
+        return f"{self.prefix}group-journal"
+
+    @property
+    def directory(self) -> str:
+        """The current state of each group in one record; compacted."""
+        return f"{self.prefix}group-directory"
+
+    @property
+    def transactions(self) -> str:
+        """The groups that take part in each open transaction, for the gateways only; compacted."""
+        return f"{self.prefix}group-transactions"
+
+    @property
+    def rejects(self) -> str:
+        """Records that could not be read, with the reason."""
+        return f"{self.prefix}group-rejects"

@@ -1,0 +1,4 @@
+"""Kafka's group APIs, answered by the coordinator behind the topics instead of by the brokers.
+
+May import coordinator_logic, streaming.contract, streaming.client, and the gateway's rooms security and wire.
+"""

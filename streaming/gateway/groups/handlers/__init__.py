@@ -1,0 +1,4 @@
+"""One file per group API: what the gateway checks itself, and which request events it appends for the rest.
+
+May import what the groups room may; the registry, one level up, lists the handlers.
+"""

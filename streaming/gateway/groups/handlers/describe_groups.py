@@ -1,0 +1,46 @@
+"""DescribeGroups: one request event for each group."""
+
+from msgspec.structs import replace
+
+from coordinator_logic.apis import DESCRIBE_GROUPS
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.list_requests import made_lazily
+from streaming.gateway.security.permissions import Operation
+from streaming.gateway.wire.client_request import ClientRequest
+
+__all__ = ["describe_groups"]
+
+
+async def describe_groups(backend: GroupBackend, request: ClientRequest) -> DescribeGroupsResponse:
+    """Describe groups, in the request's order. The caller needs DESCRIBE on each of them.
+
+    Groups beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
+    """
+    body = await backend.decoded(request, DescribeGroupsRequest)
+
+    async def describe(group_id: str) -> DescribedGroup:
+        return await _describe(backend, request, group_id, with_operations=body.include_authorized_operations)
+
+    described = await backend.ask_each(DESCRIBE_GROUPS, request.caller, body.groups, describe)
+
+    def entry(group_id: str) -> DescribedGroup:
+        return described.get(group_id) or DescribedGroup(group_id, Error.COORDINATOR_LOAD_IN_PROGRESS)
+
+    return DescribeGroupsResponse(made_lazily(body.groups, entry))
+
+
+async def _describe(
+    backend: GroupBackend, request: ClientRequest, group_id: str, *, with_operations: bool
+) -> DescribedGroup:
+    caller = request.caller
+    if not await backend.authorizer.allows(caller, Operation.DESCRIBE, group_id):
+        return DescribedGroup(group_id, Error.GROUP_AUTHORIZATION_FAILED)
+    body = DescribeGroupsRequest([group_id])
+    response = await backend.request(DESCRIBE_GROUPS, request.version, group_id, body, caller)
+    (described,) = response.groups
+    if with_operations and described.error_code == Error.NONE:
+        operations = await backend.authorizer.operations_on_group(caller, group_id)
+        return replace(described, authorized_operations=operations)
+    return described

@@ -1,0 +1,38 @@
+"""JoinGroup, SyncGroup and LeaveGroup: one request event each."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from coordinator_logic.apis import Api
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import JoinGroupRequest, LeaveGroupRequest, Message, SyncGroupRequest
+from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.error_responses import error_response
+from streaming.gateway.groups.list_requests import MAX_ENTRIES
+from streaming.gateway.security.permissions import Operation
+from streaming.gateway.wire.client_request import ClientRequest
+
+__all__ = ["member_request"]
+
+RequestT = TypeVar("RequestT", JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest)
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+def _entries(body: JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest) -> Sequence[object]:
+    match body:
+        case JoinGroupRequest():
+            return body.protocols
+        case SyncGroupRequest():
+            return body.assignments
+        case LeaveGroupRequest():
+            return body.members or ()
+
+
+async def member_request(backend: GroupBackend, api: Api[RequestT, ResponseT], request: ClientRequest) -> ResponseT:
+    """Forward a member's request to the coordinator. The caller needs READ on the group."""
+    body = await backend.decoded(request, api.request_type)
+    if not await backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
+        return error_response(api, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
+    if len(_entries(body)) > MAX_ENTRIES:
+        return error_response(api, body, request.version, Error.INVALID_REQUEST)
+    return await backend.request(api, request.version, body.group_id, body, request.caller)

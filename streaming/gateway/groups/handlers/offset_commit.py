@@ -1,0 +1,82 @@
+"""OffsetCommit and TxnOffsetCommit."""
+
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from coordinator_logic.apis import OFFSET_COMMIT, TXN_OFFSET_COMMIT, Api
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import (
+    CommittedPartition,
+    CommittedTopic,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    PartitionToCommit,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnPartitionToCommit,
+)
+from streaming.client.errors import CoordinatorNotAvailable
+from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.commit_order import CommitTurn
+from streaming.gateway.groups.error_responses import txn_offset_commit_error
+from streaming.gateway.groups.handlers.topic_check import check_topics
+from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count, made_lazily
+from streaming.gateway.security.permissions import Operation
+from streaming.gateway.wire.client_request import ClientRequest
+
+__all__ = ["offset_commit", "txn_offset_commit"]
+
+RequestT = TypeVar("RequestT", OffsetCommitRequest, TxnOffsetCommitRequest)
+ResponseT = TypeVar("ResponseT", OffsetCommitResponse, TxnOffsetCommitResponse)
+
+
+async def offset_commit(backend: GroupBackend, request: ClientRequest) -> OffsetCommitResponse:
+    """Commit offsets. The caller needs READ on the group, and READ on each topic."""
+    payload: Any = request.payload
+    async with backend.commit_order.turn(request.caller, payload.group_id) as turn:
+        body = await backend.decoded(request, OffsetCommitRequest)
+        return await _commit(backend, request, OFFSET_COMMIT, body, turn)
+
+
+async def txn_offset_commit(backend: GroupBackend, request: ClientRequest) -> TxnOffsetCommitResponse:
+    """Commit offsets in a transaction. In addition, the caller needs WRITE on the transactional id."""
+    payload: Any = request.payload
+    async with backend.commit_order.turn(request.caller, payload.group_id) as turn:
+        body = await backend.decoded(request, TxnOffsetCommitRequest)
+        if not await backend.authorizer.allows_transaction(request.caller, body.transactional_id):
+            return _refuse(request, TXN_OFFSET_COMMIT, body, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return await _commit(backend, request, TXN_OFFSET_COMMIT, body, turn)
+
+
+async def _commit(
+    backend: GroupBackend, request: ClientRequest, api: Api[RequestT, ResponseT], body: RequestT, turn: CommitTurn
+) -> ResponseT:
+    """Append a commit, end its turn, and wait for the response."""
+    if not await backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
+        return _refuse(request, api, body, Error.GROUP_AUTHORIZATION_FAILED)
+    if entry_count(body.topics) > MAX_ENTRIES:
+        return _refuse(request, api, body, Error.INVALID_REQUEST)
+    try:
+        topics = await check_topics(backend, request.caller, body.topics, CommittedTopic, CommittedPartition)
+    except CoordinatorNotAvailable:
+        return _refuse(request, api, body, Error.COORDINATOR_LOAD_IN_PROGRESS)
+    if not topics.accepted:
+        return api.response_type(topics.merge(()))
+    commit = replace(body, topics=topics.accepted)
+    event = backend.send(api, request.version, body.group_id, commit, request.caller)
+    turn.end()
+    answered = await backend.response(api, request.version, commit, event)
+    return api.response_type(topics.merge(answered.topics))
+
+
+def _refuse(request: ClientRequest, api: Api[RequestT, ResponseT], body: RequestT, error: Error) -> ResponseT:
+    """The response with an error for every partition, of which there may be many."""
+    if isinstance(body, TxnOffsetCommitRequest):
+        error = txn_offset_commit_error(request.version, error)
+
+    def partition(named: PartitionToCommit | TxnPartitionToCommit) -> CommittedPartition:
+        return CommittedPartition(named.partition_index, error)
+
+    refused = [CommittedTopic(topic.name, made_lazily(topic.partitions, partition)) for topic in body.topics]
+    return api.response_type(refused)

@@ -1,0 +1,123 @@
+"""OffsetFetch, for one group or (v8+) for several."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+from msgspec.structs import replace
+
+from coordinator_logic.apis import OFFSET_FETCH, OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import (
+    FetchedGroup,
+    FetchedPartition,
+    FetchedTopic,
+    GroupToFetch,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    TopicToFetch,
+)
+from streaming.client.errors import error_of
+from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.error_responses import error_response
+from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count, made_lazily
+from streaming.gateway.security.permissions import Operation
+from streaming.gateway.wire.client_request import Caller, ClientRequest
+
+__all__ = ["offset_fetch"]
+
+
+async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetFetchResponse:
+    """Fetch committed offsets. The caller needs DESCRIBE on each group, and DESCRIBE on each topic.
+
+    A request of v8+ names several groups. Each gets a request event of its own. Groups beyond :data:`MAX_GROUPS` are
+    answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
+    """
+    body = await backend.decoded(request, OffsetFetchRequest)
+    if request.version >= OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
+        return await _fetch_groups(backend, request, body)
+    if not await backend.authorizer.allows(request.caller, Operation.DESCRIBE, body.group_id):
+        return error_response(OFFSET_FETCH, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
+    if entry_count(body.topics, "partition_indexes") > MAX_ENTRIES:
+        return _refuse(body, Error.INVALID_REQUEST)
+    topics = await _RequestedTopics.authorize(backend, request.caller, body.topics)
+    fetch = replace(body, topics=topics.authorized)
+    response = await backend.request(OFFSET_FETCH, request.version, body.group_id, fetch, request.caller)
+    if response.error_code != Error.NONE:
+        return error_response(OFFSET_FETCH, body, request.version, error_of(response.error_code))
+    return OffsetFetchResponse(topics=await topics.complete(response.topics))
+
+
+async def _fetch_groups(backend: GroupBackend, request: ClientRequest, body: OffsetFetchRequest) -> OffsetFetchResponse:
+    async def fetch(position: int) -> FetchedGroup:
+        return await _fetch_group(backend, request, body.groups[position], require_stable=body.require_stable)
+
+    fetched = await backend.ask_each(OFFSET_FETCH, request.caller, range(len(body.groups)), fetch)
+
+    def entry(position: int) -> FetchedGroup:
+        busy = Error.COORDINATOR_LOAD_IN_PROGRESS
+        return fetched.get(position) or FetchedGroup(body.groups[position].group_id, [], busy)
+
+    return OffsetFetchResponse(groups=made_lazily(range(len(body.groups)), entry))
+
+
+def _refuse(body: OffsetFetchRequest, error: Error) -> OffsetFetchResponse:
+    """The response with an error for the group and for every partition, of which there may be many."""
+
+    def partition(index: int) -> FetchedPartition:
+        return FetchedPartition(index, error_code=error)
+
+    refused = [FetchedTopic(topic.name, made_lazily(topic.partition_indexes, partition)) for topic in body.topics or ()]
+    return OffsetFetchResponse(error_code=error, topics=refused)
+
+
+async def _fetch_group(
+    backend: GroupBackend, request: ClientRequest, group: GroupToFetch, *, require_stable: bool
+) -> FetchedGroup:
+    if not await backend.authorizer.allows(request.caller, Operation.DESCRIBE, group.group_id):
+        return FetchedGroup(group.group_id, [], Error.GROUP_AUTHORIZATION_FAILED)
+    if entry_count(group.topics, "partition_indexes") > MAX_ENTRIES:
+        return FetchedGroup(group.group_id, [], Error.INVALID_REQUEST)
+    topics = await _RequestedTopics.authorize(backend, request.caller, group.topics)
+    body = OffsetFetchRequest(groups=[replace(group, topics=topics.authorized)], require_stable=require_stable)
+    response = await backend.request(OFFSET_FETCH, request.version, group.group_id, body, request.caller)
+    (fetched,) = response.groups
+    if fetched.error_code != Error.NONE:
+        return fetched
+    return replace(fetched, topics=await topics.complete(fetched.topics))
+
+
+class _RequestedTopics(NamedTuple):
+    """The topics that a request names, split by whether the caller may describe them.
+
+    ``authorized`` is None when the request asks for all topics of the group.
+    """
+
+    backend: GroupBackend
+    caller: Caller
+    authorized: list[TopicToFetch] | None
+    unauthorized: list[TopicToFetch]
+
+    @classmethod
+    async def authorize(cls, backend: GroupBackend, caller: Caller, topics: Sequence[TopicToFetch] | None) -> Self:
+        if topics is None:
+            return cls(backend, caller, None, [])
+        describable = await backend.authorizer.describable_topics(caller, [topic.name for topic in topics])
+        return cls(
+            backend,
+            caller,
+            [topic for topic in topics if topic.name in describable],
+            [topic for topic in topics if topic.name not in describable],
+        )
+
+    async def complete(self, fetched: list[FetchedTopic]) -> list[FetchedTopic]:
+        """Add TOPIC_AUTHORIZATION_FAILED for named topics; drop unauthorized ones where all were requested."""
+        if self.authorized is None:
+            names = [topic.name for topic in fetched]
+            describable = await self.backend.authorizer.describable_topics(self.caller, names)
+            return [topic for topic in fetched if topic.name in describable]
+        error = Error.TOPIC_AUTHORIZATION_FAILED
+        failed = (
+            FetchedTopic(topic.name, [FetchedPartition(index, error_code=error) for index in topic.partition_indexes])
+            for topic in self.unauthorized
+        )
+        return [*fetched, *failed]

@@ -1,0 +1,62 @@
+"""The check of a request's topics, which a broker makes before its coordinator sees the request."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import CommittedPartition, CommittedTopic, DeletedPartition, DeletedTopic
+from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.wire.client_request import Caller
+
+__all__ = ["CheckedTopics", "check_topics"]
+
+ResponseTopic = type[CommittedTopic] | type[DeletedTopic]
+ResponsePartition = type[CommittedPartition] | type[DeletedPartition]
+
+
+class CheckedTopics(NamedTuple):
+    """The topics of a request that the coordinator is asked for, and the response's entries for all others."""
+
+    accepted: list[Any]
+    rejected: list[Any]
+
+    def merge(self, answered: Sequence[Any]) -> list[Any]:
+        """The response's topics, each once, as a broker orders them: rejected partitions first, then answered ones."""
+        by_name: dict[str, Any] = {}
+        for topic in (*self.rejected, *answered):
+            if topic.name in by_name:
+                rejected = by_name[topic.name].partitions
+                topic = replace(topic, partitions=[*rejected, *topic.partitions])  # noqa: PLW2901
+            by_name[topic.name] = topic
+        return list(by_name.values())
+
+
+async def check_topics(
+    backend: GroupBackend,
+    caller: Caller,
+    topics: Sequence[Any],
+    response_topic: ResponseTopic,
+    response_partition: ResponsePartition,
+) -> CheckedTopics:
+    """Split topics into those that exist and that the caller may read, and the rest; both keep the request's order.
+
+    A topic may be in both: only some of the partitions that the request names may exist. Rejected partitions carry
+    TOPIC_AUTHORIZATION_FAILED or UNKNOWN_TOPIC_OR_PARTITION. Raises :class:`CoordinatorNotAvailable` when Kafka does
+    not say which topics exist.
+    """
+    accesses = await backend.authorizer.topics(caller, (topic.name for topic in topics))
+    accepted, rejected = [], []
+    for topic in topics:
+        access = accesses[topic.name]
+        count = access.partitions if access.may_read else 0
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION if access.may_read else Error.TOPIC_AUTHORIZATION_FAILED
+        existing = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
+        missing = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
+        if existing:
+            accepted.append(replace(topic, partitions=existing))
+        if missing:
+            failed: list[Any] = [response_partition(partition.partition_index, error) for partition in missing]
+            rejected.append(response_topic(topic.name, failed))
+    return CheckedTopics(accepted, rejected)

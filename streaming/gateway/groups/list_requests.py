@@ -1,0 +1,138 @@
+"""Bounds and shares of requests that carry lists: however long a list, no other client may notice it.
+
+The gateway asks the coordinator for a bounded number of groups on behalf of one request, and has a bounded number of
+such request events outstanding for each client and for all of them together. So no client can fill the producer's queue
+with its lists, or the job's next batch.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, TypeVar, cast
+
+from streaming.gateway.wire.client_request import Caller
+from streaming.gateway.wire.lazy_list import LazyList
+from streaming.gateway.wire.loop_share import LoopShare
+from streaming.gateway.wire.tolerant_reader import Steps
+
+__all__ = ["MAX_ENTRIES", "MAX_GROUPS", "ListRequests", "entry_count", "made_lazily"]
+
+MAX_GROUPS = 1_000
+"""Different groups for which one request asks the coordinator. The others are answered with an error after which Java's
+admin client asks for these groups again, so that a longer list takes it several requests."""
+
+MAX_ENTRIES = 10_000
+"""Partitions, members, protocols or assignments of one request event. As JSON, more of them would exceed the megabyte
+that a record of the topics has by default."""
+
+EVENTS_OF_A_CLIENT = 50
+EVENTS_OF_ALL_CLIENTS = 500
+"""Outstanding request events of requests for several groups; a job answers as many with each of its batches."""
+
+EVENT_SECONDS = 0.0003
+"""What a request event and its response take of the event loop's time, with what the client's threads do for them."""
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+
+class ListRequests:
+    """Asks for the groups of a list, a few at a time."""
+
+    def __init__(self, loop_share: LoopShare) -> None:
+        self.loop_share = loop_share
+        self._all_clients = asyncio.Semaphore(EVENTS_OF_ALL_CLIENTS)
+        self._clients: dict[Caller, _Share] = {}
+
+    async def ask_each(
+        self,
+        caller: Caller,
+        keys: Iterable[KeyT],
+        ask: Callable[[KeyT], Awaitable[ResultT]],
+        seconds: float,
+    ) -> dict[KeyT, ResultT]:
+        """Call ``ask`` once for each of the first :data:`MAX_GROUPS` different keys, and return the results by key.
+
+        A key beyond them has no result, nor has one whose result is not there after ``seconds``.
+        """
+        asked = await self.different(caller, keys, MAX_GROUPS)
+        waiting = iter(asked)
+        results: dict[KeyT, ResultT] = {}
+
+        async def ask_next() -> None:
+            for key in waiting:
+                # First: a client without time left must not keep the events that others could have.
+                await self.loop_share.turn(caller.quota_entity, EVENT_SECONDS)
+                async with self._event_of(caller):
+                    results[key] = await ask(key)
+
+        workers = min(len(asked), EVENTS_OF_A_CLIENT)
+        if len(asked) == 1:
+            results[asked[0]] = await ask(asked[0])
+        elif asked:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+                    for _ in range(workers):
+                        group.create_task(ask_next())
+        return results
+
+    async def different(self, caller: Caller, keys: Iterable[KeyT], count: int | None = None) -> list[KeyT]:
+        """The different keys in their order, the first ``count`` or all."""
+        return await self.loop_share.complete(caller, _different(keys, count))
+
+    async def in_turns(self, caller: Caller, items: Iterable[ItemT], make: Callable[[ItemT], ResultT]) -> list[ResultT]:
+        """The results of ``make`` for all items; a long list is made in turns with what else the event loop does."""
+
+        def steps() -> Steps[list[ResultT]]:
+            made = []
+            for item in items:
+                made.append(make(item))
+                yield
+            return made
+
+        return await self.loop_share.complete(caller, steps())
+
+    @asynccontextmanager
+    async def _event_of(self, caller: Caller) -> AsyncIterator[None]:
+        share = self._clients.get(caller)
+        if share is None:
+            share = self._clients[caller] = _Share()
+        share.users += 1
+        try:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(share.events)
+                await stack.enter_async_context(self._all_clients)
+                yield
+        finally:
+            share.users -= 1
+            if not share.users:
+                del self._clients[caller]
+
+
+def _different(keys: Iterable[KeyT], count: int | None) -> Steps[list[KeyT]]:
+    found: dict[KeyT, None] = {}
+    for key in keys:
+        found[key] = None
+        if len(found) == count:
+            break
+        yield
+    return list(found)
+
+
+class _Share:
+    """The outstanding events of a client; ``users`` have one or wait for one."""
+
+    def __init__(self) -> None:
+        self.events = asyncio.Semaphore(EVENTS_OF_A_CLIENT)
+        self.users = 0
+
+
+def made_lazily(source: Sequence[ItemT], make: Callable[[ItemT], ResultT]) -> list[ResultT]:
+    """The results of ``make`` as a response's list, each made when it is written; see :class:`LazyList`."""
+    return cast("list[ResultT]", LazyList(source, make))
+
+
+def entry_count(topics: Sequence[Any] | None, partitions: str = "partitions") -> int:
+    """The number of partitions that topics name, in the field ``partitions``."""
+    return sum(len(getattr(topic, partitions)) for topic in topics or ())

@@ -1,0 +1,68 @@
+"""Assembles the group side of a gateway: from Kafka's address to the served APIs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from streaming.client.directory import GroupDirectory
+from streaming.client.librdkafka import LibrdkafkaConfig
+from streaming.contract.topics import TopicNames
+from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
+from streaming.gateway.groups.channel import GroupChannel
+from streaming.gateway.groups.list_requests import ListRequests
+from streaming.gateway.groups.registry import group_apis
+from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
+from streaming.gateway.security.authorization import Authorizer
+from streaming.gateway.security.topic_catalog import TopicCatalog
+from streaming.gateway.wire.client_request import ServedApi
+from streaming.gateway.wire.forwarding import Forward, forward_upstream
+from streaming.gateway.wire.loop_share import LoopShare
+
+__all__ = ["GroupService", "serving_groups"]
+
+
+@dataclass(frozen=True)
+class GroupService:
+    """The served group APIs, by key, and what they use: the connections, and the authorizer with its cache."""
+
+    channel: GroupChannel
+    directory: GroupDirectory
+    authorizer: Authorizer
+    apis: Mapping[int, ServedApi]
+
+
+@asynccontextmanager
+async def serving_groups(
+    bootstrap_servers: str,
+    topics: TopicNames,
+    client_id: str,
+    config: LibrdkafkaConfig,
+    is_coordinator: IsCoordinator,
+    forward: Forward = forward_upstream,
+    timeouts: GroupTimeouts | None = None,
+    identity_key: bytes | None = None,
+    loop_share: LoopShare | None = None,
+) -> AsyncIterator[GroupService]:
+    """Serve the group APIs through the coordinator of these topics, while the block runs.
+
+    Neither the coordinator nor Kafka need be available: until they are, the handlers answer retriable errors.
+    ``config`` is added to the configuration of all librdkafka clients. ``forward`` sends a request to a real broker on
+    behalf of the client whose request is handled. ``timeouts`` are the defaults of :class:`GroupTimeouts` if omitted.
+    ``identity_key`` signs the client of each request event, see :mod:`streaming.contract.identity`.
+    ``loop_share`` is the gateway's, by default one of its own.
+    """
+    timeouts = timeouts or GroupTimeouts()
+    channel = GroupChannel(bootstrap_servers, topics, client_id, config, timeouts.stall_seconds, identity_key)
+    directory = GroupDirectory(bootstrap_servers, topics.directory, client_id, config)
+    catalog = TopicCatalog(bootstrap_servers, client_id, config, timeouts.topic_lookup_seconds)
+    authorizer = Authorizer(catalog, forward)
+    policies = TimeoutPolicies(timeouts)
+    lists = ListRequests(loop_share or LoopShare())
+    backend = GroupBackend(channel, directory, authorizer, is_coordinator, policies, lists)
+    await channel.start()
+    directory.start()
+    try:
+        yield GroupService(channel, directory, authorizer, group_apis(backend))
+    finally:
+        await asyncio.gather(channel.close(), asyncio.to_thread(directory.close))

@@ -1,0 +1,117 @@
+"""Replaces brokers' addresses in responses with the gateway's advertised addresses for them."""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+from kio.index import load_entity_module
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_writer, readers, writers
+from kio.static.constants import EntityType
+from kio.static.protocol import Entity
+
+from streaming.gateway.wire.api_keys import FIND_COORDINATOR, METADATA
+from streaming.gateway.wire.brokers import NO_BROKER, Address, Broker
+from streaming.gateway.wire.codec import (
+    decode_response,
+    decode_response_in_steps,
+    encode_response,
+    encode_response_in_steps,
+)
+from streaming.gateway.wire.frames import LENGTH_SIZE
+from streaming.gateway.wire.tolerant_reader import Steps, read_entities, read_entity
+
+__all__ = ["Advertise", "coordinator_node", "rewrite_addresses", "rewrite_coordinators"]
+
+FIRST_METADATA_VERSION_WITH_THROTTLE_TIME = 3
+COORDINATORS_PER_STEP = 32
+
+
+Advertise = Callable[[Broker], Address | None]
+"""Returns the gateway's advertised address for a broker; None leaves the broker out of the response."""
+
+
+def coordinator_node(group_id: str, node_ids: Sequence[int]) -> int:
+    """Choose the broker whose listener is advertised as a group's coordinator; all gateways of a cluster agree.
+
+    It is the node with the highest hash of node id and group id (rendezvous hashing): when a broker joins or leaves
+    the cluster, only the groups of that broker get another coordinator. ``ValueError`` without any node.
+    """
+
+    def weight(node_id: int) -> bytes:
+        return blake2b(f"{node_id}:{group_id}".encode(), digest_size=8).digest()
+
+    return max(node_ids, key=lambda node_id: (weight(node_id), node_id))
+
+
+def rewrite_addresses(frame: bytes, api_key: int, version: int, advertise: Advertise) -> bytes:
+    """Rewrite a response frame of Metadata or DescribeCluster to advertised addresses.
+
+    Raises one of :data:`streaming.gateway.wire.codec.MALFORMED`.
+    """
+    if api_key == METADATA:
+        return _rewrite_metadata(frame, version, advertise)
+    response: Any = decode_response(frame, api_key, version)
+    response = replace(response, brokers=_advertised(response.brokers or (), "broker_id", advertise))
+    return encode_response(response, _correlation_id(frame))
+
+
+def rewrite_coordinators(frame: bytes, version: int, advertise: Advertise) -> Steps[bytes]:
+    """Rewrite a response frame of FindCoordinator to advertised addresses, in steps: it can have many coordinators.
+
+    Raises one of :data:`streaming.gateway.wire.codec.MALFORMED`.
+    """
+    response: Any = yield from decode_response_in_steps(frame, FIND_COORDINATOR, version)
+    if hasattr(response, "coordinators"):
+        coordinators = []
+        for number, found in enumerate(response.coordinators or ()):
+            coordinators.append(_advertised_coordinator(found, advertise))
+            if number % COORDINATORS_PER_STEP == COORDINATORS_PER_STEP - 1:
+                yield
+        response = replace(response, coordinators=tuple(coordinators))
+    else:
+        response = _advertised_coordinator(response, advertise)
+    return (yield from encode_response_in_steps(response, _correlation_id(frame)))
+
+
+def _correlation_id(frame: bytes) -> int:
+    return int.from_bytes(frame[LENGTH_SIZE : LENGTH_SIZE + 4], "big", signed=True)
+
+
+def _rewrite_metadata(frame: bytes, version: int, advertise: Advertise) -> bytes:
+    """Rewrite the brokers only, which come first; the topics behind them can be megabytes and are copied undecoded."""
+    module: Any = load_entity_module("metadata", version, EntityType.response)
+    response_type, broker_type = module.MetadataResponse, module.MetadataResponseBroker
+    begin = LENGTH_SIZE + read_entity(response_type.__header_schema__, frame, LENGTH_SIZE)[1]
+    if version >= FIRST_METADATA_VERSION_WITH_THROTTLE_TIME:
+        begin += readers.read_int32(frame, begin)[1]
+    is_flexible = response_type.__flexible__
+    write = (writers.compact_array_writer if is_flexible else writers.legacy_array_writer)(entity_writer(broker_type))
+    brokers, size = read_entities(broker_type, frame, begin)
+    rewritten = io.BytesIO()
+    write(rewritten, _advertised(brokers or (), "node_id", advertise))
+    content = b"".join((frame[LENGTH_SIZE:begin], rewritten.getvalue(), frame[begin + size :]))
+    return len(content).to_bytes(LENGTH_SIZE, "big") + content
+
+
+def _advertised(brokers: Sequence[Entity], node_id_field: str, advertise: Advertise) -> tuple[Entity, ...]:
+    advertised = []
+    for broker in brokers:
+        entry: Any = broker
+        address = advertise(Broker(getattr(entry, node_id_field), Address(entry.host, entry.port)))
+        if address is not None:
+            advertised.append(replace(entry, host=address.host, port=address.port))
+    return tuple(advertised)
+
+
+def _advertised_coordinator(found: Any, advertise: Advertise) -> Any:
+    """A response with an error names no broker and is returned unmodified."""
+    if found.node_id == NO_BROKER:
+        return found
+    address = advertise(Broker(found.node_id, Address(found.host, found.port)))
+    if address is None:
+        no_broker = {"node_id": NO_BROKER, "host": "", "port": NO_BROKER}
+        return replace(found, error_code=ErrorCode.coordinator_not_available, **no_broker)
+    return replace(found, host=address.host, port=address.port)

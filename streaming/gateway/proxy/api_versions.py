@@ -1,0 +1,145 @@
+"""The APIs and versions that the gateway offers: those of the broker that the gateway knows and does not refuse."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+from kio.schema.api_versions.v0.response import ApiVersion as ApiVersionV0
+from kio.schema.api_versions.v0.response import ApiVersionsResponse as ApiVersionsResponseV0
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i16
+from kio.static.protocol import Entity, RequestPayload, ResponsePayload
+
+from streaming.gateway.proxy.api_policy import API_POLICIES, Treatment
+from streaming.gateway.wire.api_keys import (
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_QUORUM,
+    END_TXN,
+    FETCH,
+    METADATA,
+    PRODUCE,
+    SASL_HANDSHAKE,
+)
+from streaming.gateway.wire.client_request import ServedApi
+from streaming.gateway.wire.codec import KNOWN_VERSIONS
+
+__all__ = ["FIRST_VERSION_WITH_SOFTWARE", "ApiRanges", "VersionRange", "unsupported_version"]
+
+REWRITTEN_APIS = frozenset({METADATA, DESCRIBE_CLUSTER})
+"""APIs whose responses from the broker the gateway decodes."""
+
+MAX_VERSIONS = {
+    # From v10, an error can carry the new leader's own address (KIP-951).
+    PRODUCE: 9,
+    # From v16, likewise.
+    FETCH: 15,
+    # From v5, the broker adds partitions and groups to a transaction without a request for it (KIP-890).
+    END_TXN: 4,
+    # From v2, the response contains the controllers' own addresses (KIP-853).
+    DESCRIBE_QUORUM: 1,
+}
+"""Caps on what the broker offers."""
+
+MIN_VERSIONS = {
+    # In v0, SASL tokens follow without request headers (KIP-152).
+    SASL_HANDSHAKE: 1
+}
+
+HIDDEN_FEATURES = frozenset({"transaction.version", "group.version", "share.version", "streams.version"})
+"""Features of the broker's own coordinators. A client that sees one may use a protocol that bypasses the gateway."""
+
+VALID_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""The syntax of ``client_software_name`` and ``client_software_version`` (KIP-511)."""
+
+FIRST_VERSION_WITH_SOFTWARE = 3
+"""The first version of ApiVersions in which the request names the client's software."""
+
+
+class VersionRange(NamedTuple):
+    """The lowest and the highest version of an API."""
+
+    lowest: int
+    highest: int
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.lowest <= version <= self.highest
+
+
+class ApiRanges:
+    """The APIs and versions that the gateway offers for one broker.
+
+    responses: the broker's responses to ApiVersions, by version.
+    served: the APIs that the gateway's handlers answer, by key.
+    """
+
+    def __init__(self, responses: Mapping[int, ResponsePayload], served: Mapping[int, ServedApi]) -> None:
+        newest: Any = responses[max(responses)]
+        of_broker = {int(api.api_key): VersionRange(api.min_version, api.max_version) for api in newest.api_keys}
+        offered = ((key, _offered(key, of_broker, served)) for key in {*of_broker, *served})
+        self._ranges = {key: versions for key, versions in offered if versions}
+        self._responses: dict[int, Entity] = {version: self._rewrite(answer) for version, answer in responses.items()}
+
+    def __getitem__(self, api_key: int) -> VersionRange:
+        """``KeyError`` for an API that is not offered."""
+        return self._ranges[api_key]
+
+    def api_versions_response(self, request: RequestPayload) -> Entity:
+        """Return the response to an ApiVersions request of an offered version."""
+        response: Any = self._responses[request.__version__]
+        if request.__version__ >= FIRST_VERSION_WITH_SOFTWARE and not _names_valid_software(request):
+            response = replace(response, error_code=ErrorCode.invalid_request, api_keys=())
+        return cast("Entity", response)
+
+    def _rewrite(self, response: Any) -> Any:
+        """Return the broker's response with the offered ranges, and without the hidden features."""
+        (entry_type,) = {type(api) for api in response.api_keys}
+        features = {
+            name: tuple(feature for feature in getattr(response, name) if feature.name not in HIDDEN_FEATURES)
+            for name in ("supported_features", "finalized_features")
+            if hasattr(response, name)
+        }
+        entries = tuple(
+            entry_type(api_key=i16(key), min_version=i16(lowest), max_version=i16(highest))
+            for key, (lowest, highest) in sorted(self._ranges.items())
+        )
+        return replace(response, api_keys=entries, **features)
+
+
+def unsupported_version(offered: VersionRange) -> Entity:
+    """Return the response to an ApiVersions request of a version that is not offered: v0, which every client reads."""
+    api_versions = ApiVersionV0(
+        api_key=i16(API_VERSIONS), min_version=i16(offered.lowest), max_version=i16(offered.highest)
+    )
+    return ApiVersionsResponseV0(error_code=ErrorCode.unsupported_version, api_keys=(api_versions,))
+
+
+def _offered(key: int, of_broker: Mapping[int, VersionRange], served: Mapping[int, ServedApi]) -> VersionRange | None:
+    """Intersect the ranges that apply to an API; None if it is not offered.
+
+    Versions above those that the gateway knows are never offered. Below them, a broker's own are passed on: they are
+    published and do not change.
+    """
+    policy = API_POLICIES.get(key)
+    if policy is None or policy.treatment is Treatment.REFUSED:
+        return None
+    if policy.treatment is Treatment.SERVED and key not in served:
+        return None
+    known = VersionRange(*KNOWN_VERSIONS[key])
+    is_decoded = policy.treatment is Treatment.ANSWERED or key in REWRITTEN_APIS
+    ranges = [
+        VersionRange(known.lowest if is_decoded else 0, known.highest),
+        VersionRange(MIN_VERSIONS.get(key, 0), MAX_VERSIONS.get(key, known.highest)),
+    ]
+    if key in of_broker:
+        ranges.append(of_broker[key])
+    if key in served:
+        ranges.append(VersionRange(served[key].min_version, served[key].max_version))
+    offered = VersionRange(max(r.lowest for r in ranges), min(r.highest for r in ranges))
+    return offered if offered.lowest <= offered.highest else None
+
+
+def _names_valid_software(request: Any) -> bool:
+    names = (request.client_software_name, request.client_software_version)
+    return all(VALID_SOFTWARE.fullmatch(name) for name in names)

@@ -1,0 +1,281 @@
+"""One client's link to the real broker: its upstream connection, requests passed on, and responses passed back."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from streaming.gateway.instrumentation import NO_RESPONSE, NOT_DECODED
+from streaming.gateway.proxy.addresses import rewrite_addresses, rewrite_coordinators
+from streaming.gateway.proxy.listener_context import ListenerContext
+from streaming.gateway.proxy.response_queue import PendingResponse, ResponseQueue
+from streaming.gateway.proxy.upstream import ExpectedResponse, Upstream
+from streaming.gateway.security.internal_topics.produce_scan import ProduceScan
+from streaming.gateway.wire.api_keys import DESCRIBE_CLUSTER, METADATA, api_name
+from streaming.gateway.wire.client_request import QuotaEntity
+from streaming.gateway.wire.codec import MALFORMED, decode_response, encode_request
+from streaming.gateway.wire.forwarding import UpstreamLost
+from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, Refusal, RequestHead
+from streaming.gateway.wire.tolerant_reader import Steps
+
+__all__ = ["BrokerLink", "ClientSide"]
+
+log = logging.getLogger(__name__)
+
+Transform = Callable[[bytes], bytes | Steps[bytes]]
+"""Returns the frame for the client, given the broker's, at once or in steps. Raises one of MALFORMED."""
+
+FORWARDED_CORRELATION_ID = 0
+"""Of every request from a handler: responses arrive in order, so the ids need not differ."""
+
+
+class ClientSide(Protocol):
+    """The part of a client's connection that the objects around it use."""
+
+    host: str
+    is_closing: bool
+
+    @property
+    def quota_entity(self) -> QuotaEntity:
+        """Whose share of the event loop the connection uses."""
+
+    def close(self) -> None:
+        """Close the connection when buffered responses are written."""
+
+    def process_received(self) -> None:
+        """Process received bytes that were blocked."""
+
+    def response_written(self) -> None:
+        """Continue with requests that waited until a response left."""
+
+
+class BrokerLink:
+    """Opens the upstream connection with the first request for the broker, and reopens it if it ended while unused.
+
+    ``passing_left`` is the number of bytes that are still missing of the request that is being passed on.
+    """
+
+    def __init__(self, client: ClientSide, context: ListenerContext, responses: ResponseQueue) -> None:
+        self.passing_left = 0
+        self._client = client
+        self._context = context
+        self._responses = responses
+        self._upstream: Upstream | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._forwards: set[asyncio.Future[bytes]] = set()
+        self._is_reading = True
+        self._passing_size = 0
+        self._scan: ProduceScan | None = None
+        self._authentication_is_lost = False
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether bytes for the broker must wait, for the connection or for room in its write buffer."""
+        return self._connecting is not None or (self._upstream is not None and self._upstream.is_full)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes that the upstream connection buffers, in either direction."""
+        return self._upstream.buffered_bytes if self._upstream is not None else 0
+
+    def set_reading(self, enabled: bool) -> None:
+        """Resume or pause reading from the broker."""
+        self._is_reading = enabled
+        if self._upstream is not None:
+            self._upstream.set_reading(enabled)
+
+    def close(self, reason: str) -> None:
+        """Cancel what waits for the broker, and close the connection when buffered requests are written."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+        self._fail_forwards(reason)
+        if self._upstream is not None:
+            self._upstream.close()
+
+    def start_passing(
+        self, head: RequestHead, *, expects_response: bool = True, scan: ProduceScan | None = None
+    ) -> bool:
+        """Start passing on a request in pieces, with :meth:`pass_on`; return False if it must wait.
+
+        scan: finds topics in the pieces to which the client must not write.
+        """
+        upstream = self._ready_upstream()
+        if upstream is None:
+            return False
+        if not expects_response:
+            self._context.metrics.count_answer(api_name(head.api_key), head.version, NO_RESPONSE)
+        elif head.api_key in (METADATA, DESCRIBE_CLUSTER):
+            self._expect_frame(upstream, head, self.address_rewriter(head))
+        else:
+            pending = self._responses.append(is_from_broker=True)
+            on_piece = partial(self._write_piece, pending)
+            upstream.expect(ExpectedResponse(*head[1:], time.monotonic(), on_piece=on_piece))
+        self.passing_left = self._passing_size = LENGTH_SIZE + head.length
+        self._scan = scan
+        return True
+
+    def pass_on(self, piece: bytes) -> None:
+        """Send the next piece of the request that is being passed on."""
+        assert self._upstream is not None
+        if self._scan is not None and self._is_refused(self._scan, piece):
+            return
+        self.passing_left -= len(piece)
+        self._upstream.send(piece)
+
+    def _is_refused(self, scan: ProduceScan, piece: bytes) -> bool:
+        """Scan a piece; if the request must not reach the broker, drop both connections and return True."""
+        try:
+            scan.feed(piece, self._passing_size - self.passing_left)
+            if scan.found:
+                raise FrameRefused(Refusal.INTERNAL_TOPIC, "Produce, after its first topics")
+        except FrameRefused as refused:
+            self._context.metrics.count_refusal(refused.reason)
+            log.info("closing the connection from %s: %s", self._client.host, refused)
+            # The broker ignores a request whose end it never gets.
+            assert self._upstream is not None
+            self._upstream.abort()
+            self._client.close()
+            return True
+        return False
+
+    def send_request(self, head: RequestHead, frame: bytes, transform: Transform) -> bool:
+        """Send a whole request, and pass its response back through ``transform``; return False if it must wait."""
+        upstream = self._ready_upstream()
+        if upstream is None:
+            return False
+        self._expect_frame(upstream, head, transform)
+        upstream.send(frame)
+        return True
+
+    def address_rewriter(self, head: RequestHead) -> Callable[[bytes], bytes]:
+        """Return the transform that replaces brokers' addresses in the response to this request."""
+        return lambda frame: rewrite_addresses(frame, head.api_key, head.version, self._context.advertise)
+
+    def coordinator_rewriter(self, head: RequestHead) -> Transform:
+        """Return the transform that replaces coordinators' addresses in the response to this FindCoordinator."""
+        return lambda frame: rewrite_coordinators(frame, head.version, self._context.advertise)
+
+    async def forward(self, client_id: str, payload: RequestPayload) -> ResponsePayload:
+        """Send a handler's own request; see :func:`streaming.gateway.wire.forwarding.forward_upstream`."""
+        while self._upstream is None:
+            self._connect()
+            if self._client.is_closing or self._connecting is None:
+                raise UpstreamLost("the client's connection is closing")
+            await asyncio.wait([self._connecting])
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._forwards.add(future)
+        future.add_done_callback(self._forwards.discard)
+
+        def on_frame(frame: bytes) -> None:
+            if not future.done():
+                future.set_result(frame)
+
+        key, version = payload.__api_key__, payload.__version__
+        expected = ExpectedResponse(key, version, FORWARDED_CORRELATION_ID, time.monotonic(), on_frame=on_frame)
+        self._upstream.expect(expected)
+        self._upstream.send(encode_request(payload, FORWARDED_CORRELATION_ID, client_id))
+        return decode_response(await future, key, version)
+
+    def response_started(self, expected: ExpectedResponse, seconds: float) -> None:
+        """See :class:`streaming.gateway.proxy.upstream.UpstreamOwner`."""
+        name = api_name(expected.api_key)
+        self._context.metrics.count_answer(name, expected.version, NOT_DECODED)
+        self._context.metrics.time_upstream(name, seconds)
+
+    def upstream_lost(self, reason: str) -> None:
+        """Close the client's connection, unless the broker had no request of it in flight.
+
+        A broker closes idle connections, and a group member may send it no request for hours.
+        """
+        upstream, self._upstream = self._upstream, None
+        if self._client.is_closing or upstream is None:
+            return
+        self._authentication_is_lost = self._context.requires_sasl
+        upstream.abort()
+        if upstream.has_requests_in_flight or self.passing_left:
+            self._fail(reason)
+
+    def upstream_writable(self) -> None:
+        """See :class:`streaming.gateway.proxy.upstream.UpstreamOwner`."""
+        self._client.process_received()
+
+    def _ready_upstream(self) -> Upstream | None:
+        """Return the upstream connection; None if the request must wait, for the connection or for a handler."""
+        if self._responses.awaits_handler:
+            return None
+        if self._upstream is None:
+            self._connect()
+        return self._upstream
+
+    def _connect(self) -> None:
+        if self._authentication_is_lost:
+            # Only the client can authenticate a new connection.
+            self._client.close()
+        elif self._connecting is None:
+            self._connecting = asyncio.get_running_loop().create_task(self._open())
+
+    async def _open(self) -> None:
+        limits = self._context.limits
+        try:
+            self._upstream = await self._context.connect(
+                lambda: Upstream(self, limits.connection_buffer_bytes, limits.max_frame_bytes)
+            )
+            self._upstream.set_reading(self._is_reading)
+        except OSError as failure:
+            self._fail(f"broker {self._context.node_id} cannot be reached: {failure}")
+        finally:
+            self._connecting = None
+        self._client.process_received()
+
+    def _expect_frame(self, upstream: Upstream, head: RequestHead, transform: Transform) -> None:
+        pending = self._responses.append(is_from_broker=True)
+
+        is_finished = False
+
+        def finished(response: bytes) -> None:
+            nonlocal is_finished
+            is_finished = True
+            self._responses.complete(pending, response)
+            if upstream.is_held:
+                upstream.release()
+            self._client.response_written()
+
+        def failed(failure: Exception) -> None:
+            self._fail(f"the broker's response to {api_name(head.api_key)} v{head.version} is malformed: {failure!r}")
+
+        def on_frame(frame: bytes) -> None:
+            try:
+                response = transform(frame)
+            except MALFORMED as failure:
+                failed(failure)
+                return
+            if isinstance(response, bytes):
+                finished(response)
+            else:
+                self._context.loop_share.run(self._client.quota_entity, response, finished, failed)
+                if not is_finished:
+                    # The next response must not overtake this one.
+                    upstream.hold()
+
+        upstream.expect(ExpectedResponse(*head[1:], time.monotonic(), on_frame=on_frame))
+
+    def _write_piece(self, pending: PendingResponse, piece: bytes, is_last: bool) -> None:
+        self._responses.write_piece(pending, piece, is_last)
+        if is_last:
+            self._client.response_written()
+
+    def _fail(self, reason: str) -> None:
+        """Close the client's connection because the broker's side failed."""
+        self._context.metrics.count_lost_upstream()
+        log.info("closing the connection from %s: %s", self._client.host, reason)
+        self._fail_forwards(reason)
+        self._client.close()
+
+    def _fail_forwards(self, reason: str) -> None:
+        for future in tuple(self._forwards):
+            if not future.done():
+                future.set_exception(UpstreamLost(reason))

@@ -1,0 +1,177 @@
+"""The real cluster: its brokers, their addresses, and the APIs and versions that each supports."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+from kio.index import load_request_schema
+from kio.schema.metadata.v4.request import MetadataRequest
+from kio.schema.metadata.v12.request import MetadataRequest as MetadataRequestV12
+from kio.schema.metadata.v12.request import MetadataRequestTopic as MetadataRequestTopicV12
+from kio.schema.types import TopicName
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from streaming.contract.errors import CannotRun
+from streaming.gateway.options import GatewayOptions
+from streaming.gateway.proxy.api_versions import FIRST_VERSION_WITH_SOFTWARE, ApiRanges
+from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS, broker_connection
+from streaming.gateway.security.tls import upstream_context
+from streaming.gateway.wire.api_keys import API_VERSIONS
+from streaming.gateway.wire.brokers import Address, Broker, bootstrap_addresses
+from streaming.gateway.wire.client_request import ServedApi
+from streaming.gateway.wire.codec import KNOWN_VERSIONS
+
+__all__ = ["Cluster", "ClusterUnreachable"]
+
+log = logging.getLogger(__name__)
+
+CLIENT_ID = "group-coordinator-gateway"
+SOFTWARE_VERSION = "1"
+
+BROKERS_ONLY = MetadataRequest(topics=(), allow_auto_topic_creation=False)
+"""Requests the brokers only, in a version that every broker since Kafka 0.11 supports."""
+
+ProtocolT = TypeVar("ProtocolT", bound=asyncio.Protocol)
+
+
+class ClusterUnreachable(Exception):
+    """No broker answered."""
+
+
+class Cluster:
+    """The cluster as of the last :meth:`refresh`.
+
+    served: the APIs that the gateway's handlers answer, by key; they are part of what it offers for each broker.
+    """
+
+    def __init__(self, options: GatewayOptions, served: Mapping[int, ServedApi]) -> None:
+        self._options = options
+        self._served = served
+        self._tls = upstream_context(options.kafka)
+        self._timeout = options.limits.upstream_connect_timeout_ms / 1000
+        self._brokers: dict[int, Broker] = {}
+        self._last_seen: dict[int, Broker] = {}
+        self._ranges: dict[int, ApiRanges] = {}
+        self._newest_responses: dict[int, ResponsePayload] = {}
+        self.refreshed_at: float | None = None
+        """When a broker last named the brokers, in monotonic seconds."""
+
+    @property
+    def brokers(self) -> Mapping[int, Broker]:
+        """The brokers that are part of the cluster now, by node id."""
+        return self._brokers
+
+    def node_ids(self) -> tuple[int, ...]:
+        """The node ids of the brokers that are part of the cluster now, in order."""
+        return tuple(sorted(self._brokers))
+
+    def ranges(self, node_id: int) -> ApiRanges:
+        """Return what the gateway offers for a broker; while that is unknown, what it offers for another one."""
+        return self._ranges.get(node_id) or next(iter(self._ranges.values()))
+
+    def remember(self, broker: Broker) -> None:
+        """Keep the address of a broker that a response names."""
+        self._last_seen[broker.node_id] = broker
+
+    async def open(self) -> None:
+        """Refresh for the first time. Raises :class:`CannotRun` when no broker answers."""
+        try:
+            await self.refresh()
+        except ClusterUnreachable as failure:
+            raise CannotRun(str(failure)) from failure
+        if not self._ranges:
+            raise CannotRun(f"no broker of the cluster at {self._options.bootstrap_servers} can be reached")
+
+    async def refresh(self) -> None:
+        """Update the brokers, their addresses and what they support. Raises :class:`ClusterUnreachable`."""
+        self._brokers = await self._find_brokers()
+        self.refreshed_at = time.monotonic()
+        self._last_seen |= self._brokers
+        for broker in self._brokers.values():
+            try:
+                await self._refresh_ranges(broker)
+            except BROKER_CONNECTION_ERRORS as failure:
+                log.warning("broker %s did not answer ApiVersions: %r", broker.node_id, failure)
+
+    async def topic_ids(self, names: Collection[str]) -> Mapping[bytes, str]:
+        """Return the names of existing topics by their ids. Raises :class:`ClusterUnreachable`.
+
+        The gateway's principal needs DESCRIBE on the topics: a broker does not tell others the ids.
+        """
+        topics = tuple(MetadataRequestTopicV12(name=TopicName(name), topic_id=None) for name in names)
+        response = await self._ask_any(
+            MetadataRequestV12(
+                topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+            )
+        )
+        return {topic.topic_id.bytes: topic.name for topic in response.topics if topic.topic_id is not None}
+
+    async def _find_brokers(self) -> dict[int, Broker]:
+        """Return the brokers according to the first one that answers, by node id."""
+        response = await self._ask_any(BROKERS_ONLY)
+        return {node.node_id: Broker(node.node_id, Address(node.host, node.port)) for node in response.brokers}
+
+    async def _ask_any(self, request: RequestPayload) -> Any:
+        """Return the response of the first broker that answers. Raises :class:`ClusterUnreachable`."""
+        failure: BaseException | None = None
+        known = [broker.address for broker in self._brokers.values()]
+        for address in dict.fromkeys([*known, *bootstrap_addresses(self._options.bootstrap_servers)]):
+            try:
+                async with broker_connection(address, self._tls, CLIENT_ID, self._timeout, self._options.kafka) as send:
+                    return await send(request)
+            except BROKER_CONNECTION_ERRORS as caught:
+                failure = caught
+        raise ClusterUnreachable(f"Kafka at {self._options.bootstrap_servers} does not answer: {failure!r}")
+
+    async def connect(self, node_id: int, make: Callable[[], ProtocolT], or_another: bool) -> ProtocolT:
+        """Connect to a broker or, with ``or_another``, to any other one if that broker is unreachable.
+
+        Raises ``OSError``, of which ``TimeoutError`` is a subclass, when no broker is reachable.
+        """
+        others = [broker for broker in self._brokers.values() if broker.node_id != node_id] if or_another else []
+        last = len(others)
+        for attempt, broker in enumerate([self._last_seen[node_id], *others]):
+            try:
+                return await self._connect(broker.address, make)
+            except OSError:
+                if attempt == last:
+                    raise
+        raise AssertionError("the last attempt raises")
+
+    async def _connect(self, address: Address, make: Callable[[], ProtocolT]) -> ProtocolT:
+        async with asyncio.timeout(self._timeout):
+            _, protocol = await asyncio.get_running_loop().create_connection(
+                make, address.host, address.port, ssl=self._tls, server_hostname=address.host if self._tls else None
+            )
+        return protocol
+
+    async def _refresh_ranges(self, broker: Broker) -> None:
+        """Request ApiVersions in its newest version, and in all versions only if that response has changed.
+
+        Each request has a connection of its own: an unauthenticated one gets a single ApiVersions response.
+        """
+        oldest: Any = await self._send(broker, _api_versions_request(0))
+        offered = next(api for api in oldest.api_keys if api.api_key == API_VERSIONS)
+        newest = min(offered.max_version, KNOWN_VERSIONS[API_VERSIONS][1])
+        responses = {newest: await self._send(broker, _api_versions_request(newest))}
+        if self._newest_responses.get(broker.node_id) == responses[newest]:
+            return
+        for version in range(newest):
+            responses[version] = await self._send(broker, _api_versions_request(version))
+        self._newest_responses[broker.node_id] = responses[newest]
+        self._ranges[broker.node_id] = ApiRanges(responses, self._served)
+
+    async def _send(self, broker: Broker, request: RequestPayload) -> ResponsePayload:
+        async with broker_connection(broker.address, self._tls, CLIENT_ID, self._timeout) as send:
+            return await send(request)
+
+
+def _api_versions_request(version: int) -> RequestPayload:
+    request: Any = load_request_schema(API_VERSIONS, version)
+    if version < FIRST_VERSION_WITH_SOFTWARE:
+        return request()  # type: ignore[no-any-return]
+    return request(  # type: ignore[no-any-return]
+        client_software_name=CLIENT_ID, client_software_version=SOFTWARE_VERSION
+    )

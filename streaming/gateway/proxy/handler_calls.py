@@ -1,0 +1,71 @@
+"""The requests of one connection that handlers answer: they run concurrently, and the responses keep their order."""
+
+import asyncio
+import logging
+import time
+from contextvars import copy_context
+from functools import partial
+
+from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
+from streaming.gateway.proxy.listener_context import ListenerContext
+from streaming.gateway.proxy.response_queue import PendingResponse, ResponseQueue
+from streaming.gateway.wire.api_keys import api_name
+from streaming.gateway.wire.client_request import ClientRequest
+from streaming.gateway.wire.codec import encode_response, encode_response_in_steps
+from streaming.gateway.wire.entity_errors import error_name
+from streaming.gateway.wire.forwarding import current_forward
+from streaming.gateway.wire.frames import RequestHead
+from streaming.gateway.wire.stepwise_writer import has_arrays
+
+__all__ = ["HandlerCalls"]
+
+log = logging.getLogger(__name__)
+
+
+class HandlerCalls:
+    """The running handlers of one connection. A handler that raises closes the connection."""
+
+    def __init__(
+        self, client: ClientSide, context: ListenerContext, responses: ResponseQueue, link: BrokerLink
+    ) -> None:
+        self._client = client
+        self._context = context
+        self._responses = responses
+        self._link = link
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, head: RequestHead, request: ClientRequest) -> None:
+        """Call the handler of a request."""
+        context = copy_context()
+        context.run(current_forward.set, partial(self._link.forward, request.caller.client_id))
+        pending = self._responses.append(head.length)
+        task = asyncio.get_running_loop().create_task(self._call(head, request, pending), context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def cancel(self) -> None:
+        """Cancel all running handlers."""
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    async def _call(self, head: RequestHead, request: ClientRequest, pending: PendingResponse) -> None:
+        started = time.monotonic()
+        name = api_name(head.api_key)
+        try:
+            response = await self._context.served[head.api_key].handle(request)
+            if has_arrays(response):
+                steps = encode_response_in_steps(response, head.correlation_id)
+                frame = await self._context.loop_share.complete(request.caller, steps)
+            else:
+                frame = encode_response(response, head.correlation_id)
+        except Exception:
+            log.exception(
+                "closing the connection of %s: the handler of %s v%s failed", request.caller, name, head.version
+            )
+            self._context.metrics.count_failed_handler(name)
+            self._client.close()
+            return
+        self._context.metrics.count_answer(name, head.version, error_name(response))
+        self._context.metrics.time_handler(name, time.monotonic() - started)
+        self._responses.complete(pending, frame)
+        self._client.response_written()

@@ -1,0 +1,53 @@
+"""What a client's connection uses of its listener."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from streaming.gateway.instrumentation import GatewayMetrics
+from streaming.gateway.limits import Limits
+from streaming.gateway.proxy.api_versions import ApiRanges
+from streaming.gateway.proxy.upstream import Upstream
+from streaming.gateway.security.internal_topics.catalog import InternalTopics
+from streaming.gateway.wire.brokers import Address, Broker
+from streaming.gateway.wire.client_request import ServedApi
+from streaming.gateway.wire.loop_share import LoopShare
+
+if TYPE_CHECKING:
+    from streaming.gateway.proxy.connection import ClientConnection
+
+__all__ = ["ListenerContext"]
+
+
+class ListenerContext(Protocol):
+    """The listener of one broker, shared by the connections to it."""
+
+    node_id: int
+    limits: Limits
+    metrics: GatewayMetrics
+    requires_sasl: bool
+    oauth_principal_claim: str
+    internal_topics: InternalTopics
+    loop_share: LoopShare
+
+    @property
+    def ranges(self) -> ApiRanges:
+        """The offered APIs and versions."""
+
+    @property
+    def served(self) -> Mapping[int, ServedApi]:
+        """The APIs that handlers answer, by API key."""
+
+    def advertise(self, broker: Broker) -> Address | None:
+        """Return the gateway's advertised address for a broker; None if it has no listener for it."""
+
+    def coordinator_of(self, group_id: str) -> Broker | None:
+        """Return the broker that is advertised as a group's coordinator, at its advertised address."""
+
+    async def connect(self, make: Callable[[], Upstream]) -> Upstream:
+        """Open a connection to the broker. Raises ``OSError``."""
+
+    def register(self, connection: "ClientConnection") -> None:
+        """Add a connection whose TLS handshake, if any, is complete."""
+
+    def unregister(self, connection: "ClientConnection") -> None:
+        """Remove a closed connection."""

@@ -1,0 +1,328 @@
+"""Checks each request of a connection, and routes it to the broker, to a handler or to the gateway's own answer."""
+
+import logging
+from collections.abc import Callable
+from enum import Enum, auto
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from kio.schema.errors import ErrorCode
+from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
+from kio.static.protocol import Entity, RequestPayload
+
+from streaming.gateway.proxy.api_versions import unsupported_version
+from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
+from streaming.gateway.proxy.find_coordinator import answer_for_groups, is_for_transactions
+from streaming.gateway.proxy.handler_calls import HandlerCalls
+from streaming.gateway.proxy.listener_context import ListenerContext
+from streaming.gateway.proxy.response_queue import ResponseQueue
+from streaming.gateway.proxy.sasl_relay import SaslRelay
+from streaming.gateway.security.internal_topics.guard import TopicGuard, VerdictKind
+from streaming.gateway.security.internal_topics.refusals import PartialRefusal
+from streaming.gateway.security.sasl_exchange import ANONYMOUS, MECHANISMS, REFUSED_MECHANISM
+from streaming.gateway.wire.api_keys import (
+    API_VERSIONS,
+    FIND_COORDINATOR,
+    PRODUCE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    api_name,
+)
+from streaming.gateway.wire.client_request import Caller, ClientRequest
+from streaming.gateway.wire.codec import (
+    LARGE_REQUEST_BYTES,
+    decode_request,
+    decode_request_in_steps,
+    decode_response_in_steps,
+    encode_response,
+    encode_response_in_steps,
+)
+from streaming.gateway.wire.entity_errors import error_name
+from streaming.gateway.wire.frames import (
+    LENGTH_SIZE,
+    ByteBuffer,
+    FrameRefused,
+    Refusal,
+    RequestHead,
+    parse_acks,
+    parse_request_head,
+)
+from streaming.gateway.wire.tolerant_reader import Steps
+
+__all__ = ["Admission", "RequestRouter"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+NO_ACKS = 0
+"""The ``acks`` of a producer that expects no response."""
+
+DECODED_REQUESTS = frozenset({API_VERSIONS, FIND_COORDINATOR, SASL_HANDSHAKE, SASL_AUTHENTICATE})
+"""APIs whose requests the router decodes, in addition to those that have a handler."""
+
+BEFORE_AUTHENTICATION = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
+
+
+class Admission(Enum):
+    """Whether the next request was accepted."""
+
+    ACCEPTED = auto()
+    INCOMPLETE = auto()
+    """More of its bytes must arrive first."""
+    BLOCKED = auto()
+    """It must wait for the broker's connection, for an earlier request's handler, or for the names of its topics."""
+
+
+class _Decoded(NamedTuple):
+    """A decoded request that is not routed yet."""
+
+    head: RequestHead
+    client_id: str
+    payload: RequestPayload
+    frame: bytes
+
+
+class RequestRouter:
+    """Routes the requests of one connection, in their order."""
+
+    def __init__(
+        self, client: ClientSide, context: ListenerContext, responses: ResponseQueue, link: BrokerLink
+    ) -> None:
+        self._client = client
+        self._context = context
+        self._responses = responses
+        self._link = link
+        self._handlers = HandlerCalls(client, context, responses, link)
+        self._guard = TopicGuard(
+            context.internal_topics, context.limits, context.loop_share, client.process_received, self._fail
+        )
+        self._sasl = SaslRelay(link, context.requires_sasl, context.oauth_principal_claim)
+        self._decoded: _Decoded | None = None
+        self._decoding_bytes = 0
+        self._refusal: FrameRefused | None = None
+        self._unfinished: set[Steps[Any]] = set()
+
+    @property
+    def principal(self) -> str:
+        """The client's principal, in Kafka's form ``User:alice``."""
+        return self._sasl.principal or ANONYMOUS
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the client may send requests of any API."""
+        return self._sasl.principal is not None
+
+    @property
+    def has_authenticated(self) -> bool:
+        """Whether the client has ever authenticated, or need not; its session may have expired since."""
+        return self._sasl.has_authenticated
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the next request must wait: for the broker's part of the authentication, or for its decoding."""
+        return self._sasl.awaits_broker or (self._decoding_bytes > 0 and not self.has_decoded_request)
+
+    @property
+    def has_decoded_request(self) -> bool:
+        """Whether a request was decoded, or found to be undecodable, and is to be routed next."""
+        return self._decoded is not None or self._refusal is not None
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of the request that is being decoded, or that is decoded and must wait."""
+        return self._decoding_bytes
+
+    def cancel(self) -> None:
+        """Cancel the requests in handlers, those that wait for their topics' names, and those answered in steps."""
+        self._handlers.cancel()
+        self._guard.close()
+        for steps in tuple(self._unfinished):
+            steps.close()
+
+    def admit_next(self, received: ByteBuffer) -> Admission:
+        """Start the request at the front of the buffer.
+
+        A request that is passed on stays in the buffer, for :meth:`BrokerLink.pass_on`; any other is removed once it
+        is whole. Raises :class:`FrameRefused`.
+        """
+        if self.has_decoded_request:
+            return self._route_decoded()
+        head = parse_request_head(received, self._context.limits.max_frame_bytes)
+        if head is None:
+            return Admission.INCOMPLETE
+        is_offered = self._check(head)
+        if head.api_key not in DECODED_REQUESTS and head.api_key not in self._context.served:
+            return self._pass(head, received)
+        size = LENGTH_SIZE + head.length
+        if len(received) < size:
+            return Admission.INCOMPLETE
+        frame = received.take(size)
+        if not is_offered:
+            self._answer(head, unsupported_version(self._context.ranges[API_VERSIONS]))
+            return Admission.ACCEPTED
+        self._decode(head, frame)
+        return self._route_decoded() if self.has_decoded_request else Admission.BLOCKED
+
+    def _check(self, head: RequestHead) -> bool:
+        """Return whether the version is offered; only ApiVersions has a response for one that is not.
+
+        Raises :class:`FrameRefused` for any other request that is not offered, not authenticated, or too large.
+        """
+        request = f"{api_name(head.api_key)} v{head.version}"
+        try:
+            offered = self._context.ranges[head.api_key]
+        except KeyError:
+            raise FrameRefused(Refusal.UNKNOWN_API, request) from None
+        is_offered = head.version in offered
+        if not is_offered and head.api_key != API_VERSIONS:
+            raise FrameRefused(Refusal.UNSUPPORTED_VERSION, request)
+        limits = self._context.limits
+        is_before = head.api_key in BEFORE_AUTHENTICATION
+        if not is_before and not self.is_authenticated:
+            raise FrameRefused(Refusal.NOT_AUTHENTICATED, request)
+        limit = limits.max_unauthenticated_bytes if is_before else limits.max_request_bytes
+        if head.api_key != PRODUCE and head.length > limit:
+            raise FrameRefused(Refusal.REQUEST_TOO_LARGE, f"{api_name(head.api_key)} of {head.length} bytes")
+        return is_offered
+
+    def _pass(self, head: RequestHead, received: ByteBuffer) -> Admission:
+        """Start passing a request on to the broker undecoded, unless it names topics that are not for clients."""
+        verdict = self._guard.check(head, received, self.principal)
+        if verdict.refusal is not None:
+            return self._refuse_topics(head, received, verdict.refusal, verdict.rest)
+        if verdict.kind is not VerdictKind.PASS:
+            return Admission.INCOMPLETE if verdict.kind is VerdictKind.INCOMPLETE else Admission.BLOCKED
+        expects_response = True
+        if head.api_key == PRODUCE:
+            acks = parse_acks(received, head)
+            if acks is None:
+                return Admission.INCOMPLETE
+            expects_response = acks != NO_ACKS
+        if not self._link.start_passing(head, expects_response=expects_response, scan=verdict.scan):
+            return Admission.BLOCKED
+        self._guard.request_left()
+        return Admission.ACCEPTED
+
+    def _refuse_topics(
+        self, head: RequestHead, received: ByteBuffer, refusal: PartialRefusal, rest: bytes | None
+    ) -> Admission:
+        """Answer for the refused topics, and let the broker answer for the others."""
+        if rest is None:
+            self._answer(head, refusal.answer)
+        else:
+
+            def merge(frame: bytes) -> Steps[bytes]:
+                response = yield from decode_response_in_steps(frame, head.api_key, head.version)
+                return (yield from encode_response_in_steps(refusal.merge(response), head.correlation_id))
+
+            if not self._link.send_request(head, rest, merge):
+                return Admission.BLOCKED
+        received.take(LENGTH_SIZE + head.length)
+        self._guard.request_left()
+        return Admission.ACCEPTED
+
+    def _fail(self, reason: str) -> None:
+        log.info("closing the connection from %s: %s", self._client.host, reason)
+        self._client.close()
+
+    def _decode(self, head: RequestHead, frame: bytes) -> None:
+        """Decode a request: a small one at once, a large one in steps, with which it becomes decoded later."""
+        self._decoding_bytes = len(frame)
+        if len(frame) <= LARGE_REQUEST_BYTES:
+            self._decoded = _Decoded(head, *decode_request(frame, head.api_key, head.version), frame)
+            return
+
+        def finished(decoded: tuple[str, RequestPayload]) -> None:
+            self._decoded = _Decoded(head, *decoded, frame)
+
+        def failed(failure: Exception) -> None:
+            assert isinstance(failure, FrameRefused)
+            self._refusal = failure
+
+        max_entries = self._context.limits.max_request_entries
+        served = self._context.served.get(head.api_key)
+        if served is not None and served.max_entries is not None:
+            max_entries = min(max_entries, served.max_entries)
+        steps = decode_request_in_steps(frame, head.api_key, head.version, max_entries)
+        self._run(steps, finished, failed, self._client.process_received)
+
+    def _route_decoded(self) -> Admission:
+        if self._refusal is not None:
+            raise self._refusal
+        assert self._decoded is not None
+        if not self._route(*self._decoded):
+            return Admission.BLOCKED
+        self._decoded, self._decoding_bytes = None, 0
+        return Admission.ACCEPTED
+
+    def _route(self, head: RequestHead, client_id: str, payload: RequestPayload, frame: bytes) -> bool:
+        """Start a decoded request; return False if it must wait."""
+        if head.api_key == API_VERSIONS:
+            self._answer(head, self._context.ranges.api_versions_response(payload))
+        elif head.api_key == FIND_COORDINATOR:
+            if is_for_transactions(payload):
+                return self._link.send_request(head, frame, self._link.coordinator_rewriter(head))
+            self._answer_in_steps(head, answer_for_groups(payload, self._context.coordinator_of))
+        elif head.api_key == SASL_HANDSHAKE:
+            if self._sasl.supports(payload):
+                return self._sasl.relay_handshake(head, frame)
+            mechanism: str = payload.mechanism  # type: ignore[union-attr]
+            log.info("refusing SASL mechanism %.40r of %s: %s", mechanism, self._client.host, REFUSED_MECHANISM)
+            unsupported = ErrorCode.unsupported_sasl_mechanism
+            self._answer(head, SaslHandshakeResponse(error_code=unsupported, mechanisms=MECHANISMS))
+            self._client.close()
+        elif head.api_key == SASL_AUTHENTICATE:
+            return self._sasl.relay_token(head, payload, frame)
+        else:
+            caller = Caller(client_id, self._client.host, self.principal)
+            request = ClientRequest(caller, self._context.node_id, head.api_key, head.version, payload)
+            self._handlers.start(head, request)
+        return True
+
+    def _answer_in_steps(self, head: RequestHead, steps: Steps[Entity]) -> None:
+        """Answer with a response that may take long to make."""
+        pending = self._responses.append(head.length)
+
+        def finished(frame: bytes) -> None:
+            self._responses.complete(pending, frame)
+
+        def failed(failure: Exception) -> None:
+            log.error("closing the connection of %s: %s", self._client.host, api_name(head.api_key), exc_info=failure)
+            self._context.metrics.count_failed_handler(api_name(head.api_key))
+            self._client.close()
+
+        def response() -> Steps[bytes]:
+            entity = yield from steps
+            self._context.metrics.count_answer(api_name(head.api_key), head.version, error_name(entity))
+            return (yield from encode_response_in_steps(entity, head.correlation_id))
+
+        self._run(response(), finished, failed, self._client.response_written)
+
+    def _run(
+        self,
+        steps: Steps[T],
+        finished: Callable[[T], None],
+        failed: Callable[[Exception], None],
+        proceed: Callable[[], None],
+    ) -> None:
+        """Run steps until the connection closes. When they end later, and not at once, call ``proceed`` after all."""
+        is_later = False
+        self._unfinished.add(steps)
+
+        def settle(settled: Callable[[Any], None], result: Any) -> None:
+            self._unfinished.discard(steps)
+            if self._client.is_closing:
+                return
+            settled(result)
+            if is_later:
+                proceed()
+
+        self._context.loop_share.run(
+            self._client.quota_entity, steps, partial(settle, finished), partial(settle, failed)
+        )
+        is_later = True
+
+    def _answer(self, head: RequestHead, response: Entity) -> None:
+        self._context.metrics.count_answer(api_name(head.api_key), head.version, error_name(response))
+        self._responses.complete(self._responses.append(), encode_response(response, head.correlation_id))

@@ -1,0 +1,175 @@
+"""Authorizes group operations by the cluster's own authorizer, and caches its decisions for a short time.
+
+Requests to the broker use the client's own connection, so the broker decides about the principal that it authenticated
+there. A cluster without an authorizer allows everything; only whether it has one is requested then.
+"""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from streaming.gateway.security import permissions
+from streaming.gateway.security.permissions import Operation, TopicAccess
+from streaming.gateway.security.topic_catalog import TopicCatalog
+from streaming.gateway.wire.client_request import Caller
+from streaming.gateway.wire.forwarding import Forward, UpstreamLost, forward_upstream
+
+__all__ = ["Authorizer"]
+
+log = logging.getLogger(__name__)
+
+DECISION_TTL_SECONDS = 5.0
+"""How long a decision is cached: a changed ACL takes effect after at most this time."""
+AUTHORIZER_TTL_SECONDS = 30.0
+"""How long it is cached whether there is an authorizer. Brokers must restart to get one, so it rarely changes."""
+MAX_CACHED_DECISIONS = 100_000
+
+ALL_GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
+"""Read, Delete, Describe, DescribeConfigs, AlterConfigs: a broker without an authorizer reports these for a group."""
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
+
+class _ExpiringCache(Generic[KeyT, ValueT]):
+    """Values that expire ``seconds`` after they were put."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._values: OrderedDict[KeyT, tuple[float, ValueT]] = OrderedDict()
+
+    def get(self, key: KeyT) -> ValueT | None:
+        until, value = self._values.get(key, (0.0, None))
+        return value if time.monotonic() < until else None
+
+    def put(self, key: KeyT, value: ValueT) -> ValueT:
+        self._values[key] = (time.monotonic() + self._seconds, value)
+        self._values.move_to_end(key)
+        if len(self._values) > MAX_CACHED_DECISIONS:
+            self._values.popitem(last=False)
+        return value
+
+
+class Authorizer:
+    """Decides what the gateway's clients may do. Only handlers may call it, see :func:`forward_upstream`.
+
+    Every method may raise :class:`UpstreamLost`; those about topics may raise :class:`CoordinatorNotAvailable`.
+
+    topics: partition counts, for a cluster without an authorizer.
+    forward: sends a request to the broker as the client.
+    decision_ttl: seconds that a decision is cached.
+    """
+
+    def __init__(
+        self,
+        topics: TopicCatalog,
+        forward: Forward = forward_upstream,
+        decision_ttl: float = DECISION_TTL_SECONDS,
+    ) -> None:
+        self._topics = topics
+        self._forward = forward
+        self._has_authorizer: bool | None = None
+        self._recheck_at = 0.0
+        self._decisions: _ExpiringCache[tuple[str, str, str, str], bool] = _ExpiringCache(decision_ttl)
+        self._access: _ExpiringCache[tuple[str, str, str], TopicAccess] = _ExpiringCache(decision_ttl)
+
+    async def allows(self, caller: Caller, operation: Operation, group_id: str) -> bool:
+        """Whether the caller may read, delete or describe a group."""
+        if not await self._is_enabled():
+            return True
+        if operation is Operation.DESCRIBE:
+            return (await self._describable(caller, [group_id]))[0]
+        probe = permissions.may_read_group if operation is Operation.READ else permissions.may_delete_group
+        return await self._decision(caller, operation.name, group_id, lambda: probe(self._forward, group_id))
+
+    async def allows_transaction(self, caller: Caller, transactional_id: str) -> bool:
+        """Whether the caller may write with a transactional id."""
+        if not await self._is_enabled():
+            return True
+
+        def probe() -> Awaitable[bool]:
+            return permissions.may_write_transactionally(self._forward, transactional_id)
+
+        return await self._decision(caller, "transaction", transactional_id, probe)
+
+    async def describable(self, caller: Caller, group_ids: Sequence[str]) -> list[bool]:
+        """Whether the caller may describe each group. Describe on the cluster is permission for every group."""
+        if not group_ids or not await self._is_enabled():
+            return [True] * len(group_ids)
+        sees_all = await self._decision(caller, "cluster", "", lambda: permissions.may_describe_cluster(self._forward))
+        return [True] * len(group_ids) if sees_all else await self._describable(caller, group_ids)
+
+    async def operations_on_group(self, caller: Caller, group_id: str) -> int:
+        """Return the operations that the caller may do on a group, as the bit field of DescribeGroups (KIP-430).
+
+        With an authorizer, it omits the operations on configurations: groups have none here.
+        """
+        if not await self._is_enabled():
+            return ALL_GROUP_OPERATIONS
+        operations = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
+        return sum([op.bit for op in operations if await self.allows(caller, op, group_id)])
+
+    async def topics(self, caller: Caller, names: Iterable[str]) -> Mapping[str, TopicAccess]:
+        """Return what the caller may do with each topic."""
+        if not await self._is_enabled():
+            counts = await self._topics.partition_counts(names)
+            return {name: TopicAccess(count) for name, count in counts.items()}
+        found: dict[str, TopicAccess] = {}
+        uncached = []
+        for name in dict.fromkeys(names):
+            cached = self._access.get((caller.principal, caller.host, name))
+            if cached is None:
+                uncached.append(name)
+            else:
+                found[name] = cached
+        if uncached:
+            probed = await permissions.topic_access(self._forward, uncached)
+            for name in uncached:
+                found[name] = probed.get(name, TopicAccess(0))
+                if found[name].partitions:
+                    self._access.put((caller.principal, caller.host, name), found[name])
+        return found
+
+    async def describable_topics(self, caller: Caller, names: Collection[str]) -> Collection[str]:
+        """Return the topics that the caller may describe, whether they exist or not."""
+        if not names or not await self._is_enabled():
+            return names
+        return {name for name, access in (await self.topics(caller, names)).items() if access.may_describe}
+
+    async def _is_enabled(self) -> bool:
+        """Return whether the cluster has an authorizer."""
+        now = time.monotonic()
+        if self._has_authorizer is None or now >= self._recheck_at:
+            self._recheck_at = now + AUTHORIZER_TTL_SECONDS
+            try:
+                self._has_authorizer = await permissions.has_authorizer(self._forward)
+            except UpstreamLost:
+                if self._has_authorizer is None:
+                    raise
+                log.warning("cannot refresh whether the cluster has an authorizer: the broker is unreachable")
+        return bool(self._has_authorizer)
+
+    async def _describable(self, caller: Caller, group_ids: Sequence[str]) -> list[bool]:
+        uncached = [
+            group_id
+            for group_id in dict.fromkeys(group_ids)
+            if self._decisions.get(_key(caller, Operation.DESCRIBE.name, group_id)) is None
+        ]
+        probed: dict[str, bool] = {}
+        if uncached:
+            probed = dict(zip(uncached, await permissions.describable_groups(self._forward, uncached), strict=True))
+            for group_id, allowed in probed.items():
+                self._decisions.put(_key(caller, Operation.DESCRIBE.name, group_id), allowed)
+        cached = (self._decisions.get(_key(caller, Operation.DESCRIBE.name, group_id)) for group_id in group_ids)
+        return [bool(probed.get(group_id, decision)) for group_id, decision in zip(group_ids, cached, strict=True)]
+
+    async def _decision(self, caller: Caller, what: str, name: str, probe: Callable[[], Awaitable[bool]]) -> bool:
+        key = _key(caller, what, name)
+        cached = self._decisions.get(key)
+        return self._decisions.put(key, await probe()) if cached is None else cached
+
+
+def _key(caller: Caller, what: str, name: str) -> tuple[str, str, str, str]:
+    return caller.principal, caller.host, what, name

@@ -1,0 +1,86 @@
+"""The coordinator's own topics: their names, their ids, and the principals that may use them through the gateway."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Set
+
+from streaming.contract.topics import TopicNames
+from streaming.gateway.wire.api_keys import FETCH
+
+__all__ = ["FindTopicIds", "InternalTopics"]
+
+FindTopicIds = Callable[[Collection[str]], Awaitable[Mapping[bytes, str]]]
+"""Returns the names of existing topics by their ids, for the given names. Raises an exception if no broker answers."""
+
+FOREIGN_IDS = 100_000
+"""How many ids of other topics are remembered at least, and about twice as many at most."""
+
+
+class InternalTopics:
+    """What the gateway refuses to clients.
+
+    No client may write, create, change or delete one of the topics, or read requests, responses and transactions, which
+    hold everybody's offsets, metadata and answers. The journal, the directory and the rejects are for operators to
+    read, as far as the brokers' ACLs allow it.
+
+    principals: those to which nothing is refused here.
+    find_ids: asks the brokers for the topics' ids.
+    """
+
+    def __init__(self, names: TopicNames, principals: Collection[str], find_ids: FindTopicIds) -> None:
+        self.unreadable = frozenset({names.requests, names.responses, names.transactions})
+        self.unwritable = self.unreadable | {names.journal, names.directory, names.rejects}
+        self._principals = frozenset(principals)
+        self._find_ids = find_ids
+        self._name_by_id: dict[bytes, str] = {}
+        # What one question of the brokers has resolved comes into the same set.
+        self._foreign: set[bytes] = set()
+        self._foreign_before: set[bytes] = set()
+        self._unresolved: set[bytes] = set()
+        self._asking: asyncio.Task[None] | None = None
+
+    def may_use(self, principal: str) -> bool:
+        """Whether a principal may use the topics as far as the brokers allow it."""
+        return principal in self._principals
+
+    def guarded(self, api_key: int) -> frozenset[str]:
+        """Return the names that a request of an API may not contain."""
+        return self.unreadable if api_key == FETCH else self.unwritable
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        """Return the name of an internal topic by its id; None for another topic."""
+        return self._name_by_id.get(topic_id)
+
+    def without_foreign(self, topic_ids: Set[bytes]) -> Set[bytes]:
+        """Return the ids that are not known to be those of other topics."""
+        left = topic_ids - self._foreign
+        return left - self._foreign_before if left else left
+
+    def unknown(self, topic_ids: Set[bytes]) -> Set[bytes]:
+        """Return the ids of which it is not known yet whether they are internal topics."""
+        return self.without_foreign(topic_ids) - self._name_by_id.keys()
+
+    async def resolve(self, topic_ids: Set[bytes]) -> None:
+        """Find out which ids are internal topics; afterwards none of them is :meth:`unknown`.
+
+        A topic never gets another id or name, so each id is resolved once. Raises what ``find_ids`` raises.
+        """
+        self._unresolved |= self.unknown(topic_ids)
+        while self.unknown(topic_ids):
+            if self._asking is None or self._asking.done():
+                self._asking = asyncio.get_running_loop().create_task(self._ask())
+                self._asking.add_done_callback(_retrieve_exception)
+            await asyncio.shield(self._asking)
+
+    async def _ask(self) -> None:
+        """Resolve the ids that wait now. A question that was asked earlier may have missed a topic created since."""
+        asked, self._unresolved = self._unresolved, set()
+        self._name_by_id |= await self._find_ids(self.unwritable)
+        self._foreign |= asked - self._name_by_id.keys()
+        if len(self._foreign) > FOREIGN_IDS:
+            self._foreign_before, self._foreign = self._foreign, set()
+
+
+def _retrieve_exception(task: "asyncio.Future[None]") -> None:
+    """Keep asyncio from logging a failure for which no client waits any more."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,151 @@
+"""Probes a real broker for what the requesting client may do. No probe changes anything.
+
+A broker authorizes a request before it validates anything else. So a request that cannot succeed still reveals whether
+it is authorized, at any broker and with any authorizer, super users included.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from kio.schema.describe_acls.v2.request import DescribeAclsRequest
+from kio.schema.describe_cluster.v0.request import DescribeClusterRequest
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v9.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.offset_commit.v8.request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
+from kio.schema.offset_fetch.v8.request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kio.schema.txn_offset_commit.v2.request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
+from kio.static.primitive import i8, i16, i32, i64
+
+from streaming.gateway.wire.forwarding import Forward
+
+__all__ = ["Operation", "TopicAccess"]
+
+PROBE_TOPIC = TopicName("group-coordinator-gateway-asks")
+PROBE_GROUP = GroupId(PROBE_TOPIC)
+INVALID_PARTITION = i32(-1)
+"""No topic has it, so the broker refuses to commit to it even if the client is authorized."""
+
+RESOURCE_GROUP, PATTERN_LITERAL, OPERATION_ANY, PERMISSION_ANY = i8(3), i8(3), i8(1), i8(1)
+NO_PRODUCER = ProducerId(-1)
+
+
+class Operation(IntEnum):
+    """Kafka's codes of the operations on groups and topics that the group APIs require."""
+
+    READ = 3
+    WRITE = 4
+    DELETE = 6
+    DESCRIBE = 8
+
+    @property
+    def bit(self) -> int:
+        """The operation's bit in ``authorizedOperations`` (KIP-430)."""
+        return 1 << self
+
+
+class TopicAccess(NamedTuple):
+    """What a client may do with a topic. ``partitions`` is 0 for a topic that does not exist or is hidden from it."""
+
+    partitions: int
+    may_describe: bool = True
+    may_read: bool = True
+
+
+async def has_authorizer(forward: Forward) -> bool:
+    """Whether the cluster has an authorizer."""
+    answer: Any = await forward(
+        DescribeAclsRequest(
+            resource_type_filter=RESOURCE_GROUP,
+            resource_name_filter=PROBE_TOPIC,
+            pattern_type_filter=PATTERN_LITERAL,
+            principal_filter=None,
+            host_filter=None,
+            operation=OPERATION_ANY,
+            permission_type=PERMISSION_ANY,
+        )
+    )
+    return answer.error_code is not ErrorCode.security_disabled
+
+
+async def may_describe_cluster(forward: Forward) -> bool:
+    """Whether the client may describe the cluster, and with it all groups."""
+    answer: Any = await forward(DescribeClusterRequest(include_cluster_authorized_operations=True))
+    return bool(answer.cluster_authorized_operations & Operation.DESCRIBE.bit)
+
+
+async def describable_groups(forward: Forward, group_ids: Sequence[str]) -> list[bool]:
+    """Whether the client may describe each of the groups."""
+    groups = tuple(OffsetFetchRequestGroup(group_id=GroupId(group_id), topics=()) for group_id in group_ids)
+    answer: Any = await forward(OffsetFetchRequest(groups=groups))
+    refused = {group.group_id for group in answer.groups if _is_denied(group.error_code)}
+    return [group_id not in refused for group_id in group_ids]
+
+
+async def may_read_group(forward: Forward, group_id: str) -> bool:
+    """Whether the client may join the group and commit."""
+    partition = OffsetCommitRequestPartition(
+        partition_index=INVALID_PARTITION, committed_offset=i64(0), committed_metadata=None
+    )
+    topic = OffsetCommitRequestTopic(name=PROBE_TOPIC, partitions=(partition,))
+    answer: Any = await forward(OffsetCommitRequest(group_id=GroupId(group_id), member_id="", topics=(topic,)))
+    return not _is_denied(answer.topics[0].partitions[0].error_code)
+
+
+async def may_delete_group(forward: Forward, group_id: str) -> bool:
+    """Whether the client may delete the group."""
+    answer: Any = await forward(OffsetDeleteRequest(group_id=GroupId(group_id), topics=()))
+    return not _is_denied(answer.error_code)
+
+
+async def may_write_transactionally(forward: Forward, transactional_id: str) -> bool:
+    """Whether the client may use the transactional id. A broker checks that before the client's right to the group."""
+    partition = TxnOffsetCommitRequestPartition(
+        partition_index=INVALID_PARTITION, committed_offset=i64(0), committed_metadata=None
+    )
+    answer: Any = await forward(
+        TxnOffsetCommitRequest(
+            transactional_id=TransactionalId(transactional_id),
+            group_id=PROBE_GROUP,
+            producer_id=NO_PRODUCER,
+            producer_epoch=i16(-1),
+            topics=(TxnOffsetCommitRequestTopic(name=PROBE_TOPIC, partitions=(partition,)),),
+        )
+    )
+    return answer.topics[0].partitions[0].error_code is not ErrorCode.transactional_id_authorization_failed
+
+
+async def topic_access(forward: Forward, topics: Iterable[str]) -> Mapping[str, TopicAccess]:
+    """Return what the client may do with each topic."""
+    answer: Any = await forward(
+        MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name=TopicName(topic)) for topic in topics),
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=True,
+        )
+    )
+    return {topic.name: _access(topic) for topic in answer.topics}
+
+
+def _access(topic: Any) -> TopicAccess:
+    if topic.error_code is ErrorCode.topic_authorization_failed:
+        return TopicAccess(0, may_describe=False, may_read=False)
+    if not topic.partitions:
+        # Permissions on a topic that does not exist make no difference.
+        return TopicAccess(0)
+    return TopicAccess(len(topic.partitions), may_read=bool(topic.topic_authorized_operations & Operation.READ.bit))
+
+
+def _is_denied(error: ErrorCode) -> bool:
+    return error is ErrorCode.group_authorization_failed

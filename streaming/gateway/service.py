@@ -1,0 +1,110 @@
+"""Runs a gateway until SIGTERM or Ctrl-C."""
+
+import asyncio
+import gc
+import resource
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+
+from streaming.contract.identity import read_identity_keys
+from streaming.contract.monitoring_server import serving_monitoring
+from streaming.contract.topics import TopicNames
+from streaming.embedded.stop_signals import STOP_SIGNALS
+from streaming.gateway.groups.serving import serving_groups
+from streaming.gateway.health import GatewayHealth
+from streaming.gateway.instrumentation import GatewayMetrics
+from streaming.gateway.options import GatewayOptions
+from streaming.gateway.proxy.addresses import coordinator_node
+from streaming.gateway.proxy.cluster import CLIENT_ID, Cluster
+from streaming.gateway.proxy.server import GatewayServer
+from streaming.gateway.transactions.serving import serving_transactions
+from streaming.gateway.wire.client_request import ServedApi
+from streaming.gateway.wire.loop_share import LoopShare
+
+__all__ = ["run_gateway"]
+
+OTHER_OPEN_FILES = 200
+
+FULL_COLLECTION_THRESHOLD = 1000
+"""Python's default is 10. A full garbage collection visits every object, and a few large requests are 100,000 of them:
+each would hold the event loop for 40 ms. Younger generations are collected as usual."""
+
+
+def run_gateway(options: GatewayOptions, report: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C, then answer the requests in flight within ``shutdown-grace-ms``.
+
+    Call it on the main thread. Raises :class:`streaming.contract.errors.CannotRun`.
+
+    report: receives each status line for the user; the line that begins with ``ready`` means that clients may connect.
+    """
+    _allow_connections(options.limits.max_connections)
+    asyncio.run(_serve(options, report))
+
+
+def _allow_connections(count: int) -> None:
+    """Raise the limit of open files: each client's connection may have an upstream connection."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * count + OTHER_OPEN_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None:
+    stop = asyncio.Event()
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    gc.set_threshold(*gc.get_threshold()[:2], FULL_COLLECTION_THRESHOLD)
+    gc.freeze()
+    metrics = GatewayMetrics()
+    loop_share = LoopShare(options.limits.client_loop_percent / 100)
+    served: dict[int, ServedApi] = {}
+    cluster = Cluster(options, served)
+    health = GatewayHealth(cluster, options.metadata_refresh_ms / 1000)
+
+    def is_coordinator(group_id: str, node_id: int) -> bool:
+        return coordinator_node(group_id, cluster.node_ids()) == node_id
+
+    topics = TopicNames(options.topic_prefix)
+    identity_key = next(iter(read_identity_keys(options.identity_key_file)), None)
+    async with (
+        _monitoring(options, metrics, health, report),
+        serving_groups(
+            options.bootstrap_servers,
+            topics,
+            CLIENT_ID,
+            options.kafka,
+            is_coordinator,
+            identity_key=identity_key,
+            loop_share=loop_share,
+        ) as groups,
+        serving_transactions(options, groups, cluster) as transactions,
+        health.watching(groups),
+    ):
+        metrics.watch(groups.directory)
+        served.update({**groups.apis, **transactions})
+        await _run_until(stop, GatewayServer(options, cluster, served, metrics, loop_share), report)
+    report("stopped")
+
+
+@asynccontextmanager
+async def _monitoring(
+    options: GatewayOptions, metrics: GatewayMetrics, health: GatewayHealth, report: Callable[[str], None]
+) -> AsyncIterator[None]:
+    """Serve metrics and health while the block runs, if the options name a port."""
+    with ExitStack() as stack:
+        if options.metrics_port is not None:
+            served = serving_monitoring(options.metrics_host, options.metrics_port, metrics.registry, health.checks)
+            report(f"serving metrics at port {stack.enter_context(served)}")
+        yield
+
+
+async def _run_until(stop: asyncio.Event, server: GatewayServer, report: Callable[[str], None]) -> None:
+    try:
+        await server.start()
+        brokers = ", ".join(f"{node_id} at {address}" for node_id, address in server.addresses.items())
+        report(f"ready: clients connect to {server.address}; advertised brokers: {brokers}")
+        await stop.wait()
+        report("stopping: answering the requests in flight")
+    finally:
+        await server.stop()

@@ -1,0 +1,277 @@
+"""InitProducerId, AddOffsetsToTxn, TxnOffsetCommit and EndTxn. docs/transactions.md explains the steps."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from kio.schema.add_offsets_to_txn.v0.request import AddOffsetsToTxnRequest
+from kio.schema.end_txn.v0.request import EndTxnRequest
+from kio.schema.errors import ErrorCode
+from kio.schema.init_producer_id.v0.request import InitProducerIdRequest
+from kio.schema.types import ProducerId
+from kio.static.protocol import Entity
+from msgspec import structs
+
+from streaming.gateway.groups.registry import served_api
+from streaming.gateway.security.authorization import Authorizer
+from streaming.gateway.security.permissions import Operation
+from streaming.gateway.transactions.completion import CompletionFailed, TransactionCompleter, log_outcome
+from streaming.gateway.transactions.coordinators import (
+    CoordinatorsUnreachable,
+    TransactionCoordinators,
+    TransactionDescriptions,
+    describe_transactions,
+)
+from streaming.gateway.transactions.error_responses import (
+    end_txn_error,
+    init_producer_id_error,
+    txn_offset_commit_errors,
+)
+from streaming.gateway.transactions.participation import (
+    Participation,
+    Phase,
+    TransactionDescription,
+    new_participation,
+    outcome,
+    outcome_after_init,
+)
+from streaming.gateway.transactions.participation_log import ParticipationLog, ParticipationLogUnavailable
+from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedApi
+from streaming.gateway.wire.forwarding import Forward, forward_upstream
+
+__all__ = ["TransactionHandlers"]
+
+INIT_PRODUCER_ID_VERSIONS = range(6)
+"""v6 can keep a prepared transaction (KIP-939), which no broker supports yet."""
+
+ADD_OFFSETS_TO_TXN_VERSIONS = range(5)
+
+END_TXN_VERSIONS = range(5)
+"""From v5 on, the broker gives the producer a new epoch with each transaction (KIP-890)."""
+
+RETRY = ErrorCode.coordinator_load_in_progress
+"""The error while the transaction's state is not known: every producer waits and sends the same request again."""
+
+ResultT = TypeVar("ResultT")
+
+
+class TransactionHandlers:
+    """The handlers of the transaction APIs.
+
+    A request that reads or changes participations is authorized first: neither the log nor an error may depend on a
+    caller without rights to the transactional id.
+
+    ``txn_offset_commit`` is the group API that turns the request into a request event. ``forward`` sends a request to a
+    real broker on behalf of the client whose request is handled.
+    """
+
+    def __init__(
+        self,
+        participation_log: ParticipationLog,
+        completer: TransactionCompleter,
+        coordinators: TransactionCoordinators,
+        authorizer: Authorizer,
+        txn_offset_commit: ServedApi,
+        forward: Forward = forward_upstream,
+    ) -> None:
+        self._participation_log = participation_log
+        self._completer = completer
+        self._coordinators = coordinators
+        self._authorizer = authorizer
+        self._txn_offset_commit = txn_offset_commit
+        self._forward = forward
+
+    @property
+    def apis(self) -> Mapping[int, ServedApi]:
+        """The served APIs by key."""
+        init_key, add_offsets_key = InitProducerIdRequest.__api_key__, AddOffsetsToTxnRequest.__api_key__
+        served = [
+            served_api("InitProducerId", init_key, INIT_PRODUCER_ID_VERSIONS, self.init_producer_id),
+            served_api("AddOffsetsToTxn", add_offsets_key, ADD_OFFSETS_TO_TXN_VERSIONS, self.add_offsets_to_txn),
+            served_api("EndTxn", EndTxnRequest.__api_key__, END_TXN_VERSIONS, self.end_txn),
+            replace(self._txn_offset_commit, handle=self.txn_offset_commit),
+        ]
+        return {api.key: api for api in served}
+
+    # ---- steps that a subclass can intercept ----------------------------------------------------------------------
+
+    async def forward(self, payload: Any) -> Any:
+        """Send a client's request to the broker, over the client's upstream connection."""
+        return await self._forward(payload)
+
+    async def complete(self, participations: list[Participation], committed: bool, caller: Caller) -> None:
+        """Deliver an outcome to the groups, even if the client disconnects. Raises :class:`CompletionFailed`."""
+        await _uncancelled(self._completer.complete(participations, committed, caller))
+
+    # ---- requests -------------------------------------------------------------------------------------------------
+
+    async def add_offsets_to_txn(self, request: ClientRequest) -> Entity:
+        """Add a group to a transaction: at the broker first, then with a participation."""
+        payload: Any = request.payload
+        response = await self.forward(payload)
+        if response.error_code is not ErrorCode.none:
+            return response  # type: ignore[no-any-return]
+        description = (await self._describe(payload.transactional_id)).get(payload.transactional_id)
+        if description is None or not _is_ongoing(description, payload):
+            # The transaction ended after the broker's response. On a retry the broker reports why.
+            return replace(response, error_code=ErrorCode.concurrent_transactions)  # type: ignore[no-any-return]
+        participation = new_participation(payload.transactional_id, payload.group_id, description)
+        try:
+            if not any(_is_same(each, participation) for each in await self._participation_log.read()):
+                await self._participation_log.write([participation])
+        except ParticipationLogUnavailable:
+            return replace(response, error_code=RETRY)  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]
+
+    async def txn_offset_commit(self, request: ClientRequest) -> Entity:
+        """Commit offsets in a transaction in which the group participates, under the participation's id."""
+        refusal = await self._refusal(request.caller, request.payload)
+        if refusal is not None:
+            return txn_offset_commit_errors(request.payload, refusal)
+        return await _uncancelled(self._commit_offsets(request))
+
+    async def _refusal(self, caller: Caller, payload: Any) -> ErrorCode | None:
+        """The error for a caller that may not commit offsets so; a broker checks in the same order."""
+        if not await self._authorizer.allows_transaction(caller, payload.transactional_id):
+            return ErrorCode.transactional_id_authorization_failed
+        if not await self._authorizer.allows(caller, Operation.READ, payload.group_id):
+            return ErrorCode.group_authorization_failed
+        return None
+
+    async def _commit_offsets(self, request: ClientRequest) -> Entity:
+        payload: Any = request.payload
+        try:
+            participation = _ongoing_participation(payload, await self._participation_log.read())
+            if participation is None:
+                return txn_offset_commit_errors(payload, await self._verification_error(payload))
+            commit = replace(payload, producer_id=ProducerId(participation.id))
+            response = await self._txn_offset_commit.handle(replace(request, payload=commit))
+            phases = {each.id: each.phase for each in await self._participation_log.read()}
+            phase = phases.get(participation.id, Phase.ABORTING)
+            if phase is Phase.ONGOING:
+                return response
+            # The outcome may precede these offsets in the group's log. Because the participation is written again,
+            # recovery finds the outcome and delivers it once more.
+            await self._participation_log.write([participation.with_phase(phase)])
+            return txn_offset_commit_errors(payload, ErrorCode.invalid_txn_state)
+        except ParticipationLogUnavailable:
+            return txn_offset_commit_errors(payload, RETRY)
+
+    async def end_txn(self, request: ClientRequest) -> Entity:
+        """End a transaction: write the intended outcome, forward the request, deliver the outcome, respond."""
+        payload: Any = request.payload
+        if not await self._authorizer.allows_transaction(request.caller, payload.transactional_id):
+            return end_txn_error(payload, ErrorCode.transactional_id_authorization_failed)
+        try:
+            participations = [each for each in await self._participation_log.read() if _is_of_producer(each, payload)]
+            if participations:
+                phase = Phase.ending(payload.committed)
+                await self._participation_log.write(each.with_phase(phase) for each in participations)
+        except ParticipationLogUnavailable:
+            return end_txn_error(payload, RETRY)
+        response = await self.forward(payload)
+        if not participations or response.error_code is not ErrorCode.none:
+            return response  # type: ignore[no-any-return]
+        try:
+            await self.complete(participations, payload.committed, request.caller)
+        except CompletionFailed:
+            # The broker answers the repeated request in the same way.
+            return replace(response, error_code=RETRY)  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]
+
+    async def init_producer_id(self, request: ClientRequest) -> Entity:
+        """Initialize a producer, after completing its last transaction."""
+        payload: Any = request.payload
+        transactional_id = payload.transactional_id
+        if transactional_id is None:
+            return await self.forward(payload)  # type: ignore[no-any-return]
+        try:
+            if await self._participations(transactional_id):
+                await self._complete_ended(transactional_id, request.caller)
+            response = await self.forward(payload)
+            if response.error_code is ErrorCode.none:
+                await self._complete_after_init(response, transactional_id, request.caller)
+        except (ParticipationLogUnavailable, CompletionFailed):
+            return init_producer_id_error(payload, RETRY)
+        return response  # type: ignore[no-any-return]
+
+    async def _complete_ended(self, transactional_id: str, caller: Caller) -> None:
+        """Complete what has ended already: the broker may forget the outcome with InitProducerId."""
+        descriptions = await self._describe(transactional_id)
+        if transactional_id not in descriptions:
+            return
+        for participation in await self._participations(transactional_id):
+            committed = outcome(participation, descriptions[transactional_id])
+            if committed is not None:
+                log_outcome(participation, committed, "found before InitProducerId")
+                await self.complete([participation], committed, caller)
+
+    async def _complete_after_init(self, response: Any, transactional_id: str, caller: Caller) -> None:
+        """Complete what was open when InitProducerId was forwarded: it had ended when the broker responded."""
+        for participation in await self._participations(transactional_id):
+            if not participation.belongs_to(transactional_id, response.producer_id, response.producer_epoch):
+                committed = outcome_after_init(participation, response.producer_id, response.producer_epoch)
+                log_outcome(participation, committed, "ended by InitProducerId")
+                await self.complete([participation], committed, caller)
+
+    async def _participations(self, transactional_id: str) -> list[Participation]:
+        return [each for each in await self._participation_log.read() if each.transactional_id == transactional_id]
+
+    async def _describe(self, transactional_id: str) -> TransactionDescriptions:
+        return await describe_transactions(self._forward, [transactional_id])
+
+    async def _verification_error(self, payload: Any) -> ErrorCode:
+        """The error that a broker answers for offsets of a transaction that it does not have.
+
+        The client sends TxnOffsetCommit to its group's coordinator, so this asks over the gateway's own connections.
+        """
+        try:
+            descriptions = await self._coordinators.describe([payload.transactional_id])
+        except CoordinatorsUnreachable:
+            descriptions = {}
+        if payload.transactional_id not in descriptions:
+            return ErrorCode.invalid_txn_state
+        description = descriptions[payload.transactional_id]
+        if description is None or description.producer_id != payload.producer_id:
+            return ErrorCode.invalid_producer_id_mapping
+        if description.producer_epoch != payload.producer_epoch:
+            return ErrorCode.invalid_producer_epoch
+        return ErrorCode.invalid_txn_state
+
+
+def _is_ongoing(description: TransactionDescription, payload: Any) -> bool:
+    described = description.state, description.producer_id, description.producer_epoch
+    return described == ("Ongoing", payload.producer_id, payload.producer_epoch)
+
+
+def _is_same(existing: Participation, new: Participation) -> bool:
+    """Whether both are of the same group in the same transaction, which is still ongoing."""
+    return existing == structs.replace(new, id=existing.id)
+
+
+def _is_of_producer(participation: Participation, payload: Any) -> bool:
+    return participation.belongs_to(payload.transactional_id, payload.producer_id, payload.producer_epoch)
+
+
+def _ongoing_participation(payload: Any, participations: list[Participation]) -> Participation | None:
+    """The participation under which to commit; the newest, since a repeated AddOffsetsToTxn may leave several."""
+    matching = [
+        each
+        for each in participations
+        if _is_of_producer(each, payload) and each.group_id == payload.group_id and each.phase is Phase.ONGOING
+    ]
+    return max(matching, key=lambda each: each.transaction_start_time_ms, default=None)
+
+
+async def _uncancelled(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run ``work`` to its end even if the client disconnects in the meantime."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(_retrieve_exception)
+    return await asyncio.shield(task)
+
+
+def _retrieve_exception(task: "asyncio.Future[Any]") -> None:
+    """Keep asyncio from logging the failure of a request whose client has gone: recovery completes the transaction."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,65 @@
+"""What a request handler receives: the decoded request and its caller."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kio.static.protocol import Entity
+
+__all__ = ["Caller", "ClientRequest", "Handler", "QuotaEntity", "ServedApi"]
+
+
+class QuotaEntity(NamedTuple):
+    """Whose time is counted together: all connections of a principal from one IP address."""
+
+    host: str
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request.
+
+    client_id: from the request header; empty where that has none.
+    host: the IP address of the client.
+    principal: as the broker authenticated it, in Kafka's form ``User:alice``; ``User:ANONYMOUS`` without SASL.
+    """
+
+    client_id: str
+    host: str
+    principal: str
+
+    @property
+    def quota_entity(self) -> QuotaEntity:
+        """Whose share of the event loop the request uses."""
+        return QuotaEntity(self.host, self.principal)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A decoded request of one version. ``node_id`` is the broker whose advertised listener received it."""
+
+    caller: Caller
+    node_id: int
+    api_key: int
+    version: int
+    payload: Entity
+
+
+Handler = Callable[[ClientRequest], Awaitable[Entity]]
+"""Returns the response payload in the request's version. An exception closes the client's connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApi:
+    """An API that a handler of the gateway answers. ApiVersions offers exactly this range of versions.
+
+    max_entries: the array entries of a request; by default as many as of any request (``max-request-entries``).
+    """
+
+    name: str
+    key: int
+    min_version: int
+    max_version: int
+    handle: Handler
+    max_entries: int | None = None

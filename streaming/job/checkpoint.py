@@ -1,0 +1,221 @@
+"""The checkpoint folder: the job's own files in it, how the newest batch was planned, and the lock.
+
+Files are read and written through Hadoop's file systems, as Spark does, so every location that Spark supports works.
+The lock is for local folders only.
+"""
+
+import fcntl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from streaming.contract.errors import CannotRun
+from streaming.job.options import JobOptions
+from streaming.job.spark_internals.java_objects import hadoop_configuration, java_virtual_machine
+from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
+from streaming.job.spark_internals.registry import OFFSET_LOG, is_used
+from streaming.job.state_stores import StateStore, store_of
+from streaming.job.topics.layout import Partitions
+
+STARTS_KEPT = 100
+"""A batch needs the last start before it, and Spark keeps 100 batches to run again."""
+
+LOCK_LIMIT_SECONDS = 30.0
+
+TOPIC_FOLDER = "requests-topic"
+"""The folder of the checkpoint with an empty file whose name is the id of the requests topic."""
+
+
+class CheckpointLayout(NamedTuple):
+    """What is fixed when a checkpoint is made."""
+
+    state_partitions: int
+    request_partitions: dict[str, int]
+    """The number of partitions of the requests topic, by the topic's name, as of the newest batch."""
+
+    state_store: StateStore | None
+    """None for a provider that this job does not use."""
+
+
+class Checkpoint:
+    """The folder at ``location``, a path or a URI."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._spark = spark
+        self._jvm: Any = java_virtual_machine(spark)
+        self._root = self._jvm.org.apache.hadoop.fs.Path(location)
+        self._files = self._root.getFileSystem(hadoop_configuration(spark))
+
+    def record_start(self, now: int) -> tuple[int, ...]:
+        """Record a start of the job at ``now`` (ms since the epoch); returns the last starts, ascending.
+
+        A start is an empty file whose name is the time, so it cannot be half written.
+        """
+        folder = self._path("starts")
+        self._files.mkdirs(folder)
+        self._files.create(self._path("starts", str(now)), True).close()
+        starts = sorted(int(name) for name in self._names(folder) if name.isdigit())
+        for old in starts[:-STARTS_KEPT]:
+            self._files.delete(self._path("starts", str(old)), False)
+        return tuple(starts[-STARTS_KEPT:])
+
+    def requests_topic_id(self) -> str | None:
+        """The id of the requests topic that this checkpoint has read; None if it was not recorded."""
+        folder = self._path(TOPIC_FOLDER)
+        return next(iter(self._names(folder)), None) if self._files.exists(folder) else None
+
+    def record_requests_topic_id(self, topic_id: str) -> None:
+        """Record the id of the requests topic, in place of a former one."""
+        folder = self._path(TOPIC_FOLDER)
+        self._files.delete(folder, True)
+        self._files.mkdirs(folder)
+        self._files.create(self._path(TOPIC_FOLDER, topic_id), True).close()
+
+    def offsets_read(self, topic: str) -> dict[int, int]:
+        """The offset after the last record of the newest complete batch, by partition; empty without such a batch."""
+        newest = self._newest_file("commits")
+        plan = None if newest is None else self._path("offsets", newest.getName())
+        if plan is None or not self._files.exists(plan):
+            return {}
+        try:
+            return read_batch_plan(self._text(plan)).offsets.get(topic, {})
+        except UnreadablePlan:
+            # The start of the query reports a damaged checkpoint.
+            return {}
+
+    def is_new(self) -> bool:
+        """Whether the checkpoint has no batches."""
+        return self._newest_batch() is None
+
+    def layout(self) -> CheckpointLayout | None:
+        """The layout of the newest batch.
+
+        None for a checkpoint without batches, and for one that a version of Spark has written whose format is not
+        known here.
+
+        Raises:
+            CannotRun: the newest batch cannot be read.
+        """
+        newest = self._newest_batch()
+        if newest is None:
+            return None
+        try:
+            plan = read_batch_plan(self._text(newest))
+        except UnreadablePlan as error:
+            if not is_used(OFFSET_LOG, self._spark):
+                return None
+            raise CannotRun(f"{newest} is not a batch that Spark has planned: {error}") from error
+        return CheckpointLayout(plan.state_partitions, plan.request_partitions, store_of(plan.state_store_class))
+
+    def _newest_batch(self) -> Any:
+        """The path of the newest file in Spark's offset log; None when there is none."""
+        return self._newest_file("offsets")
+
+    def _newest_file(self, log: str) -> Any:
+        """The path of the newest batch's file in one of Spark's logs; None when there is none."""
+        if not self._files.exists(self._path(log)):
+            return None
+        batches = [int(name) for name in self._names(self._path(log)) if name.isdigit()]
+        return self._path(log, str(max(batches))) if batches else None
+
+    def _path(self, folder: str, name: str | None = None) -> Any:
+        path = self._jvm.org.apache.hadoop.fs.Path(self._root, folder)
+        return path if name is None else self._jvm.org.apache.hadoop.fs.Path(path, name)
+
+    def _text(self, path: Any) -> str:
+        stream = self._files.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def _names(self, folder: Any) -> list[str]:
+        return [status.getPath().getName() for status in self._files.listStatus(folder)]
+
+
+def check_layout(layout: CheckpointLayout, options: JobOptions, partitions: Partitions) -> tuple[int, StateStore]:
+    """Check that a checkpoint fits the options and the topics; returns its state partitions and its state store.
+
+    Raises:
+        CannotRun: it does not fit; the message says what to change.
+    """
+    for name, requested, found in (
+        ("state-partitions", options.state_partitions, layout.state_partitions),
+        ("state-store", options.state_store, layout.state_store),
+    ):
+        if requested not in (None, found):
+            raise CannotRun(
+                f"checkpoint {options.checkpoint} was made with {name} {found}, "
+                f"the options say {requested}: it is fixed when a checkpoint is made"
+            )
+    if layout.state_store is None:
+        raise CannotRun(f"checkpoint {options.checkpoint} was made with a state store that this job does not use")
+    known = layout.request_partitions.get(options.topics.requests)
+    if known is None:
+        raise CannotRun(
+            f"checkpoint {options.checkpoint} belongs to {', '.join(layout.request_partitions)}, "
+            f"not to {options.topics.requests}: set its topic-prefix, or choose another checkpoint"
+        )
+    if known > partitions.requests:
+        raise CannotRun(
+            f"checkpoint {options.checkpoint} has offsets of {known} partitions of {options.topics.requests}, which "
+            f"has {partitions.requests}: the topic was deleted and created again; choose a new checkpoint, or restore "
+            "the topic"
+        )
+    return layout.state_partitions, layout.state_store
+
+
+def check_topic_id(kept: str | None, found: str | None, options: JobOptions) -> None:
+    """Check that the requests topic is the one that the checkpoint has read; None is an id that is not known.
+
+    Raises:
+        CannotRun: the topic was created again since; the message says how to go on.
+    """
+    if kept is not None and found is not None and kept != found:
+        raise CannotRun(
+            f"topic {options.topics.requests} was deleted and created again: checkpoint {options.checkpoint} has read "
+            f"the topic with the id {kept}, this one has the id {found} and other requests at the same offsets: "
+            "restore the former topic, or choose a new checkpoint, or, to keep the groups and skip requests that wait "
+            f"in this topic, remove the checkpoint's folder {TOPIC_FOLDER}"
+        )
+
+
+def local_path(location: str) -> Path | None:
+    """The folder of a location on this machine's file system; None for any other file system."""
+    parts = urlsplit(location)
+    if parts.scheme in ("", "file"):
+        return Path(parts.path if parts.scheme else location).absolute()
+    return None
+
+
+@contextmanager
+def checkpoint_lock(folder: Path, wait_seconds: float = LOCK_LIMIT_SECONDS) -> Iterator[int]:
+    """Lock a local checkpoint for this job; yields the lock's file descriptor.
+
+    The JVM should inherit the descriptor: then the lock lasts until this process and the JVM have ended. So a job that
+    starts after a ``kill -9`` waits for the last batch of the killed job.
+
+    Raises:
+        CannotRun: another job has held the lock for ``wait_seconds``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        deadline = time.monotonic() + wait_seconds
+        while not _try_lock(lock.fileno()):
+            if time.monotonic() > deadline:
+                raise CannotRun(f"checkpoint {folder} is in use by another job")
+            time.sleep(0.05)
+        yield lock.fileno()
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""A group as the state store keeps it."""
+
+from struct import Struct
+from typing import NamedTuple
+
+from coordinator_logic import snapshot
+from coordinator_logic.group import Group
+from streaming.job.rows import Limits, RowTooLarge
+
+QUARANTINED_MARK = -1
+
+
+class StateRow(NamedTuple):
+    """A group in the state store.
+
+    Earlier releases wrote the two times (ms since the epoch) beside the snapshot. They are part of the snapshot now,
+    and 0 here in what this release writes. They are still read, so that a checkpoint of an earlier release keeps its
+    groups. In a quarantined group, :data:`QUARANTINED_MARK` takes the place of the first.
+    """
+
+    snapshot: bytes
+    join_answered_at: int = 0
+    sessions_from: int = 0
+
+    @classmethod
+    def unpacked(cls, stored: bytes) -> "StateRow":
+        """Unpack the state's column, as :meth:`packed` wrote it. Damaged bytes are a snapshot that cannot be read."""
+        if len(stored) < _TIMES.size:
+            return cls(stored)
+        return cls(stored[_TIMES.size :], *_TIMES.unpack_from(stored))
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Whether an earlier batch could not read the snapshot, and the directory says so."""
+        return self.join_answered_at == QUARANTINED_MARK
+
+    def quarantined(self) -> "StateRow":
+        """The row with the mark of a quarantined group."""
+        return self._replace(join_answered_at=QUARANTINED_MARK)
+
+    def packed(self) -> bytes:
+        """Pack the row for the state's column: the two times as big-endian int64, then the snapshot."""
+        return _TIMES.pack(self.join_answered_at, self.sessions_from) + self.snapshot
+
+
+_TIMES = Struct(">qq")
+
+
+def load(stored: StateRow | None) -> Group | None:
+    """Decode the stored group. Raises :class:`~coordinator_logic.snapshot.UnreadableSnapshot`."""
+    if stored is None:
+        return None
+    group = snapshot.decode(stored.snapshot)
+    if stored.join_answered_at and not stored.is_quarantined:
+        group.join_answered_at = stored.join_answered_at
+    if stored.sessions_from:
+        group.sessions_from = stored.sessions_from
+    return group
+
+
+def store(group: Group | None, limits: Limits) -> StateRow | None:
+    """Encode a group; None if it does not exist. Raises :class:`RowTooLarge`."""
+    if group is None:
+        return None
+    encoded = snapshot.encode(group)
+    if len(encoded) > limits.snapshot:
+        raise RowTooLarge(f"the group would have {len(encoded)} bytes; the limit is {limits.snapshot}")
+    return StateRow(encoded)

@@ -1,0 +1,42 @@
+"""Lower bounds of the JSON size of messages that repeat what they refer to.
+
+A short request can ask for one offset with its metadata, or for a whole group, a million times, and a commit repeats
+the topic's name for each partition. Encoding such a message takes gigabytes, so its size is estimated first: if even
+the lower bound exceeds a limit, nothing is encoded.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator_logic.messages import DescribeGroupsResponse, OffsetFetchResponse
+from coordinator_logic.records import OffsetsCommitted, TransactionalOffsetsCommitted
+
+FETCHED_PARTITION, DESCRIBED_GROUP, DESCRIBED_MEMBER, COMMITTED_OFFSET = 90, 140, 100, 100
+"""Bytes of an entry without its texts: the names of its fields."""
+
+
+def least_size(message: object) -> int:
+    """The least number of bytes of the message as JSON; 0 if it repeats nothing."""
+    estimate = _ESTIMATES.get(type(message))
+    return 0 if estimate is None else estimate(message)
+
+
+def _fetched(response: OffsetFetchResponse) -> int:
+    topics = [*response.topics, *(topic for group in response.groups for topic in group.topics)]
+    return sum(FETCHED_PARTITION + len(entry.metadata) for topic in topics for entry in topic.partitions)
+
+
+def _described(response: DescribeGroupsResponse) -> int:
+    return sum(DESCRIBED_GROUP + DESCRIBED_MEMBER * len(group.members) for group in response.groups)
+
+
+def _committed(record: OffsetsCommitted | TransactionalOffsetsCommitted) -> int:
+    return sum(COMMITTED_OFFSET + len(offset.topic) + len(offset.metadata) for offset in record.offsets)
+
+
+_ESTIMATES: dict[type, Callable[[Any], int]] = {
+    OffsetFetchResponse: _fetched,
+    DescribeGroupsResponse: _described,
+    OffsetsCommitted: _committed,
+    TransactionalOffsetsCommitted: _committed,
+}

@@ -1,0 +1,36 @@
+"""The order in which a group handles the records of a batch."""
+
+from operator import itemgetter
+
+from streaming.job.rows import KafkaRecord
+
+_place = itemgetter(0, 1, 2)
+"""A record's place in the log: timestamp, partition and offset. No two records share one."""
+
+
+def sort_records(records: list[KafkaRecord]) -> None:
+    """Sort a group's records by timestamp, partition and offset.
+
+    Within a partition, later offsets never come first: if a broker's clock leaps, a record counts as no older than
+    those before it in its partition. Otherwise a client's earlier commit could replace its later one.
+    """
+    if len(records) < 2:
+        return
+    records.sort(key=_place)
+    if _follows_offsets(records):
+        return
+    newest: dict[int, int] = {}
+    order: dict[tuple[int, int], int] = {}
+    for record in sorted(records, key=itemgetter(1, 2)):
+        newest[record.partition] = max(record.timestamp, newest.get(record.partition, record.timestamp))
+        order[record.partition, record.offset] = newest[record.partition]
+    records.sort(key=lambda record: (order[record.partition, record.offset], record.partition, record.offset))
+
+
+def _follows_offsets(records: list[KafkaRecord]) -> bool:
+    last: dict[int, int] = {}
+    for record in records:
+        if record.offset < last.get(record.partition, 0):
+            return False
+        last[record.partition] = record.offset
+    return True

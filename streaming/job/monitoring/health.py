@@ -1,0 +1,44 @@
+"""The job's liveness and readiness.
+
+The checks read what the readers of :mod:`streaming.job.monitoring.readers` have noted, and call neither Spark nor
+Kafka: a call into a JVM that hangs would hang, too.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from streaming.contract.monitoring_server import Check, Health
+from streaming.job.monitoring.clock_skew import LARGEST_SKEW_SECONDS
+from streaming.job.monitoring.metrics import Metrics
+
+
+class HealthLimits(NamedTuple):
+    """Beyond these, a job is not live (seconds since the newest batch ended) or not ready (requests that wait)."""
+
+    batch_seconds: float
+    backlog: int
+
+
+def job_health(metrics: Metrics, limits: HealthLimits, clock: Callable[[], float] = time.monotonic) -> Health:
+    """The checks of a job whose batches are counted in ``metrics``. The first batch may take as long as any other."""
+    began = clock()
+
+    def live() -> Iterator[Check]:
+        last = metrics.last_batch_at
+        seconds = clock() - (began if last is None else last)
+        since = "since the start, no batch has ended yet" if last is None else "since the end of the newest batch"
+        yield Check("batches", seconds <= limits.batch_seconds, f"{seconds:.0f} s {since}")
+        for reader, is_alive in metrics.readers.items():
+            alive = is_alive()
+            yield Check(f"reader of {reader}", alive, "runs" if alive else "has ended")
+
+    def ready() -> Iterator[Check]:
+        yield from live()
+        has_batch = metrics.last_batch_at is not None
+        yield Check("first batch", has_batch, "has ended" if has_batch else "has not ended")
+        skew = metrics.skew_seconds
+        yield Check("clocks", abs(skew) <= LARGEST_SKEW_SECONDS, f"the brokers' are {skew:+.1f} s off the driver's")
+        yield Check("backlog", metrics.backlog.requests <= limits.backlog, str(metrics.backlog))
+
+    return Health(lambda: list(live()), lambda: list(ready()))

@@ -1,0 +1,193 @@
+"""The job's Prometheus metrics.
+
+Requests, rejects, rebalances and offsets are counted exactly, once per completed batch, however often the batch's
+tasks ran: Spark collects the totals of the rows' measures (:mod:`streaming.job.measures`) with ``DataFrame.observe``
+and reports them with the batch's progress. :mod:`streaming.job.monitoring.readers` polls the progress as JSON: a
+listener would be called for every batch, and each call costs pyspark a hundred calls into the JVM. Groups, members and
+offsets are read from the directory topic.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import msgspec
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from coordinator_logic.errors import Error
+from streaming.job.monitoring.backlog import Backlog, BatchSize, backlog_after
+from streaming.job.monitoring.clock_skew import MAY_BE_PARKED, ClockComparison
+from streaming.job.monitoring.group_gauges import GroupGauges
+
+OBSERVATION = "measures"
+LATENCY_BUCKETS = (0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10, 30, 60, 300)
+BATCH_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+
+COUNTERS = {
+    "rebalances_completed": "Rebalances that ended in Stable.",
+    "offsets_committed": "Partitions whose offset commit was accepted, inside or outside of a transaction.",
+    "offsets_deleted": "Partitions whose offset was deleted, by a request or with its topic.",
+    "offsets_expired": "Partitions whose offset was not committed again within the retention time.",
+}
+
+PHASES_UNTIL_ANSWERED = ("walCommit", "getBatch", "queryPlanning", "addBatch")
+"""Spark's phases between a batch's time and the end of its sink's work."""
+
+
+class RequestCount(msgspec.Struct):
+    """How many requests had the same api, error and wait."""
+
+    api: str
+    error_code: int
+    waited_ms: int
+    count: int
+
+
+class RejectCount(msgspec.Struct):
+    """How many records were rejected for the same cause."""
+
+    cause: str
+    count: int
+
+
+class RecordBatchTotals(msgspec.Struct):
+    """The totals of one record batch: :class:`streaming.job.measures.Totals` as Spark's JSON has them."""
+
+    requests: list[RequestCount] = []
+    rejects: list[RejectCount] = []
+    rebalances_completed: int = 0
+    offsets_committed: int = 0
+    offsets_deleted: int = 0
+    offsets_expired: int = 0
+
+
+class Observed(msgspec.Struct):
+    """What :func:`observe_measures` has Spark report: the totals of every record batch of a batch."""
+
+    totals: list[RecordBatchTotals] = []
+
+
+class Progress(BatchSize, rename="camel"):
+    """The fields used of Spark's report of a completed batch."""
+
+    observed_metrics: dict[str, Observed] = msgspec.field(default_factory=dict)
+    timestamp: datetime | None = None
+
+
+def observe_measures(rows: DataFrame) -> DataFrame:
+    """Return the same rows, and have Spark report the totals of their measures with each batch.
+
+    There is one aggregate, which ignores nulls, because Spark interprets every aggregate for every row of output.
+    """
+    return rows.observe(OBSERVATION, sf.collect_list("measures").alias("totals"))
+
+
+class Metrics:
+    """The metrics of one job, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        prefix, registry = "group_coordinator", self.registry
+        self._requests = Counter(f"{prefix}_requests", "Requests answered.", ["api", "error"], registry=registry)
+        self._latency = Histogram(
+            f"{prefix}_request_latency_seconds",
+            "Time from a request's append to its response, including the wait for other members.",
+            ["api"],
+            registry=registry,
+            buckets=LATENCY_BUCKETS,
+        )
+        self._rejects = Counter(
+            f"{prefix}_rejects", "Records written to the rejects topic.", ["cause"], registry=registry
+        )
+        self._phases = Histogram(
+            f"{prefix}_batch_phase_seconds",
+            "Duration of a batch by Spark's phases; triggerExecution is the whole batch.",
+            ["phase"],
+            registry=registry,
+            buckets=BATCH_BUCKETS,
+        )
+        self._backlog = Gauge(f"{prefix}_backlog_requests", "Requests appended but not yet read.", registry=registry)
+        self._backlog_seconds = Gauge(
+            f"{prefix}_backlog_seconds", "Time to work the backlog off at the last batch's rate.", registry=registry
+        )
+        self._clocks = ClockComparison()
+        self._skew = Gauge(
+            f"{prefix}_clock_skew_seconds",
+            "How far brokers' clocks are at least ahead of the driver's (negative: behind), as far as it is certain.",
+            registry=registry,
+        )
+        self._last_batch = Gauge(
+            f"{prefix}_last_batch_id", "The newest completed batch; alert when it stops growing.", registry=registry
+        )
+        self.groups = GroupGauges(registry)
+        self._counters = {name: Counter(f"{prefix}_{name}", text, registry=registry) for name, text in COUNTERS.items()}
+        self._reader_alive = Gauge(
+            f"{prefix}_reader_alive", "1 while the thread that feeds these metrics runs.", ["reader"], registry=registry
+        )
+        self._reader_failures = Counter(
+            f"{prefix}_reader_failures", "Exceptions that made a reader start again.", ["reader"], registry=registry
+        )
+        self.unreadable_directory_records = Gauge(
+            f"{prefix}_unreadable_directory_records",
+            "Records of the directory topic that the gauges of groups leave out.",
+            registry=registry,
+        )
+        self.last_counted_batch = -1
+        self.last_batch_at: float | None = None
+        self.backlog = Backlog(0, 0.0)
+        self.skew_seconds = 0.0
+        self._readers: dict[str, Callable[[], bool]] = {}
+
+    @property
+    def readers(self) -> Mapping[str, Callable[[], bool]]:
+        """By name of a reader: whether its thread runs."""
+        return self._readers
+
+    def add_reader(self, reader: str, is_alive: Callable[[], bool]) -> None:
+        """Show whether a reader's thread runs, from now on."""
+        self._readers[reader] = is_alive
+        self._reader_failures.labels(reader)
+        self._reader_alive.labels(reader).set_function(is_alive)
+
+    def count_reader_failure(self, reader: str) -> None:
+        """Count an exception in a reader, which starts again after it."""
+        self._reader_failures.labels(reader).inc()
+
+    def count_batch(self, progress: Progress) -> None:
+        """Count a completed batch, unless it was counted before."""
+        if progress.batch_id <= self.last_counted_batch:
+            return
+        self.last_counted_batch = progress.batch_id
+        self.last_batch_at = time.monotonic()
+        self._last_batch.set(progress.batch_id)
+        for phase, duration in progress.duration_ms.items():
+            self._phases.labels(phase).observe(duration / 1000)
+        self.backlog = backlog_after([progress])
+        self._backlog.set(self.backlog.requests)
+        self._backlog_seconds.set(self.backlog.seconds)
+        self._measure_skew(progress, self.backlog.requests)
+        batch_ms = sum(progress.duration_ms.get(phase, 0) for phase in PHASES_UNTIL_ANSWERED)
+        for totals in progress.observed_metrics.get(OBSERVATION, Observed()).totals:
+            self._count(totals, batch_ms)
+
+    def _measure_skew(self, progress: Progress, unread: int) -> None:
+        totals = progress.observed_metrics.get(OBSERVATION, Observed()).totals
+        # JoinGroup and SyncGroup may have been read by an earlier batch than the one that answers them.
+        waits = [request.waited_ms for each in totals for request in each.requests if request.api not in MAY_BE_PARKED]
+        skew_ms = self._clocks.skew_ms(progress.batch_id, progress.timestamp, waits, unread)
+        if skew_ms is not None:
+            self.skew_seconds = skew_ms / 1000
+            self._skew.set(self.skew_seconds)
+
+    def _count(self, totals: RecordBatchTotals, batch_ms: int) -> None:
+        for request in totals.requests:
+            self._requests.labels(request.api, Error(request.error_code).name).inc(request.count)
+            latency = self._latency.labels(request.api)
+            for _ in range(request.count):
+                latency.observe((max(0, request.waited_ms) + batch_ms) / 1000)
+        for reject in totals.rejects:
+            self._rejects.labels(reject.cause).inc(reject.count)
+        for name, counter in self._counters.items():
+            counter.inc(getattr(totals, name))

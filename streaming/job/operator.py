@@ -1,0 +1,95 @@
+"""The function for ``applyInPandasWithState``: takes one group through a batch, from records to rows and state.
+
+The part without Spark is in :mod:`streaming.job.group_batch`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
+
+from streaming.job import measures
+from streaming.job.group_batch.processing import Outcome, process
+from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.state_row import StateRow
+from streaming.job.log_order import sort_records
+from streaming.job.rows import KafkaRecord, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.state import GroupState
+
+INPUT_COLUMNS = KafkaRecord._fields
+"""The columns of a record that the query passes on besides the group id, by the names of :class:`KafkaRecord`."""
+
+OUTPUT_SCHEMA = (
+    StructType()
+    .add("topic", StringType())
+    .add("partition", IntegerType())
+    .add("key", BinaryType())
+    .add("value", BinaryType())
+    .add("measures", measures.TOTALS_TYPE)
+)
+STATE_SCHEMA = "stored binary"
+"""A :class:`StateRow`. Spark refuses a checkpoint with another schema, so this never changes; the format of the bytes
+may.
+
+It is one column because Spark decodes the row of every group in every batch to read its timeout, and compiles the
+decoder several times a batch: both cost time per column.
+"""
+
+
+@dataclass(frozen=True)
+class GroupOperator:
+    """The function for ``applyInPandasWithState``, with ``ProcessingTimeTimeout``.
+
+    pyspark's worker calls it with data frames; the Arrow-native worker calls :meth:`outcome` directly.
+    """
+
+    settings: Settings
+
+    def __call__(
+        self, key: tuple[str], frames: "Iterator[pd.DataFrame]", state: "GroupState"
+    ) -> "Iterator[pd.DataFrame]":
+        stored = StateRow.unpacked(bytes(state.get[0])) if state.exists else None
+        batch_time = state.getCurrentProcessingTimeMs()
+        outcome = self.outcome(key[0], _records(frames), stored, batch_time)
+        if outcome.state is not None:
+            state.update((outcome.state.packed(),))
+        elif stored is not None:
+            state.remove()
+        if outcome.wake_at is not None:
+            state.setTimeoutDuration(max(1, outcome.wake_at - batch_time))
+        # dtype object: a partition is null or an integer, and Spark concatenates the frames of many groups.
+        columns = dict(zip(OUTPUT_SCHEMA.names, output_columns(outcome.rows), strict=True))
+        yield pd.DataFrame(columns, dtype=object)
+
+    def outcome(
+        self,
+        group_id: str,
+        records: list[KafkaRecord],
+        stored: StateRow | None,
+        batch_time: int,
+        *,
+        more_follow: bool = False,
+    ) -> Outcome:
+        """Sort the records, which Spark delivers in any order, and process the batch for the group."""
+        sort_records(records)
+        return process(self.settings, group_id, records, stored, batch_time, more_follow=more_follow)
+
+
+def output_columns(rows: Sequence[Row]) -> list[Sequence[Any]]:
+    """Turn rows into the columns of :data:`OUTPUT_SCHEMA`; the first row carries the totals of their measures."""
+    if not rows:
+        return [()] * len(OUTPUT_SCHEMA)
+    *columns, measured = zip(*rows, strict=True)
+    return [*columns, [measures.totals(measured), *[None] * (len(rows) - 1)]]
+
+
+def _records(frames: Iterator[pd.DataFrame]) -> list[KafkaRecord]:
+    records: list[KafkaRecord] = []
+    for frame in frames:
+        columns = (frame[name].tolist() for name in INPUT_COLUMNS)
+        records.extend(map(KafkaRecord._make, zip(*columns, strict=True)))
+    return records

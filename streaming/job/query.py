@@ -1,0 +1,90 @@
+"""The coordinator's query.
+
+group-requests -> key by group id -> the group's state machine -> responses, journal, directory, rejects
+"""
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from streaming.contract.topics import LONGEST_GROUP_ID_BYTES
+from streaming.job.checkpoint import local_path
+from streaming.job.group_batch.settings import Settings
+from streaming.job.monitoring.metrics import observe_measures
+from streaming.job.operator import INPUT_COLUMNS, OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator
+from streaming.job.options import JobOptions
+from streaming.job.session import SINK, SOURCE
+
+LOG_APPEND_TIME = 1
+"""Kafka's number of this timestamp type, in the column ``timestampType``."""
+
+
+def coordinator_query(
+    spark: SparkSession, options: JobOptions, settings: Settings, state_partitions: int
+) -> DataStreamWriter:
+    """The whole query, from the requests topic to the sink's topics; not started."""
+    kafka = {f"kafka.{key}": value for key, value in options.java_client_config.items()}
+    requests = (
+        spark.readStream.format("kafka")
+        .options(**{**SOURCE, **kafka})
+        .option("subscribe", settings.topics.requests)
+        .option("maxOffsetsPerTrigger", options.max_requests_per_batch)
+        .load()
+    )
+    by_group = _by_group(requests, settings.limits.request)
+    if state_partitions == 1:
+        # One task reads all partitions and keeps the groups: no shuffle, no second stage.
+        by_group = by_group.coalesce(1)
+    rows = by_group.groupBy("groupId").applyInPandasWithState(
+        GroupOperator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "ProcessingTimeTimeout"
+    )
+    if options.metrics_port is not None:
+        rows = observe_measures(rows)
+    return (
+        rows.drop("measures")
+        .writeStream.format("kafka")
+        .options(**{**SINK, **kafka})
+        .option("checkpointLocation", checkpoint_location(options))
+        .queryName("group-coordinator")
+        .outputMode("append")
+        .trigger(processingTime=f"{options.batch_interval_ms} milliseconds")
+    )
+
+
+def _by_group(requests: DataFrame, limit: int) -> DataFrame:
+    """The columns of :class:`KafkaRecord`, and ``groupId``: the key, with invalid UTF-8 replaced; Arrow fails on it.
+
+    A key or a value of more than ``limit`` bytes is cut here, so that no Python process holds what a sender has
+    compressed. The operator rejects such a record, as it does one without a key, one whose key is not UTF-8, and one
+    whose key is longer than a group id: they only share a name with a group here.
+    """
+    group_id = sf.substring(sf.coalesce(sf.col("key"), sf.lit(b"")), 1, LONGEST_GROUP_ID_BYTES + 1).cast("string")
+    changed = {
+        "timestamp": sf.unix_millis(_trusted_time()),
+        "key": _cut(sf.col("key"), limit),
+        "value": _cut(sf.col("value"), limit),
+    }
+    passed = [changed.get(name, sf.col(name)).alias(name) for name in INPUT_COLUMNS]
+    return requests.select(sf.make_valid_utf8(group_id).alias("groupId"), *passed)
+
+
+def _cut(column: Column, limit: int) -> Column:
+    """A binary column, where it exceeds the limit cut and followed by its size, as in :class:`KafkaRecord`."""
+    size = sf.octet_length(column)
+    cut = sf.concat(sf.substring(column, 1, limit), size.cast("string").cast("binary"))
+    return sf.when(size > limit, cut).otherwise(column)
+
+
+def _trusted_time() -> Column:
+    """The append time of a request; of one whose client has chosen the time, that of the batch.
+
+    A client whose clock is behind would seem silent, and be expelled. Spark keeps the batch's time with the batch.
+    """
+    is_append_time = sf.col("timestampType") == LOG_APPEND_TIME
+    return sf.when(is_append_time, sf.col("timestamp")).otherwise(sf.current_timestamp())
+
+
+def checkpoint_location(options: JobOptions) -> str:
+    """The checkpoint's location for Spark: a URI with an absolute path for a local folder, else the option."""
+    folder = local_path(options.checkpoint)
+    return options.checkpoint if folder is None else folder.as_uri()

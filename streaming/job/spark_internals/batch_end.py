@@ -1,0 +1,48 @@
+"""Stop a query between two batches, which no public method of Spark does."""
+
+import time
+from contextlib import suppress
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE, java_virtual_machine
+from streaming.job.spark_internals.registry import BATCH_END, is_used
+
+LAST_BATCH_LIMIT_SECONDS = 60.0
+
+
+def stop_after_batch(query: StreamingQuery) -> None:
+    """Stop the query when its batch in flight is complete, or after a minute.
+
+    ``StreamingQuery.stop`` interrupts the batch, which then runs again after the next start. That is harmless, but it
+    delays the batch's responses by a restart. It is the fallback here: for a batch that takes too long, and where
+    this Spark keeps the query's state elsewhere.
+    """
+    with suppress(*JVM_IS_GONE, TypeError, PySparkException):
+        spark = SparkSession.active()
+        if is_used(BATCH_END, spark):
+            _terminate_after_batch(spark, query)
+    if query.isActive:
+        query.stop()
+
+
+def _terminate_after_batch(spark: SparkSession, query: StreamingQuery) -> None:
+    java_query: Any = query._jsq
+    terminated = getattr(java_virtual_machine(spark).org.apache.spark.sql.execution.streaming.runtime, "TERMINATED$")
+    # Spark reads this state after each batch, and also between planning a batch and running it. A batch that is
+    # planned would be given up: so the state is set while a batch runs.
+    _await_next_spark_job(spark)
+    java_query.streamingQuery().state().set(getattr(terminated, "MODULE$"))
+    query.awaitTermination(int(LAST_BATCH_LIMIT_SECONDS))
+
+
+def _await_next_spark_job(spark: SparkSession) -> None:
+    # A Spark job that runs already may be over, and the next batch planned, before the state is set.
+    tracker = spark.sparkContext.statusTracker()
+    running = set(tracker.getActiveJobsIds())
+    deadline = time.monotonic() + LAST_BATCH_LIMIT_SECONDS
+    while running.issuperset(tracker.getActiveJobsIds()) and time.monotonic() < deadline:
+        time.sleep(0.001)

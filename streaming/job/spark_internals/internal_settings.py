@@ -1,0 +1,29 @@
+"""The Spark settings that name an internal class or module, as far as this Spark has it."""
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from streaming.job.spark_internals.registry import CHECKPOINT_FILES, WORKER_DAEMON, is_used
+from streaming.job.spark_internals.worker_choice import VARIABLE, choose
+
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+def python_worker_settings(requested: str) -> dict[str, str]:
+    """The settings for the Python workers; ``requested`` is the option ``python-worker``."""
+    settings: dict[str, str] = {f"spark.executorEnv.{VARIABLE}": choose(requested, pyspark.__version__).worker}
+    if is_used(WORKER_DAEMON):
+        settings["spark.python.daemon.module"] = "streaming.job.spark_internals.worker_daemon"
+    return settings
+
+
+def local_checkpoint_settings() -> dict[str, str]:
+    """The settings for a checkpoint on a local file system."""
+    return {FILE_MANAGER: CHECKPOINT_FILES.java_classes[0]} if is_used(CHECKPOINT_FILES) else {}
+
+
+def unset_missing_classes(spark: SparkSession) -> None:
+    """Return to Spark's default where a setting of :func:`local_checkpoint_settings` names a class it does not have."""
+    is_ours = spark.conf.get(FILE_MANAGER, None) == CHECKPOINT_FILES.java_classes[0]
+    if is_ours and not is_used(CHECKPOINT_FILES, spark):
+        spark.conf.unset(FILE_MANAGER)

@@ -1,0 +1,108 @@
+"""Start and end the JVM of a session, independently of the signals for this process's group."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import IO, Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+from streaming.contract.errors import CannotRun
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE
+from streaming.job.spark_internals.launch_settings import launch_settings
+
+JVM_END_LIMIT_SECONDS = 15.0
+
+JAVA_NOTICES = (
+    b"WARNING: Using incubator modules: jdk.incubator.vector",  # Spark's launcher asks for the module
+    b"Warning: Java versions > Java 11 can only operate in restricted mode",  # a library of Spark's
+)
+"""What Java writes at every start, which no setting suppresses and which asks nothing of the user."""
+
+
+@contextmanager
+def context_on_own_jvm(
+    conf: SparkConf, *, inherited: tuple[int, ...] = (), end_limit_seconds: float = JVM_END_LIMIT_SECONDS
+) -> Iterator[SparkContext]:
+    """A Spark context on a new JVM, which inherits these file descriptors and ends with the block.
+
+    The JVM has a process group of its own: Ctrl-C or SIGTERM for our whole group must reach it through this process
+    only, after the batch in flight. It also ends when this process is killed, because its standard input is a pipe of
+    this process. Under ``spark-submit`` the JVM runs already; then that one is used, and is not ended.
+
+    ``end_limit_seconds``: how long the JVM may take to end in order before it is killed.
+
+    Raises:
+        CannotRun: the JVM has ended within the block.
+    """
+    gateway = _launch(conf, {"start_new_session": True, "pass_fds": inherited})
+    jvm: subprocess.Popen[bytes] | None = gateway.proc
+    if jvm is not None:
+        threading.Thread(target=_relay_stderr, args=(jvm.stderr,), name="jvm-stderr", daemon=True).start()
+    try:
+        context = SparkContext(conf=conf, gateway=gateway)
+        try:
+            yield context
+        except CannotRun:
+            # Without it, threads of pyspark print tracebacks about the JVM that ends.
+            context.stop()
+            raise
+        context.stop()
+    except JVM_IS_GONE as error:
+        exit_code = None if jvm is None else _exit_code(jvm)
+        if exit_code is None:
+            raise
+        raise CannotRun(f"Spark's JVM has ended unexpectedly, with exit code {exit_code}") from error
+    finally:
+        _end(gateway, jvm, end_limit_seconds)
+
+
+def _launch(conf: SparkConf, popen_options: dict[str, Any]) -> Any:
+    """Launch a JVM with these settings, which its command line does not show; returns py4j's gateway to it.
+
+    A thread launches it, because KeyboardInterrupt is raised in the main thread only: an interrupt within the launch
+    would leave a JVM that no variable refers to, and that does not end.
+    """
+    popen_options |= {"stdout": sys.stderr, "stderr": subprocess.PIPE}
+    with launch_settings(dict(conf.getAll())):
+        launch = ThreadPoolExecutor(1, "jvm-launcher").submit(launch_gateway, None, popen_options)
+        try:
+            return launch.result()
+        except KeyboardInterrupt:
+            gateway: Any = launch.result()
+            _end(gateway, gateway.proc)
+            raise
+
+
+def _relay_stderr(lines: IO[bytes]) -> None:
+    for line in lines:
+        if not line.startswith(JAVA_NOTICES):
+            sys.stderr.buffer.write(line)
+            sys.stderr.flush()
+
+
+def _exit_code(jvm: "subprocess.Popen[bytes]") -> int | None:
+    """The exit code of a JVM that does not answer; None when it has not ended within the limit."""
+    try:
+        return jvm.wait(JVM_END_LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _end(gateway: Any, jvm: "subprocess.Popen[bytes] | None", limit_seconds: float = JVM_END_LIMIT_SECONDS) -> None:
+    # pyspark would use the ended JVM for the next session of this process.
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    if jvm is None:
+        return
+    gateway.shutdown()
+    assert jvm.stdin is not None
+    jvm.stdin.close()
+    try:
+        jvm.wait(limit_seconds)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()

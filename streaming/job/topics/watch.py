@@ -1,0 +1,117 @@
+"""Watch the topics while the query runs."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import astuple, replace
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from streaming.contract.topics import TopicNames
+from streaming.job.topics.inspection import TopicInspection, describe_topics, inspect_topics, text_of_id
+from streaming.job.topics.layout import Partitions, TopicLayout
+
+PARTITIONS_SECONDS = 1.0
+"""The interval of the checks of ids and partitions: a single metadata request. A client that starts after the responses
+topic has grown may choose a new partition at once."""
+
+SETTINGS_SECONDS = 60.0
+"""The interval of the checks of all settings."""
+
+ADMIN_LIMIT_SECONDS = 5.0
+"""The limit of a request; a stop of the job waits for a request in flight."""
+
+MISSING_LIMIT_SECONDS = 10.0
+"""How long a topic may be missing: a broker that starts may not know all topics yet."""
+
+NEXT_START = "the next start of the job creates topics that are missing, and says what else is needed"
+
+
+class TopicWatch:
+    """The topics as they are now. A thread updates it; :func:`watching` starts and ends the thread."""
+
+    def __init__(
+        self, client_config: Mapping[str, str], names: TopicNames, layout: TopicLayout, found: TopicInspection
+    ) -> None:
+        self.found = found
+        """The newest inspection; its partitions are newer than its problems and risks."""
+        self.failure: str | None = None
+        """Why the job cannot go on with these topics; None while it can."""
+        settings: dict[str, Any] = {"log_level": 0, **client_config, "error_cb": lambda _: None}
+        self._admin = AdminClient(settings)
+        self._names = names
+        self._layout = layout
+        self._reported = {*found.problems, *found.risks}
+        self._missing_since: float | None = None
+        self._stopped = threading.Event()
+
+    def has_grown(self, partitions: Partitions) -> bool:
+        """Whether one of the topics has more partitions than these. A broker that lags behind reports fewer."""
+        now = self.found.partition_counts(self._names)
+        return any(count > before for count, before in zip(astuple(now), astuple(partitions), strict=True))
+
+    def news(self) -> list[str]:
+        """The problems and risks that appeared since the start or the last call."""
+        current = [*self.found.problems, *self.found.risks]
+        new = [line for line in current if line not in self._reported]
+        self._reported = set(current)
+        return new
+
+    def look(self, missing_limit_seconds: float | None = None) -> None:
+        """Check ids and partitions now. Brokers that do not answer change nothing.
+
+        A topic may be missing for ``missing_limit_seconds``, by default for :data:`MISSING_LIMIT_SECONDS`.
+        """
+        limit = MISSING_LIMIT_SECONDS if missing_limit_seconds is None else missing_limit_seconds
+        with suppress(KafkaException):
+            self._look_at_partitions(limit)
+
+    def stop(self) -> None:
+        """Let the thread end."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Check until :meth:`stop` is called."""
+        settings_due = time.monotonic() + SETTINGS_SECONDS
+        while not self._stopped.wait(PARTITIONS_SECONDS):
+            self.look()
+            if time.monotonic() >= settings_due:
+                with suppress(KafkaException):
+                    self._look_at_settings()
+                settings_due = time.monotonic() + SETTINGS_SECONDS
+
+    def _look_at_partitions(self, missing_limit_seconds: float) -> None:
+        described = describe_topics(self._admin, list(self.found.partitions), ADMIN_LIMIT_SECONDS)
+        missing = [name for name in self.found.partitions if name not in described]
+        if missing:
+            self._missing_since = self._missing_since or time.monotonic()
+            if time.monotonic() - self._missing_since >= missing_limit_seconds:
+                self.failure = f"deleted while the job was running: {', '.join(missing)}; {NEXT_START}"
+            return
+        self._missing_since = None
+        requests = self._names.requests
+        if self.found.topic_ids.get(requests) not in (None, text_of_id(described[requests].topic_id)):
+            self.failure = f"topic {requests} was deleted and created again while the job was running; {NEXT_START}"
+        self.found = replace(
+            self.found, partitions={name: len(description.partitions) for name, description in described.items()}
+        )
+
+    def _look_at_settings(self) -> None:
+        found = inspect_topics(self._admin, self._names, self._layout, ADMIN_LIMIT_SECONDS)
+        if not found.missing:
+            self.found = replace(found, topic_ids=self.found.topic_ids)
+
+
+@contextmanager
+def watching(watch: TopicWatch) -> Iterator[TopicWatch]:
+    """Keep the watch up to date within the block."""
+    thread = threading.Thread(target=watch.run, name="topic-watch", daemon=True)
+    thread.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
+        thread.join()

@@ -1,0 +1,59 @@
+"""`group-coordinator` that records the progress of each batch: `python -m tests.bench.systems.watched run ...`.
+
+Spark's progress report of every completed batch is appended, as a line of JSON, to the file that the environment
+variable names. Nothing else differs from the job as it ships.
+"""
+
+import os
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streaming.cli import main as cli
+from streaming.job import run as job
+from streaming.job.run import JobSession, Report
+from streaming.job.topics.layout import Partitions
+
+VARIABLE = "BENCH_PROGRESS_FILE"
+POLL_SECONDS = 0.5
+
+
+def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:
+    """Start the query as :func:`streaming.job.run.start_query` does, and record its progress."""
+    query = _start_query(session, partitions, stack, report)
+    ended = threading.Event()
+    thread = threading.Thread(target=_record_progress, args=(query, Path(os.environ[VARIABLE]), ended))
+    thread.start()
+    stack.callback(thread.join)
+    stack.callback(ended.set)
+    return query
+
+
+_start_query = job.start_query
+
+
+def _record_progress(query: StreamingQuery, file: Path, ended: threading.Event) -> None:
+    execution: Any = query._jsq
+    last = -1
+    with file.open("a") as out:
+        while not ended.wait(POLL_SECONDS):
+            if not query.isActive:
+                return
+            lines = []
+            for progress in reversed(execution.recentProgress()):
+                if progress.batchId() <= last:
+                    break
+                lines.append((progress.batchId(), progress.json()))
+            for batch, line in reversed(lines):
+                last = batch
+                out.write(line + "\n")
+            out.flush()
+
+
+if __name__ == "__main__":
+    with patch.object(job, "start_query", start_query):
+        cli.main()

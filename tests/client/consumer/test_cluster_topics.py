@@ -1,0 +1,66 @@
+"""Which topics match a pattern, and how a leader describes changes of topics. No Kafka."""
+
+import re
+from typing import Any
+
+import pytest
+
+from coordinator_logic.assignors import TopicMetadata
+from streaming.client import ConsumerConfig
+from streaming.client.consumer.topic_watch import describe_change
+
+INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
+OWN = {f"eu-group-{name}" for name in ("requests", "responses", "journal", "directory", "rejects")}
+
+A, B = frozenset("a"), frozenset("b")
+
+
+def config(**settings: Any) -> ConsumerConfig:
+    return ConsumerConfig(bootstrap_servers="", group_id="g", topic_prefix="eu-", **settings)
+
+
+def test_a_pattern_must_match_the_whole_name() -> None:
+    pattern = config().topic_pattern("orders-[a-z]+")
+    assert pattern.filter(["orders-eu", "orders-", "my-orders-eu", "orders-eu-2"]) == {"orders-eu"}
+
+
+def test_a_compiled_pattern_keeps_its_flags() -> None:
+    pattern = config().topic_pattern(re.compile("ORDERS", re.IGNORECASE))
+    assert pattern.filter(["orders", "Orders", "invoices"]) == {"orders", "Orders"}
+
+
+def test_internal_topics_match_only_without_their_exclusion() -> None:
+    names = {"orders", "group-requests", *INTERNAL, *OWN}
+    assert config().topic_pattern(".*").filter(names) == {"orders", "group-requests"}
+    assert config(exclude_internal_topics=False).topic_pattern(".*").filter(names) == names
+
+
+def test_an_invalid_pattern_is_refused() -> None:
+    with pytest.raises(re.error):
+        config().topic_pattern("orders-(")
+
+
+@pytest.mark.parametrize(
+    ("now", "change"),
+    [
+        ({"t": TopicMetadata(3), "u": TopicMetadata(1)}, None),
+        ({"t": TopicMetadata(5), "u": TopicMetadata(1)}, "the number of partitions of topic t changed from 3 to 5"),
+        ({"t": TopicMetadata(2), "u": TopicMetadata(1)}, "the number of partitions of topic t changed from 3 to 2"),
+        ({"t": TopicMetadata(3)}, "topic u was deleted"),
+        ({"t": TopicMetadata(3), "u": TopicMetadata(1), "v": TopicMetadata(1)}, "topic v was created"),
+        ({}, "topic t was deleted"),
+    ],
+)
+def test_a_leader_describes_the_first_change(now: dict[str, TopicMetadata], change: str | None) -> None:
+    assert describe_change({"t": TopicMetadata(3), "u": TopicMetadata(1)}, now) == change
+
+
+def test_a_leader_notices_that_replicas_have_moved() -> None:
+    before, now = {"t": TopicMetadata(2, (A, A | B))}, {"t": TopicMetadata(2, (B, A | B))}
+    assert describe_change(before, now) == "replicas of topic t moved to other racks"
+    assert describe_change(before, dict(before)) is None
+
+
+def test_metadata_max_age_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="metadata_max_age_ms"):
+        ConsumerConfig(bootstrap_servers="", group_id="g", metadata_max_age_ms=0)

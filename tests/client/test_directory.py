@@ -1,0 +1,102 @@
+"""The directory of all groups, kept current from its topic."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from streaming.client.directory import GroupDirectory
+from streaming.embedded.broker import EmbeddedBroker
+from tests.support.kafka_io import append
+from tests.support.topics import create_topic, unique
+from tests.support.waiting import LIMIT_SECONDS, wait_until
+
+Follow = Callable[[str], GroupDirectory]
+
+
+@pytest.fixture
+def follow(broker: EmbeddedBroker) -> Iterator[Follow]:
+    """Starts to follow a topic; called with its name."""
+    with ExitStack() as stack:
+
+        def start(topic: str) -> GroupDirectory:
+            directory = GroupDirectory(broker.bootstrap_servers, topic, "follower", {})
+            directory.start()
+            stack.callback(directory.close)
+            return directory
+
+        yield start
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker) -> str:
+    name = unique("directory")
+    create_topic(broker.bootstrap_servers, name, 2, {"cleanup.policy": "compact"})
+    return name
+
+
+def line(group_id: str, members: object = 1, group_state: str = "Stable") -> bytes:
+    entry = {
+        "groupId": group_id,
+        "groupState": group_state,
+        "groupType": "classic",
+        "protocolType": "consumer",
+        "generation": 3,
+        "members": members,
+    }
+    return json.dumps(entry).encode()
+
+
+def members(directory: GroupDirectory) -> dict[str, int]:
+    return {entry.group_id: entry.members for entry in directory.entries()}
+
+
+def test_the_entries_follow_the_topic(broker: EmbeddedBroker, topic: str, follow: Follow) -> None:
+    servers = broker.bootstrap_servers
+    append(servers, topic, (b"billing", line("billing", 1)), (b"gone", line("gone")))
+    append(servers, topic, (b"orders", line("orders", 5)), partition=1)
+    directory = follow(topic)
+    assert directory.wait_complete(LIMIT_SECONDS)
+    assert members(directory) == {"billing": 1, "gone": 1, "orders": 5}
+
+    append(servers, topic, (b"billing", line("billing", 2)), (b"gone", None))
+    wait_until(lambda: members(directory) == {"billing": 2, "orders": 5}, "the entries have changed")
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        pytest.param(b"not JSON", id="not JSON"),
+        pytest.param(b"[" * 100_000, id="nested deeply"),
+        pytest.param(b"\xff", id="not UTF-8"),
+        pytest.param(b'{"groupId": "billing"}', id="fields missing"),
+        pytest.param(line("billing", members=10**400), id="more members than a float holds"),
+        pytest.param(line("n" * 40_000), id="a name beyond the wire protocol"),
+    ],
+)
+def test_an_unreadable_record_is_left_out_and_counted(
+    broker: EmbeddedBroker, topic: str, follow: Follow, unreadable: bytes
+) -> None:
+    directory = follow(topic)
+    append(broker.bootstrap_servers, topic, (b"bad", unreadable), (b"billing", line("billing", 2)))
+    wait_until(lambda: members(directory) == {"billing": 2}, "the record behind it is read")
+    assert directory.unreadable() == 1
+    assert directory.is_alive()
+
+
+def test_a_directory_is_complete_as_soon_as_its_topic_exists(broker: EmbeddedBroker, follow: Follow) -> None:
+    later = unique("directory")
+    directory = follow(later)
+    assert not directory.wait_complete(0.2)
+    assert (directory.entries(), directory.unreadable()) == ([], 0)
+    create_topic(broker.bootstrap_servers, later)
+    assert directory.wait_complete(LIMIT_SECONDS)
+
+
+def test_a_closed_directory_is_not_alive(topic: str, broker: EmbeddedBroker) -> None:
+    directory = GroupDirectory(broker.bootstrap_servers, topic, "follower", {})
+    directory.start()
+    assert directory.is_alive()
+    directory.close()
+    assert not directory.is_alive()

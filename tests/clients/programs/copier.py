@@ -1,0 +1,105 @@
+"""A consume-transform-produce loop in its own process, and the progress that it reports."""
+
+import json
+import sys
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable
+
+from confluent_kafka import Producer
+
+from tests.clients.programs.java import tool
+from tests.clients.programs.libraries import Library
+from tests.clients.system import System
+from tests.support.processes import Process
+from tests.support.waiting import LIMIT_SECONDS
+
+__all__ = ["STAGES", "Copier"]
+
+TRANSACTION_SIZE = 3
+STAGES = ("Begun", "Produced", "OffsetsSent", "Committed")
+"""The stages of a transaction; only the copier with librdkafka reports them."""
+
+
+class Copier:
+    """Copies a topic of one partition in transactions, some of which it aborts.
+
+    The program is Kafka's TransactionalMessageCopier, or its counterpart with librdkafka.
+    """
+
+    def __init__(self, system: System, library: Library, records: int) -> None:
+        self._system = system
+        self._input, self._output = system.new_topic(1), system.new_topic(1)
+        self._group_id = f"copiers-{uuid.uuid4().hex[:8]}"
+        self._transactional_id = f"copier-{uuid.uuid4().hex[:8]}"
+        self._stages = Counter[str]()
+        self._consumed = 0
+        self._changed = threading.Condition()
+        system.produce(self._input, [0], records)
+        options = {
+            "broker-list": system.bootstrap_servers,
+            "input-topic": self._input,
+            "output-topic": self._output,
+            "consumer-group": self._group_id,
+            "transactional-id": self._transactional_id,
+            "transaction-size": TRANSACTION_SIZE,
+        }
+        arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+        if library is Library.JAVA:
+            switches = ("--input-partition", 0, "--enable-random-aborts", "--group-mode", "--use-group-metadata")
+            command = tool("transactional-message-copier", *arguments, *switches)
+        else:
+            command = [sys.executable, "-m", "tests.clients.members.librdkafka_copier", *arguments]
+        self._process = Process(f"{library}'s copier", command, self._on_line)
+        self._process.start()
+
+    def await_stage(self, stage: str) -> None:
+        """Wait until the copier reports this stage again."""
+        before = self._stages[stage]
+        self._wait(f"the stage {stage}", lambda: self._stages[stage] > before)
+
+    def await_progress(self, transactions: int = 3) -> None:
+        """Wait until the copier has committed more transactions."""
+        goal = self._consumed + transactions * TRANSACTION_SIZE
+        self._wait(f"{goal} records copied", lambda: self._consumed >= goal)
+
+    def kill(self) -> None:
+        """``kill -9`` the copier, at any stage."""
+        self._process.kill()
+
+    def check_exactly_once(self) -> None:
+        """Check that the output holds exactly the records whose offsets are committed.
+
+        Call it after :meth:`kill`; it fences the copier, which aborts an open transaction.
+        """
+        successor = Producer(
+            {"bootstrap.servers": self._system.bootstrap_servers, "transactional.id": self._transactional_id}
+        )
+        successor.init_transactions(LIMIT_SECONDS)
+        committed = self._system.committed(self._group_id, self._input)[0]
+        assert committed >= self._consumed > 0, f"committed {committed}, copied {self._consumed}"
+        produced, expected = self._system.records(self._output), self._system.records(self._input)[:committed]
+        missing, uncommitted = sorted(set(expected) - set(produced)), sorted(set(produced) - set(expected))
+        assert produced == expected, (
+            f"{len(produced)} records for {committed} committed; missing: {missing}, not committed: {uncommitted}\n"
+            + self._process.tail()
+        )
+
+    def _wait(self, what: str, condition: Callable[[], bool]) -> None:
+        def is_over() -> bool:
+            return condition() or not self._process.is_running
+
+        with self._changed:
+            in_time = self._changed.wait_for(is_over, LIMIT_SECONDS)
+        assert in_time, f"waited {LIMIT_SECONDS:g} s for: {what}\n{self._process.tail()}"
+        assert self._process.is_running, self._process.tail()
+
+    def _on_line(self, line: str) -> None:
+        if not line.startswith("{"):
+            return
+        event = json.loads(line)
+        with self._changed:
+            self._stages[event["stage"]] += 1
+            self._consumed = event["consumed"]
+            self._changed.notify_all()

@@ -1,0 +1,45 @@
+"""The client libraries under test, each with a program that joins a group."""
+
+import sys
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+
+from tests.clients.members.reporting import HEARTBEAT_INTERVAL_MS
+from tests.clients.programs.java import tool
+
+__all__ = ["Library", "member_command"]
+
+JAVA_ASSIGNORS = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
+
+
+class Library(Enum):
+    """A client library; the value is its program's module, None for Kafka's VerifiableConsumer."""
+
+    JAVA = None
+    LIBRDKAFKA = "tests.clients.members.librdkafka"
+    KAFKA_PYTHON = "tests.clients.members.kafka_python"
+    AIOKAFKA = "tests.clients.members.asyncio_kafka"
+
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+
+def member_command(
+    library: Library, folder: Path, assignor: str, options: Mapping[str, object], *, auto_commit: bool = False
+) -> list[str]:
+    """The command of a member. ``options`` are VerifiableConsumer's, by name; one that is None is omitted."""
+    arguments = [part for name, value in options.items() if value is not None for part in (f"--{name}", str(value))]
+    arguments += ["--enable-autocommit"] if auto_commit else []
+    if library is not Library.JAVA:
+        return [sys.executable, "-m", library.value, *arguments, "--assignment-strategy", assignor]
+    properties = folder / "verifiable-consumer.properties"
+    properties.write_text(f"heartbeat.interval.ms={HEARTBEAT_INTERVAL_MS}\n")
+    strategy = f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[assignor]}"
+    chosen = ("--assignment-strategy", strategy, "--consumer.config", properties)
+    return tool("kafka-verifiable-consumer", *arguments, *chosen)

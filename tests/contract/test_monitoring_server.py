@@ -1,0 +1,81 @@
+"""The HTTP pages for operators: metrics, liveness and readiness."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from streaming.contract.errors import CannotRun
+from streaming.contract.monitoring_server import Check, Health, serving_monitoring
+from tests.support.waiting import LIMIT_SECONDS
+
+LOOPBACK = "127.0.0.1"
+
+
+class Checked:
+    """Checks that a test can change."""
+
+    def __init__(self) -> None:
+        self.works = self.serves = True
+
+    @property
+    def health(self) -> Health:
+        return Health(
+            lambda: [Check("works", self.works, "as the test says")],
+            lambda: [Check("works", self.works, ""), Check("serves", self.serves, "")],
+        )
+
+
+@pytest.fixture
+def checked() -> Checked:
+    return Checked()
+
+
+@pytest.fixture
+def port(checked: Checked) -> Iterator[int]:
+    registry = CollectorRegistry()
+    Gauge("answer", "An answer.", registry=registry).set(42)
+    with serving_monitoring(LOOPBACK, 0, registry, checked.health) as port:
+        yield port
+
+
+def page(port: int, path: str) -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}{path}", timeout=LIMIT_SECONDS) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read()
+
+
+def health(port: int, path: str) -> tuple[int, Any]:
+    status, body = page(port, path)
+    return status, json.loads(body)
+
+
+def test_metrics_and_both_health_pages_share_a_port(port: int) -> None:
+    assert b"answer 42.0" in page(port, "/metrics")[1]
+    assert health(port, "/health/live") == (
+        200,
+        {"ok": True, "checks": [{"name": "works", "ok": True, "detail": "as the test says"}]},
+    )
+    assert health(port, "/health/ready")[0] == 200
+
+
+def test_a_check_that_fails_turns_its_page_to_503(port: int, checked: Checked) -> None:
+    checked.serves = False
+    assert health(port, "/health/live")[0] == 200
+    status, found = health(port, "/health/ready")
+    assert (status, found["ok"]) == (503, False)
+    assert [check["name"] for check in found["checks"] if not check["ok"]] == ["serves"]
+
+
+def test_a_port_in_use_is_named(port: int, checked: Checked) -> None:
+    message = f"metrics-port {port} cannot be used at {LOOPBACK}"
+    with pytest.raises(CannotRun, match=message):  # noqa: SIM117
+        with serving_monitoring(LOOPBACK, port, CollectorRegistry(), checked.health):
+            pass

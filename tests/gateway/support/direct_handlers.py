@@ -1,0 +1,79 @@
+"""The gateway's group APIs without its sockets: payloads in, payloads out, encoded and decoded once by kio."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kio.index import load_response_schema
+from kio.serial import entity_reader, entity_writer
+from kio.static.protocol import Entity
+
+from streaming.contract.topics import TopicNames
+from streaming.gateway.groups.backend import IsCoordinator
+from streaming.gateway.groups.serving import GroupService, serving_groups
+from streaming.gateway.groups.timeout_policies import GroupTimeouts
+from streaming.gateway.wire.client_request import Caller, ClientRequest
+from tests.oracle.sides.connection import Connections
+from tests.support.waiting import LIMIT_SECONDS
+
+NODE_ID = 1
+ANONYMOUS = "User:ANONYMOUS"
+
+
+def every_group(_group_id: str, _node_id: int) -> bool:
+    """The coordinator of every group is advertised at the same broker."""
+    return True
+
+
+class DirectHandlers:
+    """Calls the handlers as the server does, for an unauthenticated client on this machine."""
+
+    def __init__(self, service: GroupService) -> None:
+        self.channel = service.channel
+        self.directory = service.directory
+        self.apis = service.apis
+
+    async def ask(self, payload: Any, client_id: str = "oracle", node_id: int = NODE_ID) -> Any:
+        """Call the handler of a request, and return its response as decoded from the encoded bytes."""
+        key, version = payload.__api_key__, payload.__version__
+        served = self.apis[key]
+        assert served.min_version <= version <= served.max_version
+        caller = Caller(client_id, "127.0.0.1", ANONYMOUS)
+        answer = await served.handle(ClientRequest(caller, node_id, key, version, payload))
+        return through_bytes(answer, load_response_schema(key, version))
+
+
+@asynccontextmanager
+async def direct_handlers(
+    bootstrap_servers: str,
+    topics: TopicNames,
+    is_coordinator: IsCoordinator = every_group,
+    timeouts: GroupTimeouts | None = None,
+) -> AsyncIterator[DirectHandlers]:
+    """Handlers for the coordinator of these topics, with a gateway's own timeouts unless others are given."""
+    broker = Connections(bootstrap_servers)
+    try:
+        serving = serving_groups(bootstrap_servers, topics, "asked", {}, is_coordinator, broker.ask, timeouts)
+        async with serving as service:
+            yield DirectHandlers(service)
+    finally:
+        broker.close()
+
+
+async def wait_connected(handlers: DirectHandlers) -> None:
+    """Wait until the coordinator's topics are found, and the directory is read."""
+    async with asyncio.timeout(LIMIT_SECONDS):
+        await handlers.channel.wait_connected()
+    assert await asyncio.to_thread(handlers.directory.wait_complete, LIMIT_SECONDS)
+
+
+def through_bytes(payload: Entity, wire_type: type[Any]) -> Any:
+    """Encode a payload and decode it again."""
+    assert type(payload) is wire_type
+    buffer = io.BytesIO()
+    entity_writer(wire_type)(buffer, payload)
+    read, size = entity_reader(wire_type)(buffer.getvalue(), 0)
+    assert size == len(buffer.getvalue())
+    return read

@@ -1,0 +1,166 @@
+"""The outcome that a broker's state implies for a participation, checked against a model of the broker."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from streaming.gateway.transactions.participation import (
+    Participation,
+    Phase,
+    TransactionDescription,
+    is_expired,
+    new_participation,
+    outcome,
+    outcome_after_init,
+)
+
+ONGOING = TransactionDescription("Ongoing", 7, 3, 1_000)
+PARTICIPATION = new_participation("t", "g", ONGOING)
+NO_TRANSACTION = TransactionDescription("Empty", 7, 0, -1)
+
+
+@pytest.mark.parametrize(
+    ("description", "committed"),
+    [
+        (ONGOING, None),
+        (ONGOING._replace(state="PrepareCommit"), True),
+        (ONGOING._replace(state="CompleteCommit"), True),
+        (ONGOING._replace(state="PrepareAbort"), False),
+        (ONGOING._replace(state="CompleteAbort"), False),
+        # Aborted at its timeout.
+        (ONGOING._replace(state="PrepareAbort", producer_epoch=4), False),
+        (ONGOING._replace(state="CompleteAbort", producer_epoch=5), False),
+        # The abort is not in the broker's log yet, and may never be.
+        (ONGOING._replace(producer_epoch=4), None),
+        # Reported by a coordinator that does not know of this transaction yet.
+        (ONGOING._replace(state="CompleteCommit", transaction_start_time_ms=900), None),
+        (ONGOING._replace(state="CompleteAbort", producer_epoch=2, transaction_start_time_ms=900), None),
+        (ONGOING._replace(state="Empty", transaction_start_time_ms=-1), None),
+        # The same producer's next transaction: this one's outcome was delivered before.
+        (ONGOING._replace(transaction_start_time_ms=2_000), False),
+        # The broker does not know this producer.
+        (TransactionDescription("Empty", 8, 0, -1), None),
+        (None, None),
+    ],
+)
+@pytest.mark.parametrize("phase", Phase)
+def test_the_state_decides_whatever_the_intended_outcome(
+    description: TransactionDescription | None, committed: bool | None, phase: Phase
+) -> None:
+    assert outcome(PARTICIPATION.with_phase(phase), description) is committed
+
+
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("epochs_ahead", [1, 2, 3])
+def test_after_init_producer_id_the_intended_outcome_counts_unless_the_broker_aborted(
+    phase: Phase, epochs_ahead: int
+) -> None:
+    description = TransactionDescription("Empty", 7, 3 + epochs_ahead, -1)
+    committed = phase is Phase.COMMITTING and epochs_ahead == 1
+    assert outcome(PARTICIPATION.with_phase(phase), description) is committed
+    assert outcome_after_init(PARTICIPATION.with_phase(phase), 7, 3 + epochs_ahead) is committed
+    assert outcome_after_init(PARTICIPATION.with_phase(phase), 8, 3 + epochs_ahead) is False
+
+
+def test_a_transaction_that_no_broker_knows_expires_after_a_day() -> None:
+    day = 24 * 3_600_000
+    for description in (None, TransactionDescription("Ongoing", 8, 3, 1_000)):
+        assert not is_expired(PARTICIPATION, description, PARTICIPATION.transaction_start_time_ms + day)
+        assert is_expired(PARTICIPATION, description, PARTICIPATION.transaction_start_time_ms + day + 1)
+    assert not is_expired(PARTICIPATION, ONGOING, PARTICIPATION.transaction_start_time_ms + 2 * day)
+
+
+def test_ids_are_unique_and_differ_from_producer_ids() -> None:
+    ids = {new_participation("t", "g", ONGOING).id for _ in range(1_000)}
+    assert len(ids) == 1_000
+    assert min(ids) >= 1 << 62
+    assert max(ids) < 1 << 63
+
+
+# ---- every sequence of events in a producer's transactions, with a broker of transactions V1 ---------------------
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The coordinator's state of one transactional id, and the participation and true outcome of a transaction."""
+
+    broker: TransactionDescription = NO_TRANSACTION
+    clock: int = 0
+    participation: Participation | None = None
+    committed: bool | None = None
+
+    def next(self) -> Iterator["Scenario"]:
+        """Every event that can happen next, with producers and gateways that follow docs/transactions.md."""
+        yield from self._begin()
+        yield from self._request_end()
+        yield from self._end()
+        yield from self._advance()
+        yield from self._init_producer_id()
+
+    def _at_broker(self, state: str, epochs: int = 0, start: int | None = None) -> TransactionDescription:
+        began = self.broker.transaction_start_time_ms if start is None else start
+        return self.broker._replace(
+            state=state, producer_epoch=self.broker.producer_epoch + epochs, transaction_start_time_ms=began
+        )
+
+    def _begin(self) -> Iterator["Scenario"]:
+        # A client begins after the response to its last EndTxn, when the participation has been erased.
+        if self.broker.state in ("Empty", "CompleteCommit", "CompleteAbort") and self.participation is None:
+            clock = self.clock + 1
+            began = self._at_broker("Ongoing", start=clock)
+            yield replace(self, broker=began, clock=clock, participation=new_participation("t", "g", began))
+
+    def _request_end(self) -> Iterator["Scenario"]:
+        if self.participation is not None and self.participation.phase is Phase.ONGOING:
+            for phase in (Phase.COMMITTING, Phase.ABORTING):
+                yield replace(self, participation=self.participation.with_phase(phase))
+
+    def _end(self) -> Iterator["Scenario"]:
+        participation = self.participation
+        if (
+            participation is None
+            or participation.phase is Phase.ONGOING
+            or self.broker.producer_epoch != participation.producer_epoch
+        ):
+            return
+        committed = participation.phase is Phase.COMMITTING
+        if self.broker.state == "Ongoing":
+            yield replace(
+                self, broker=self._at_broker("PrepareCommit" if committed else "PrepareAbort"), committed=committed
+            )
+
+    def _advance(self) -> Iterator["Scenario"]:
+        if self.broker.state == "Ongoing":
+            # Whether the epoch grows by one or by two depends on the cluster's transaction version.
+            for epochs in (1, 2):
+                yield replace(self, broker=self._at_broker("PrepareAbort", epochs), committed=False)
+        if self.broker.state.startswith("Prepare"):
+            yield replace(self, broker=self._at_broker(self.broker.state.replace("Prepare", "Complete")))
+
+    def _init_producer_id(self) -> Iterator["Scenario"]:
+        if self.broker.state.startswith("Complete"):
+            yield replace(self, broker=self._at_broker("Empty", 1, -1))
+
+
+def test_in_every_sequence_of_events_the_implied_outcome_is_the_true_one() -> None:
+    seen: set[tuple[TransactionDescription, Phase | None, bool | None]] = set()
+    reached: set[tuple[str, bool | None]] = set()
+    frontier = [Scenario()]
+    while frontier:
+        scenario = frontier.pop()
+        state = (
+            scenario.broker,
+            None if scenario.participation is None else scenario.participation.phase,
+            scenario.committed,
+        )
+        if state in seen or scenario.broker.producer_epoch > 6:
+            continue
+        seen.add(state)
+        if scenario.participation is not None:
+            implied = outcome(scenario.participation, scenario.broker)
+            reached.add((scenario.broker.state, implied))
+            assert implied is scenario.committed, state
+        frontier.extend(scenario.next())
+    assert {("Ongoing", None), ("PrepareCommit", True), ("CompleteCommit", True), ("Empty", True)} <= reached
+    assert {("PrepareAbort", False), ("CompleteAbort", False), ("Empty", False)} <= reached

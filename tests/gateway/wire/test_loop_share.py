@@ -1,0 +1,204 @@
+"""Long work has one turn in each pass of the event loop, and a client its share of the loop's time."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from streaming.gateway.wire import loop_share
+from streaming.gateway.wire.client_request import Caller, QuotaEntity
+from streaming.gateway.wire.loop_share import ACCOUNTS_BEFORE_SWEEP, BURST_SECONDS, CLIENT_SHARE, LoopShare
+from streaming.gateway.wire.tolerant_reader import Steps
+from tests.support.virtual_time import VirtualTimeLoop, run_in_virtual_time
+
+WORKERS, PASSES = 20, 200
+CALLER = Caller("client", "10.0.0.1", "User:alice")
+CLIENT = CALLER.quota_entity
+BYSTANDER = Caller("client", "10.0.0.2", "User:bob")
+STEP_SECONDS = 0.00025
+
+
+def client(number: int) -> QuotaEntity:
+    return QuotaEntity(f"10.0.1.{number}", "User:ANONYMOUS")
+
+
+def work(seconds: float) -> Steps[None]:
+    """Work that keeps the virtual loop busy that long."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    for _ in range(round(seconds / STEP_SECONDS)):
+        loop.pass_time(STEP_SECONDS)
+        yield
+
+
+async def passes(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_each_pass_of_the_loop_gives_one_turn_and_all_have_as_many() -> None:
+    turns: Counter[int] = Counter()
+
+    async def run() -> None:
+        share = LoopShare()
+
+        def turn(worker: int) -> None:
+            turns[worker] += 1
+            share.defer(client(worker), lambda: turn(worker))
+
+        for worker in range(WORKERS):
+            share.defer(client(worker), lambda worker=worker: turn(worker))  # type: ignore[misc]
+        await passes(PASSES)
+        assert abs(turns.total() - PASSES) <= 1
+        assert max(turns.values()) - min(turns.values()) <= 1
+
+    asyncio.run(run())
+
+
+def test_work_is_paused_when_its_turn_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_share, "TURN_SECONDS", 0.0)
+    done: list[str] = []
+
+    def steps(name: str) -> Steps[str]:
+        for number in range(3):
+            done.append(f"{name}{number}")
+            yield
+        return name
+
+    async def run() -> list[str]:
+        share = LoopShare()
+        return await asyncio.gather(*(share.complete(CALLER, steps(name)) for name in "ab"))
+
+    assert asyncio.run(run()) == ["a", "b"]
+    assert done == ["a0", "b0", "a1", "b1", "a2", "b2"]
+
+
+def test_short_work_is_complete_at_once() -> None:
+    results: list[object] = []
+
+    def steps() -> Steps[int]:
+        yield
+        return 7
+
+    async def run() -> None:
+        LoopShare().run(CLIENT, steps(), results.append, results.append)
+        assert results == [7]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("steps_before", [0, 1000])
+def test_a_failure_is_reported(steps_before: int) -> None:
+    failures: list[Exception] = []
+
+    def steps() -> Steps[None]:
+        for _ in range(steps_before):
+            yield
+        raise ValueError("on purpose")
+
+    async def run() -> None:
+        share = LoopShare()
+        share.run(CLIENT, steps(), lambda _: None, failures.append)
+        with pytest.raises(ValueError, match="on purpose"):
+            await share.complete(CALLER, steps())
+        await passes(steps_before + 1)
+
+    asyncio.run(run())
+    assert [str(failure) for failure in failures] == ["on purpose"]
+
+
+def test_a_turn_that_fails_does_not_stop_the_others() -> None:
+    done: list[int] = []
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        share = LoopShare()
+
+        def fail() -> None:
+            raise RuntimeError("on purpose")
+
+        share.defer(CLIENT, fail)
+        share.defer(CLIENT, lambda: done.append(1))
+        await passes(5)
+
+    asyncio.run(run())
+    assert done == [1]
+
+
+@pytest.mark.parametrize("pieces", [1, 5, 100])
+def test_a_client_gets_its_share_of_the_loop_however_many_pieces_of_work_it_has(pieces: int) -> None:
+    async def run() -> None:
+        share, loop = LoopShare(), asyncio.get_running_loop()
+        total = 2.0
+        await asyncio.gather(*(share.complete(CALLER, work(total / pieces)) for _ in range(pieces)))
+        assert loop.time() == pytest.approx((total - BURST_SECONDS) / CLIENT_SHARE, rel=0.05)
+
+    run_in_virtual_time(run())
+
+
+def test_a_client_that_rested_may_use_some_time_at_once() -> None:
+    async def run() -> None:
+        share, loop = LoopShare(), asyncio.get_running_loop()
+        for _ in range(3):
+            started = loop.time()
+            await share.complete(CALLER, work(BURST_SECONDS))
+            assert loop.time() - started == pytest.approx(BURST_SECONDS)
+            await asyncio.sleep(BURST_SECONDS / CLIENT_SHARE)
+
+    run_in_virtual_time(run())
+
+
+def test_a_client_that_used_up_its_time_delays_no_other_client() -> None:
+    async def run() -> None:
+        share, loop = LoopShare(), asyncio.get_running_loop()
+        hostile = [asyncio.create_task(share.complete(CALLER, work(10.0))) for _ in range(100)]
+        await asyncio.sleep(1.0)
+        started = loop.time()
+        await share.complete(BYSTANDER, work(BURST_SECONDS))
+        # The hostile client's share of that time, and no more than a turn at either end.
+        assert loop.time() - started <= BURST_SECONDS / (1 - CLIENT_SHARE) + 0.002
+        for each in hostile:
+            each.cancel()
+
+    run_in_virtual_time(run())
+
+
+def test_small_work_of_a_client_that_used_up_its_time_does_not_wait() -> None:
+    async def run() -> None:
+        share, loop = LoopShare(), asyncio.get_running_loop()
+        share.charge(CLIENT, 100.0)
+        await share.complete(CALLER, work(STEP_SECONDS))
+        assert loop.time() <= 2 * STEP_SECONDS
+
+    run_in_virtual_time(run())
+
+
+def test_clients_that_have_all_their_time_left_are_forgotten() -> None:
+    async def run() -> None:
+        share = LoopShare()
+        for number in range(20_000):
+            share.charge(QuotaEntity(f"host-{number}", "User:ANONYMOUS"), 0.001)
+            await asyncio.sleep(0.01)
+        assert len(share._accounts) <= ACCOUNTS_BEFORE_SWEEP
+
+    run_in_virtual_time(run())
+
+
+def test_turns_of_nobody_are_not_counted() -> None:
+    async def run() -> None:
+        share, loop = LoopShare(), asyncio.get_running_loop()
+        turns = 0
+
+        def turn() -> None:
+            nonlocal turns
+            for _ in work(1.0):
+                pass
+            turns += 1
+            share.defer(None, turn)
+
+        share.defer(None, turn)
+        await passes(PASSES)
+        assert turns >= PASSES - 2
+        assert loop.time() == pytest.approx(turns)
+
+    run_in_virtual_time(run())

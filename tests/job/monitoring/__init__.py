@@ -1,0 +1,1 @@
+"""Tests of what an operator sees of a running job."""

@@ -1,0 +1,137 @@
+"""When a job is live and ready."""
+
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streaming.contract.monitoring_server import Health
+from streaming.job.monitoring.backlog import Backlog
+from streaming.job.monitoring.health import HealthLimits, job_health
+from streaming.job.monitoring.metrics import Metrics
+from tests.job.monitoring.test_metrics import port_of, scraped
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.kafka_io import append
+from tests.support.processes import descendants
+from tests.support.request_events import commit, dumped
+from tests.support.waiting import LIMIT_SECONDS, wait_until
+
+LIMITS = HealthLimits(batch_seconds=120, backlog=1_000)
+
+
+class Clock:
+    """A clock that a test sets, in seconds."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def job(metrics: Metrics, clock: Clock) -> Health:
+    return job_health(metrics, LIMITS, clock)
+
+
+def failing(checks: Any) -> list[str]:
+    return [check.name for check in checks() if not check.ok]
+
+
+def test_a_job_that_starts_is_live_and_not_ready(job: Health) -> None:
+    assert failing(job.live) == []
+    assert failing(job.ready) == ["first batch"]
+
+
+def test_a_job_whose_batches_end_is_ready(job: Health, metrics: Metrics, clock: Clock) -> None:
+    metrics.last_batch_at = clock.now
+    clock.now += 119
+    assert failing(job.ready) == []
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_job_whose_batch_does_not_end_is_not_live(
+    job: Health, metrics: Metrics, clock: Clock, has_begun: bool
+) -> None:
+    metrics.last_batch_at = clock.now if has_begun else None
+    clock.now += 121
+    assert failing(job.live) == ["batches"]
+
+
+def test_a_job_with_a_backlog_is_live_and_not_ready(job: Health, metrics: Metrics, clock: Clock) -> None:
+    metrics.last_batch_at, metrics.backlog = clock.now, Backlog(1_001, 500.0)
+    assert failing(job.live) == []
+    assert failing(job.ready) == ["backlog"]
+
+
+@pytest.mark.parametrize("skew_seconds", [-60.0, 60.0])
+def test_a_job_whose_clock_differs_from_the_brokers_is_not_ready(
+    job: Health, metrics: Metrics, clock: Clock, skew_seconds: float
+) -> None:
+    metrics.last_batch_at, metrics.skew_seconds = clock.now, skew_seconds
+    assert failing(job.live) == []
+    assert failing(job.ready) == ["clocks"]
+
+
+def test_a_reader_that_has_ended_shows_in_health_and_metrics(job: Health, metrics: Metrics) -> None:
+    metrics.add_reader("directory", lambda: False)
+    assert failing(job.live) == ["reader of directory"]
+    alive = metrics.registry.get_sample_value("group_coordinator_reader_alive", {"reader": "directory"})
+    assert alive == 0
+
+
+def test_an_unreadable_record_of_the_directory_is_skipped_and_counted(
+    new_coordinator: Callable[..., CoordinatorProcess],
+) -> None:
+    coordinator = new_coordinator({"metrics-port": 0})
+    coordinator.start()
+    servers, topics, port = coordinator.bootstrap_servers, coordinator.topics, port_of(coordinator)
+
+    def gauge(name: str) -> float:
+        return scraped(port)[f"group_coordinator_{name}", ()]
+
+    append(servers, topics.directory, (b"bad", b"not JSON"), (b"nested", b"[" * 100_000))
+    wait_until(lambda: gauge("unreadable_directory_records") == 2, "the records are counted")
+    append(servers, topics.requests, (b"group", dumped(commit("group", 1))))
+    wait_until(lambda: gauge("offsets") == 1, "the gauges follow the directory")
+
+
+def test_a_job_that_hangs_is_not_live(new_coordinator: Callable[..., CoordinatorProcess]) -> None:
+    coordinator = new_coordinator({"metrics-port": 0, "health-batch-limit-ms": 3_000})
+    coordinator.start()
+    port = port_of(coordinator)
+    wait_until(lambda: status(port, "ready") == 200, "the job is ready")
+    hanging = descendants(coordinator.pid)
+    try:
+        for pid in hanging:
+            os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: status(port, "live") == 503, "the job is not live")
+    finally:
+        for pid in hanging:
+            os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: status(port, "live") == 200, "the job is live again")
+
+
+def status(port: int, page: str) -> int:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/{page}", timeout=LIMIT_SECONDS) as answer:
+            assert json.load(answer)["ok"]
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code

@@ -1,0 +1,55 @@
+"""Executors in their own processes: the settings and files of the driver reach them."""
+
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from coordinator_logic.messages import GroupToFetch
+from streaming.client import CoordinatorClient
+from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.processes import command_line, descendants
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of links to pyspark's files, so that the cluster's workers write to the test's own folder."""
+    home = tmp_path / "spark"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        (home / entry.name).symlink_to(entry)
+    monkeypatch.setenv("SPARK_HOME", str(home))
+    # The variable would win over the option.
+    monkeypatch.delenv(VARIABLE, raising=False)
+    return home
+
+
+@pytest.mark.usefixtures("spark_home")
+def test_the_workers_run_on_the_executors_of_a_cluster(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    options = {"master": "local-cluster[1,1,768]", "spark.executor.memory": "768m", "python-worker": ARROW}
+    coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path, options)
+    coordinator.start()
+    try:
+        prefix = coordinator.topics.prefix
+        with CoordinatorClient(broker.bootstrap_servers, topic_prefix=prefix, client_id="test") as client:
+            answer = client.offset_fetch([GroupToFetch("billing")])
+        assert [(group.group_id, group.error_code) for group in answer.groups] == [("billing", 0)]
+        executors = [pid for pid in descendants(coordinator.pid) if names(pid, b"CoarseGrainedExecutorBackend")]
+        workers = [
+            pid
+            for executor in executors
+            for pid in descendants(executor)
+            if names(pid, b"streaming.job.spark_internals.worker_daemon")
+        ]
+        assert workers
+        assert f"{VARIABLE}={ARROW}" in Path(f"/proc/{workers[0]}/environ").read_text().split("\0")
+        assert coordinator.stop() == 0
+    finally:
+        coordinator.kill()
+
+
+def names(pid: int, word: bytes) -> bool:
+    """Whether a process's command line contains the word."""
+    return any(word in part for part in command_line(pid))

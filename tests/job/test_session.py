@@ -1,0 +1,61 @@
+"""The Spark session: the settings of users reach it, the defaults of Hadoop do not."""
+
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded.jars import resolve_jars
+from streaming.job.options import JobOptions
+from streaming.job.session import spark_session, spark_settings
+from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
+from streaming.job.spark_internals.java_objects import hadoop_configuration, java_virtual_machine
+from streaming.job.spark_internals.registry import left_out
+
+MAX_PROPERTIES = 100
+"""Spark's own properties are among them; Hadoop's defaults are 1,100."""
+
+CORE_SITE = """<configuration>
+  <property><name>fs.s3a.endpoint</name><value>https://storage.example</value></property>
+  <property><name>fs.s3a.secret.key</name><value>hidden</value></property>
+  <property><name>example.folder</name><value>${hadoop.tmp.dir}/example</value></property>
+  <property><name>io.map.index.skip</name><value>7</value></property>
+</configuration>"""
+
+
+@pytest.mark.jvm
+def test_hadoops_defaults_are_dropped_and_the_users_files_and_options_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "core-site.xml").write_text(CORE_SITE)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    options = JobOptions(
+        bootstrap_servers="127.0.0.1:1",
+        checkpoint=str(tmp_path / "checkpoint"),
+        driver_memory="512m",
+        spark={
+            "hadoop.example.option": "yes",
+            "hadoop.example.text": " \\a=b:c # d! ü\n",
+            "driver.extraJavaOptions": """-Dexample.one="a b" -Xss2m -Dexample.two='say "c"'""",
+        },
+    )
+    settings = spark_settings(options, resolve_jars())
+    with spark_session(settings) as spark:
+        assert left_out(spark) == {}
+        properties = java_virtual_machine(spark).java.lang.System
+        assert properties.getProperty("example.one") == "a b"
+        assert properties.getProperty("example.two") == 'say "c"'
+        assert properties.getProperty("spark.hadoop.example.text").strip() == "\\a=b:c # d! ü"
+        before = hadoop_configuration(spark).size()
+        drop_hadoop_defaults(spark)
+        session = spark._jsparkSession.sessionState()
+        for configuration in (hadoop_configuration(spark), session.newHadoopConf()):
+            assert configuration.size() < MAX_PROPERTIES < before
+            assert configuration.get("fs.file.impl") == settings["spark.hadoop.fs.file.impl"]
+            assert configuration.get("example.option") == "yes"
+            assert configuration.get("example.text").strip() == "\\a=b:c # d! ü"
+            assert configuration.get("fs.s3a.endpoint") == "https://storage.example"
+            assert configuration.get("fs.s3a.secret.key") == "hidden"
+            assert configuration.get("io.map.index.skip") == "7"
+            assert configuration.get("example.folder").endswith("/example")
+            assert "$" not in configuration.get("example.folder")
+            assert configuration.get("hadoop.tmp.dir") is None

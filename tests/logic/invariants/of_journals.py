@@ -1,0 +1,65 @@
+"""Invariants of a group's journal."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from coordinator_logic.group import Group
+from coordinator_logic.records import (
+    GroupCreated,
+    JournalEntry,
+    StateChanged,
+    fold,
+)
+from coordinator_logic.states import TRANSITIONS, State
+
+
+def check_journal(journal: Sequence[JournalEntry], group: Group | None) -> None:
+    """Check that the journal counts without gaps, has legal transitions only, and folds to the group."""
+    for earlier, later in pairwise(journal):
+        if later.incarnation == earlier.incarnation:
+            assert later.sequence == earlier.sequence + 1
+        else:
+            assert later.sequence == 1
+            assert isinstance(later.record, GroupCreated)
+    for entry in journal:
+        if isinstance(entry.record, StateChanged):
+            assert State(entry.record.to_state) in TRANSITIONS[State(entry.record.from_state)]
+    folded = fold(list(journal))
+    if group is None or (group.state is State.DEAD and not journal):
+        assert folded is None
+        return
+    assert folded is not None
+    assert recorded(folded) == recorded(group)
+    assert folded.sequence == group.sequence
+
+
+def recorded(group: Group) -> tuple[object, ...]:
+    """Every field of a group that only records may change."""
+    members = [
+        (
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            member.rebalance_timeout_ms,
+            member.session_timeout_ms,
+            member.protocols,
+            member.assignment,
+        )
+        for member in group.members.values()
+    ]
+    return (
+        group.group_id,
+        group.incarnation,
+        group.state,
+        group.previous_state,
+        group.state_timestamp,
+        group.generation,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader,
+        members,
+        group.offsets,
+        group.subscribed_topics,
+        group.open_transactions,
+    )

@@ -1,0 +1,59 @@
+"""Batches of any size, and how their costs compare."""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from coordinator_logic import snapshot
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.events import Place, ReplyAddress, Request
+from coordinator_logic.messages import RequestBody
+from coordinator_logic.step import StepResult, step
+
+Scenario = Callable[[int], Callable[[], StepResult]]
+"""Prepares a batch of a size; the result runs it."""
+
+SMALL, LARGE = 1_000, 4_000
+MANY_SMALL, MANY_LARGE = 5_000, 20_000
+"""For scenarios that are quick for each member, so that their fixed costs do not count."""
+MOST_TIMES = 8.0
+RUNS = 3
+
+GROUP_ID = "group"
+SESSION_MS = 45_000
+NOW = 1_700_000_000_000
+CONFIG = CoordinatorConfig(offsets_retention_check_interval_ms=10 * 365 * 24 * 3_600_000)
+"""Without a check for obsolete groups, which would delete a group of unused member ids before they expire."""
+
+OFFSETS = count()
+
+
+def request(api: str, version: int, body: RequestBody) -> Request:
+    offset = next(OFFSETS)
+    return Request(Place(NOW, 0, offset), ReplyAddress(api, version, f"{offset}", 0, NOW), "client", "/host", body)
+
+
+def batch(stored: bytes | None, requests: Sequence[Request], at: int = NOW) -> StepResult:
+    """Run a batch from a snapshot; it ends at the time ``at``."""
+    group = None if stored is None else snapshot.decode(stored)
+    return step(GROUP_ID, group, requests, at, started_at=0, config=CONFIG)
+
+
+def stored(result: StepResult) -> bytes:
+    assert result.group is not None
+    return snapshot.encode(result.group)
+
+
+def grows_linearly(scenario: Scenario, small: int = SMALL, large: int = LARGE) -> None:
+    """Assert that the larger batch, of four times the size, costs about four times as much."""
+    seconds_small, seconds_large = _seconds(scenario(small)), _seconds(scenario(large))
+    assert seconds_large < MOST_TIMES * seconds_small, f"{large}: {seconds_large:.3f} s, {small}: {seconds_small:.3f} s"
+
+
+def _seconds(run: Callable[[], StepResult]) -> float:
+    times = []
+    for _ in range(RUNS):
+        began = time.process_time()
+        run()
+        times.append(time.process_time() - began)
+    return min(times)

@@ -1,0 +1,1 @@
+"""Tests of committed offsets: retention, expiry and the deletion of obsolete groups."""

@@ -1,0 +1,1 @@
+"""Tests of deadlines, sessions and the initial delay, on the fake clock."""

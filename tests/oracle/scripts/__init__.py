@@ -1,0 +1,1 @@
+"""Scripts of requests: their format, hand-written and random ones, shrinking and printing."""

@@ -1,0 +1,234 @@
+"""The journal: unbroken, the same as the state at the end, and the same as what clients were told."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_assignment
+from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.messages import NO_GENERATION, NO_OFFSET
+from coordinator_logic.records import (
+    AssignmentChanged,
+    GenerationStarted,
+    GroupCreated,
+    GroupDeleted,
+    JournalEntry,
+    MemberAdded,
+    MemberRemoved,
+    OffsetsCommitted,
+    QuarantinedStateDropped,
+    RequestCause,
+    StaticMemberReplaced,
+    fold,
+)
+from coordinator_logic.states import IllegalState, IllegalTransition
+from tests.logic.invariants.of_journals import recorded
+from tests.recovery.checker.history import Function, Key, Kind
+from tests.recovery.checker.offsets import WRITES
+from tests.recovery.checker.operations import Operation, Rule, Violation, grouped
+
+_decode_entry = msgspec.json.Decoder(JournalEntry).decode
+
+
+class _Place(NamedTuple):
+    """A generation of an incarnation of a group."""
+
+    group: str
+    incarnation: str
+    generation: int
+
+
+class _Commit(NamedTuple):
+    """A commit in the journal: the generation in which it was applied, and its positions."""
+
+    generation: int
+    positions: frozenset[tuple[str, int, int]]
+
+
+@dataclass(slots=True)
+class JournalStory:
+    """What the journal says.
+
+    entries: each group's, without repetitions. incarnations: by member id, that of its group. replaced: by the new
+    member id of a static member, the old one. members: those that each generation had at its beginning, or that took
+    over a static member's place later. assignments: by member id; the value is None if the bytes cannot be read.
+    commits: by correlation id.
+    """
+
+    entries: dict[str, list[JournalEntry]] = field(default_factory=dict)
+    incarnations: dict[str, str] = field(default_factory=dict)
+    replaced: dict[str, str] = field(default_factory=dict)
+    members: dict[_Place, set[str]] = field(default_factory=dict)
+    assignments: dict[tuple[_Place, str], frozenset[Key] | None] = field(default_factory=dict)
+    commits: dict[str, _Commit] = field(default_factory=dict)
+
+
+def told(journal: Sequence[bytes]) -> tuple[JournalStory, list[Violation]]:
+    """Read the journal's values in the order of the log; returns what they say, and where they are broken."""
+    story = JournalStory()
+    broken: list[Violation] = []
+    kept: dict[tuple[str, str, int], bytes] = {}
+    for value in journal:
+        try:
+            entry = _decode_entry(value)
+        except msgspec.DecodeError as error:
+            broken.append(Violation(Rule.UNBROKEN_JOURNAL, "", f"an entry cannot be read: {error}"))
+            continue
+        number = (entry.group_id, entry.incarnation, entry.sequence)
+        entries = story.entries.setdefault(entry.group_id, [])
+        if number in kept:
+            if kept[number] != value:
+                what = f"{_name(entry)} came twice, with different bytes"
+                broken.append(Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, what))
+            continue
+        kept[number] = value
+        gap = _gap(entries[-1] if entries else None, entry)
+        if gap is not None:
+            broken.append(Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, gap))
+        entries.append(entry)
+    for entries in story.entries.values():
+        broken += _walk(story, entries)
+    return story, broken
+
+
+def _name(entry: JournalEntry) -> str:
+    return f"entry {entry.sequence} of incarnation {entry.incarnation} ({type(entry.record).__name__})"
+
+
+def _gap(last: JournalEntry | None, entry: JournalEntry) -> str | None:
+    """What is wrong with the place of an entry behind another one; None if nothing is."""
+    if last is not None and entry.incarnation == last.incarnation:
+        return None if entry.sequence == last.sequence + 1 else f"{_name(entry)} follows entry {last.sequence}"
+    if isinstance(entry.record, QuarantinedStateDropped):
+        return None
+    if entry.sequence != 1 or not isinstance(entry.record, GroupCreated):
+        return f"{_name(entry)} begins an incarnation"
+    if last is not None and not isinstance(last.record, GroupDeleted | QuarantinedStateDropped):
+        return f"{_name(entry)} creates a group that was not deleted"
+    return None
+
+
+def _walk(story: JournalStory, entries: Sequence[JournalEntry]) -> Iterator[Violation]:
+    """Fill the story from a group's entries."""
+    members: set[str] = set()
+    place = _Place("", "", 0)
+    is_consumer = False
+    for entry in entries:
+        record = entry.record
+        match record:
+            case GroupCreated() | QuarantinedStateDropped():
+                members, place = set(), _Place(entry.group_id, entry.incarnation, 0)
+            case MemberAdded():
+                members.add(record.member_id)
+                story.incarnations[record.member_id] = entry.incarnation
+                is_consumer = record.protocol_type == CONSUMER_PROTOCOL_TYPE
+            case MemberRemoved():
+                members.discard(record.member_id)
+            case StaticMemberReplaced():
+                members = members - {record.old_member_id} | {record.new_member_id}
+                story.replaced[record.new_member_id] = record.old_member_id
+                story.incarnations[record.new_member_id] = entry.incarnation
+                story.members.setdefault(place, set()).add(record.new_member_id)
+                old = story.assignments.get((place, record.old_member_id), frozenset())
+                story.assignments[place, record.new_member_id] = old
+            case GenerationStarted():
+                if record.generation != place.generation + 1:
+                    what = f"{_name(entry)} starts generation {record.generation} after {place.generation}"
+                    yield Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, what)
+                place = place._replace(generation=record.generation)
+                story.members[place] = set(members)
+            case AssignmentChanged():
+                for member, assignment in record.assignments.items():
+                    story.assignments[place, member] = _partitions(assignment) if is_consumer else None
+            case OffsetsCommitted() if isinstance(entry.cause, RequestCause):
+                positions = frozenset((o.topic, o.partition, o.offset) for o in record.offsets)
+                story.commits[entry.cause.correlation_id] = _Commit(place.generation, positions)
+
+
+def _partitions(assignment: bytes) -> frozenset[Key] | None:
+    if not assignment:
+        return frozenset()
+    try:
+        return frozenset((p.topic, p.partition) for p in decode_assignment(assignment).partitions)
+    except ConsumerProtocolError:
+        return None
+
+
+# ---- the state -------------------------------------------------------------------------------------------------
+
+
+def check_states(story: JournalStory, states: Mapping[str, Group | None]) -> Iterator[Violation]:
+    """Check that each group's entries fold to its state at the end."""
+    for group, state in states.items():
+        try:
+            folded = fold(story.entries.get(group, []))
+        except (IllegalTransition, IllegalState, KeyError) as error:
+            yield Violation(Rule.JOURNAL_IS_STATE, group, f"the journal cannot be folded: {error}")
+            continue
+        if folded is None or state is None:
+            if folded is not state:
+                only = "the journal" if state is None else "the state"
+                yield Violation(Rule.JOURNAL_IS_STATE, group, f"the group exists in {only} only")
+        elif recorded(folded) != recorded(state) or folded.sequence != state.sequence:
+            yield Violation(Rule.JOURNAL_IS_STATE, group, f"they differ in {_difference(folded, state)}")
+
+
+def _difference(folded: Group, state: Group) -> str:
+    names = ("sequence", "state", "generation", "leader", "protocol_name")
+    fields = [name for name in names if getattr(folded, name) != getattr(state, name)]
+    fields += ["members"] if folded.members.keys() != state.members.keys() else []
+    fields += ["offsets"] if folded.offsets != state.offsets else []
+    return ", ".join(fields) or "the details of members or transactions"
+
+
+# ---- the answers -----------------------------------------------------------------------------------------------
+
+
+def check_told(story: JournalStory, operations: Sequence[Operation]) -> Iterator[Violation]:
+    """Check that the journal has what clients were told, and nothing that they were told did not happen."""
+    for operation in operations:
+        what = None
+        if operation.f in WRITES and operation.call.correlation_id:
+            what = _commit_differs(story.commits.get(operation.call.correlation_id), operation)
+        elif operation.is_ok and operation.f in (Function.JOIN, Function.SYNC):
+            what = _membership_differs(story, operation)
+        if what is not None:
+            yield Violation(Rule.JOURNAL_AND_ANSWERS, operation.call.group, what, operation.lines)
+
+
+def _commit_differs(commit: _Commit | None, operation: Operation) -> str | None:
+    stored = [position for position in operation.positions if position.offset != NO_OFFSET]
+    if commit is None:
+        return "an acknowledged commit is not in the journal" if operation.is_ok and stored else None
+    if operation.kind is Kind.FAIL:
+        return f"a commit was refused with {operation.error.name}, and is in the journal"
+    if operation.is_ok and commit.positions != {(p.topic, p.partition, p.offset) for p in stored}:
+        return "the journal has other offsets than the acknowledged commit"
+    sent_in = operation.call.generation
+    if sent_in not in (NO_GENERATION, commit.generation):
+        return f"a commit of generation {sent_in} was applied in generation {commit.generation}"
+    return None
+
+
+def _membership_differs(story: JournalStory, operation: Operation) -> str | None:
+    member, generation = operation.member, operation.answer.generation
+    place = _Place(operation.call.group, story.incarnations.get(member, ""), generation)
+    if member not in story.members.get(place, set()):
+        return f"{member} was told that it is in generation {generation}, where the journal does not have it"
+    assigned = story.assignments.get((place, member))
+    if operation.f is Function.SYNC and assigned is not None and assigned != {p.key for p in operation.answer.value}:
+        return f"{member} got another assignment in generation {generation} than the journal has"
+    return None
+
+
+def check_journal(
+    story: JournalStory, operations: Sequence[Operation], states: Mapping[str, Group | None]
+) -> Iterator[Violation]:
+    """Check the journal against the states and the answers; groups without an entry or a state are left out."""
+    yield from check_states(story, states)
+    recorded_groups = story.entries.keys()
+    by_group = grouped(operations, lambda operation: operation.call.group)
+    for group in recorded_groups & by_group.keys():
+        yield from check_told(story, by_group[group])

@@ -1,0 +1,102 @@
+"""Sessions: a member that keeps its heartbeats is not expelled, however slow or absent the coordinator is.
+
+What counts is when a request was appended: between its call and its append, or its answer where the append is not
+known. A heartbeat without an answer keeps the session if it was appended. A member can send nothing before it has the
+answer to its JoinGroup, so its first session counts from there, unless the client itself was silent and late to see it.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import inf
+
+from coordinator_logic.errors import Error
+from coordinator_logic.timing.sessions import NEVER_LATE_MS
+from tests.recovery.checker.history import Function, Kind
+from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
+
+OF_MEMBERS = (Function.JOIN, Function.SYNC, Function.HEARTBEAT, Function.COMMIT)
+
+
+def check_sessions(operations: Sequence[Operation]) -> Iterator[Violation]:
+    """Check every member that was told that it is unknown."""
+    left = {(o.call.group, o.call.member) for o in operations if o.f is Function.LEAVE}
+    members = grouped((o for o in operations if o.f in OF_MEMBERS and o.member), lambda o: (o.call.group, o.member))
+    signs = {client: _signs_of_life(own) for client, own in grouped(operations, lambda o: o.call.client).items()}
+    for (group, member), of_member in members.items():
+        is_static = any(operation.call.instance is not None for operation in of_member)
+        unknown = next((o for o in of_member if o.error is Error.UNKNOWN_MEMBER_ID), None)
+        # Another process may have taken over a static member's place.
+        if unknown is None or is_static or (group, member) in left:
+            continue
+        before = [operation for operation in of_member if operation.called < unknown.called]
+        lived = _surely_lived(before, unknown, signs[unknown.call.client])
+        if lived is not None:
+            what = f"{member} kept its session and was answered UNKNOWN_MEMBER_ID"
+            yield Violation(Rule.LIVE_MEMBERS_STAY, group, what, lines_of(*lived, unknown))
+
+
+def _signs_of_life(own: Sequence[Operation]) -> list[float]:
+    """When a client did something (ns), in order."""
+    return sorted(moment for o in own for moment in (o.called, o.returned) if moment < inf)
+
+
+def _surely_lived(before: Sequence[Operation], unknown: Operation, signs: Sequence[float]) -> list[Operation] | None:
+    """The requests that kept the member's session until it was unknown; None if it may have been expelled rightly.
+
+    ``signs`` are the client's signs of life (ns).
+    """
+    join = next((o for o in reversed(before) if o.f is Function.JOIN and o.is_ok), None)
+    if join is None or join.returned > unknown.called:
+        return None
+    session, rebalance = join.call.session_ms * NS_PER_MS, join.call.rebalance_ms * NS_PER_MS
+    after = [operation for operation in before if operation.called >= join.returned]
+    has_synced = any(o.f is Function.SYNC and o.is_ok for o in after)
+    is_repeated = _is_repeated(join, before)
+    if not has_synced and (is_repeated or unknown.appended - join.called >= rebalance):
+        return None
+    # A rebalance began after the last request that was accepted without one, at the earliest.
+    settled = max((o.called for o in after if o.is_ok and o.f is not Function.COMMIT), default=join.called)
+    if unknown.appended - settled >= rebalance:
+        return None
+    contacts = [operation for operation in after if _keeps_session(operation)]
+    accepted = [index for index, operation in enumerate(contacts) if operation.is_ok]
+    if accepted:
+        # Whoever is accepted is a member: what was before does not matter.
+        contacts = contacts[accepted[-1] :]
+        counted_from = [operation.called for operation in contacts]
+    elif is_repeated:
+        return None
+    else:
+        contacts = [join, *contacts]
+        counted_from = [_earliest_answer(join, signs), *(operation.called for operation in contacts[1:])]
+    reached = [*(operation.appended for operation in contacts[1:]), unknown.appended]
+    if any(until - since >= session for since, until in zip(counted_from, reached, strict=True)):
+        return None
+    return contacts
+
+
+def _is_repeated(join: Operation, before: Sequence[Operation]) -> bool:
+    """Whether the join may have been answered from a generation that had begun: then it restarts no session."""
+    earlier = next((o for o in reversed(before) if o.f is Function.JOIN and o.called < join.called), None)
+    return earlier is not None and (
+        earlier.kind is Kind.INFO or (earlier.is_ok and earlier.answer.generation == join.answer.generation)
+    )
+
+
+def _earliest_answer(join: Operation, signs: Sequence[float]) -> float:
+    """From when on the coordinator may have answered a join (ns): a client that is silent may not have seen it."""
+    allowance = NEVER_LATE_MS * NS_PER_MS
+    awake = [sign for sign in signs if join.called <= sign <= join.returned]
+    last = next((sign for sign, following in pairwise(awake) if following - sign > allowance), join.returned)
+    return max(join.called, last - allowance)
+
+
+def _keeps_session(operation: Operation) -> bool:
+    """Whether the request restarts the session wherever it takes effect: a SyncGroup of a Stable group does not."""
+    if operation.f is Function.HEARTBEAT:
+        return operation.is_ok or operation.error is Error.REBALANCE_IN_PROGRESS or _was_appended(operation)
+    return operation.f is Function.COMMIT and operation.is_ok
+
+
+def _was_appended(operation: Operation) -> bool:
+    return operation.kind is Kind.INFO and operation.answer.appended > 0

@@ -1,0 +1,93 @@
+"""Stable again within a bound: a member that must join again is assigned again soon after the last disturbance.
+
+A disturbance is a fault, another client's first join or leave, and the last event of another client that has gone. A
+client has gone if it was stopped, or if nothing comes from it for the last part of the run.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from math import inf
+
+from coordinator_logic.errors import Error
+from tests.recovery.checker.history import Function
+from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
+
+REJOINS = frozenset({Error.REBALANCE_IN_PROGRESS, Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION})
+"""The answers on which a member joins again."""
+
+GONE_AFTER = 0.25
+"""For how much of the bound a client must be silent at the end of a run to count as gone."""
+
+
+def check_settling(operations: Sequence[Operation], bound_ms: int) -> Iterator[Violation]:
+    """Check every client of every group."""
+    bound = bound_ms * NS_PER_MS
+    end = max((_seen(operation) for operation in operations), default=0)
+    faults = [(moment, "") for o in operations if o.f is Function.FAULT for moment in (o.called, _seen(o))]
+    clients = grouped((o for o in operations if o.call.group), lambda o: (o.call.group, o.call.client))
+    disturbances: dict[str, list[tuple[float, str]]] = defaultdict(lambda: list(faults))
+    for (group, client), own in clients.items():
+        disturbances[group] += [(moment, client) for moment in _disturbances(own, end - bound * GONE_AFTER)]
+    for moments in disturbances.values():
+        moments.sort()
+    for (group, client), own in clients.items():
+        for since, until, operation in _unsettled(own, end):
+            before = disturbances[group][: bisect_right(disturbances[group], (until, ""))]
+            latest = next((moment for moment, whose in reversed(before) if whose != client), since)
+            waited = until - max(since, latest)
+            if waited > bound:
+                what = f"{client} was not assigned again for {waited / NS_PER_MS / 1000:.1f} s"
+                yield Violation(Rule.STABLE_AGAIN, group, what, lines_of(operation))
+
+
+def _seen(operation: Operation) -> float:
+    return operation.called if operation.end is None else operation.end.time
+
+
+def _disturbances(own: Sequence[Operation], gone_before: float) -> Iterator[float]:
+    """When a client disturbs the others of its group (ns). It has gone if its last event is before ``gone_before``."""
+    for operation in own:
+        if operation.f is Function.LEAVE or (operation.f is Function.JOIN and not operation.call.member):
+            yield from (operation.called, _seen(operation))
+    if not any(operation.f is Function.JOIN for operation in own):
+        return
+    last = max(_seen(operation) for operation in own)
+    if last < gone_before or any(operation.f is Function.STOPPED for operation in own):
+        yield last
+
+
+def _awaits_answer(own: Sequence[Operation]) -> bool:
+    return any(o.end is None for o in own) and not any(o.f is Function.STOPPED for o in own)
+
+
+def _unsettled(own: Sequence[Operation], end: float) -> Iterator[tuple[float, float, Operation]]:
+    """The spans (ns) in which a client was to join and was not assigned, each with its first operation."""
+    first: Operation | None = None
+    since = inf
+    settled_at = -inf
+    moments = sorted(
+        [(o.called, o) for o in own if o.f is Function.JOIN] + [(_seen(o), o) for o in own], key=lambda entry: entry[0]
+    )
+    for moment, operation in moments:
+        if first is None and operation.called >= settled_at and _unsettles(operation, moment):
+            first, since = operation, moment
+        elif _settles(operation):
+            if first is not None:
+                yield since, moment, first
+            first, settled_at = None, moment
+    if first is not None:
+        yield since, end if _awaits_answer(own) else moments[-1][0], first
+
+
+def _unsettles(operation: Operation, moment: float) -> bool:
+    """Whether the client must join from this moment on. An answer to a request from before it was assigned is late."""
+    if operation.f is Function.JOIN:
+        return moment == operation.called
+    return operation.f in (Function.SYNC, Function.HEARTBEAT, Function.COMMIT) and operation.error in REJOINS
+
+
+def _settles(operation: Operation) -> bool:
+    if operation.f in (Function.LEAVE, Function.STOPPED):
+        return True
+    return operation.f in (Function.SYNC, Function.ASSIGNED) and operation.is_ok

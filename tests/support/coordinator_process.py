@@ -1,0 +1,84 @@
+"""``group-coordinator run`` as a process of its own, which tests may stop, kill and start again."""
+
+import json
+import sys
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from streaming.contract.topics import TopicNames
+from tests.support.processes import Process
+
+READY_LIMIT_SECONDS = 300.0
+
+QUICK = {
+    "master": "local[2]",
+    "driver-memory": "512m",
+    "request-partitions": 2,
+    "response-partitions": 2,
+    "state-partitions": 1,
+    "trigger-interval-ms": 100,
+    "group.initial.rebalance.delay.ms": 0,
+    # A JVM that lives for seconds never recovers the cost of the second compiler: a tenth of the tests' time.
+    "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+"""Options for short answer times on a small machine."""
+
+
+class CoordinatorProcess(Process):
+    """``group-coordinator run``, on topics of its own unless ``options`` set another topic prefix.
+
+    ``folder`` gets the checkpoint and the options file. A start after :meth:`kill` or :meth:`stop` continues from the
+    checkpoint. ``defaults`` are options that ``options`` may override. ``module`` is started in place of the command
+    line, with the same arguments.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        folder: Path,
+        options: Mapping[str, object] | None = None,
+        *,
+        defaults: Mapping[str, object] = QUICK,
+        module: str = "streaming.cli",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.checkpoint = folder / "checkpoint"
+        self._options_file = folder / "options.toml"
+        self.options: dict[str, object] = {
+            "bootstrap-servers": bootstrap_servers,
+            "checkpoint": str(self.checkpoint),
+            "topic-prefix": f"test-{uuid.uuid4().hex[:8]}-",
+            **defaults,
+            **(options or {}),
+        }
+        command = [sys.executable, "-m", module, "run", "--json", "--config", str(self._options_file)]
+        super().__init__("coordinator", command, environment=environment)
+
+    @property
+    def topics(self) -> TopicNames:
+        """The names of its topics."""
+        return TopicNames(str(self.options["topic-prefix"]))
+
+    def launch(self) -> None:
+        """Start it with the present ``options``, and return at once."""
+        # JSON's strings and numbers are TOML's, too.
+        lines = [f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in self.options.items()]
+        self._options_file.parent.mkdir(parents=True, exist_ok=True)
+        self._options_file.write_text("".join(lines))
+        super().start()
+
+    def start(self, limit_seconds: float = READY_LIMIT_SECONDS) -> None:
+        """Start it, and return when its first batch is complete. Raises AssertionError, with the end of its output."""
+        self.launch()
+        try:
+            self.await_line("that it is ready", reports_ready, limit_seconds)
+        except AssertionError:
+            self.kill()
+            raise
+
+
+def reports_ready(line: str) -> bool:
+    """Whether a line of ``--json`` output reports that the process serves requests."""
+    return line.startswith("{") and bool(json.loads(line).get("ready"))

@@ -1,0 +1,209 @@
+"""Commands that run as processes of their own: their output, their end, and the process tree below them."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+STOP_LIMIT_SECONDS = 120.0
+TAIL_LINES = 40
+
+_PROC = Path("/proc")
+
+
+class Process:
+    """A command that can be started, stopped, killed and started again.
+
+    ``output`` keeps the lines of its stdout and stderr since the last start. ``on_line`` is called with each line, on
+    the thread that reads them. ``environment`` adds to the variables of this process.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        on_line: Callable[[str], None] = lambda _: None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.output: list[str] = []
+        self._command = list(command)
+        self._on_line = on_line
+        self._environment = dict(environment or {})
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+        self._output_ended = False
+        self._changed = threading.Condition()
+
+    def start(self) -> None:
+        """Start the command, for the first time or after it has ended."""
+        self.output.clear()
+        self._output_ended = False
+        process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **self._environment},
+            start_new_session=True,
+        )
+        self._process = process
+        self._reader = threading.Thread(target=self._read, args=(process,), name=self.name, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the command, which may have descendants."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the command was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def await_line(self, what: str, matches: Callable[[str], bool], seconds: float = STOP_LIMIT_SECONDS) -> str:
+        """The first line of output that matches; waits for it unless it is there already.
+
+        Raises AssertionError with the end of the output if the command ends, or ``seconds`` pass, without such a line.
+        """
+
+        def found() -> bool:
+            return any(map(matches, self.output)) or self._output_ended
+
+        with self._changed:
+            self._changed.wait_for(found, seconds)
+            for line in self.output:
+                if matches(line):
+                    return line
+        raise AssertionError(f"{self.name} did not report {what}; {self.tail()}")
+
+    def wait(self, seconds: float = STOP_LIMIT_SECONDS) -> int:
+        """Wait until the command ends without a signal from here; returns its exit code."""
+        assert self._process is not None
+        assert self._reader is not None
+        try:
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} did not end; {self.tail()}") from None
+        self._reader.join(seconds)
+        return code
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the command alone, not to its descendants."""
+        os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM and return at once."""
+        assert self._process is not None
+        self._process.terminate()
+
+    def stop(self) -> int:
+        """Send SIGTERM and wait for a clean shutdown; returns the exit code."""
+        self.terminate()
+        return self.wait()
+
+    def kill(self) -> None:
+        """``kill -9`` the command and its descendants, so that none of them can shut down cleanly."""
+        if self._process is None or self._reader is None:
+            return
+        if self.is_running:
+            # All are stopped first, so that none reacts to the death of another before its own.
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for pid in process_tree(self.pid):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, number)
+        self._process.wait(STOP_LIMIT_SECONDS)
+        self._reader.join(STOP_LIMIT_SECONDS)
+
+    def tail(self) -> str:
+        """Whether the command runs, and the end of its output, for the message of a failure."""
+        state = "is running" if self.is_running else f"ended with {self._process and self._process.returncode}"
+        return "\n".join([f"{self.name} {state}; the end of its output:", *self.output[-TAIL_LINES:]])
+
+    def _read(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            for raw in process.stdout:
+                line = raw.rstrip()
+                with self._changed:
+                    self.output.append(line)
+                    self._changed.notify_all()
+                self._on_line(line)
+        process.wait()
+        with self._changed:
+            self._output_ended = True
+            self._changed.notify_all()
+
+
+def process_tree(root: int) -> list[int]:
+    """The ids of a process and its descendants, from the root down."""
+    parents = _parents()
+    found = [root]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """The ids of the processes below a process, without its own."""
+    return process_tree(pid)[1:]
+
+
+def parent(pid: int) -> int:
+    """The id of a process's parent."""
+    return int(stat_fields(pid)[1])
+
+
+def exists(pid: int) -> bool:
+    """Whether the process table has this process; a zombie counts until its parent reaps it."""
+    return (_PROC / str(pid)).exists()
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists and is not a zombie: an orphan may stay one where process 1 reaps none."""
+    try:
+        return stat_fields(pid)[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def command_line(pid: int) -> list[bytes]:
+    """The words of a process's command line; none if the process has ended."""
+    try:
+        return (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def executable(pid: int) -> bytes:
+    """The first word of a process's command line; empty if the process has ended."""
+    return b"".join(command_line(pid)[:1])
+
+
+def processor_seconds(pid: int) -> float:
+    """The processor time that a process has used, in seconds."""
+    user, system = stat_fields(pid)[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def stat_fields(pid: int) -> list[str]:
+    """The fields of ``/proc/<pid>/stat`` from the third (the state) on.
+
+    The second field, a name in brackets, may contain spaces. Raises FileNotFoundError or ProcessLookupError if the
+    process has ended.
+    """
+    return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+
+
+def _parents() -> dict[int, int]:
+    parents = {}
+    for folder in _PROC.iterdir():
+        if folder.name.isdigit():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                parents[int(folder.name)] = parent(int(folder.name))
+    return parents

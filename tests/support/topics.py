@@ -1,0 +1,44 @@
+"""Creates topics under names that no other test uses."""
+
+import uuid
+from collections.abc import Mapping
+
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+
+from tests.support.waiting import LIMIT_SECONDS, wait_until
+
+
+def unique(name: str) -> str:
+    """A name that no other test uses: ``name`` with a random suffix."""
+    return f"{name}-{uuid.uuid4().hex[:8]}"
+
+
+def create_topic(
+    bootstrap_servers: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None, **client: str
+) -> None:
+    """Create a topic, and wait until the brokers' metadata has it: the controller is ready a moment before.
+
+    config: the topic's settings. client: settings of the admin client, e.g. its credentials.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, **client})
+    for created in admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))]).values():
+        created.result(LIMIT_SECONDS)
+
+    def is_in_metadata() -> bool:
+        metadata = admin.list_topics(topic, timeout=LIMIT_SECONDS).topics[topic]
+        return metadata.error is None and len(metadata.partitions) == partitions
+
+    wait_until(is_in_metadata, f"topic {topic} is in the broker's metadata")
+
+
+def set_config(admin: AdminClient, topic: str, key: str, value: str) -> None:
+    """Change a setting of a topic, and wait until the broker shows it."""
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(LIMIT_SECONDS)
+
+    def is_set() -> bool:
+        plain = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        return bool(admin.describe_configs([plain])[plain].result(LIMIT_SECONDS)[key].value == value)
+
+    wait_until(is_set, f"{key}={value}")

@@ -1,0 +1,44 @@
+"""The sizes of files and rooms, and which folders there are."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("coordinator_logic", "streaming", "tests", "docs")
+
+MAX_LINES, MAX_FILES = 450, 16
+
+ROOMS = {"cli", "client", "contract", "demo", "embedded", "gateway", "job"}
+
+FILES = sorted(path for source in SOURCES for path in (ROOT / source).rglob("*.py"))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_file_is_longer_than_450_lines(source: str) -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in FILES if path.is_relative_to(ROOT / source)}
+    assert lengths
+    assert {str(path): length for path, length in lengths.items() if length > MAX_LINES} == {}
+
+
+def test_no_room_holds_more_than_16_files() -> None:
+    files = Counter(path.parent for path in FILES)
+    assert {str(room): count for room, count in files.items() if count > MAX_FILES} == {}
+
+
+def test_streaming_holds_nothing_but_its_rooms() -> None:
+    folder = ROOT / "streaming"
+    assert {path.name for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"} == ROOMS
+    assert {path.name for path in folder.iterdir() if path.is_file()} == {"__init__.py", "py.typed"}
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_every_room_says_what_it_is_for_and_what_it_may_import(room: str) -> None:
+    documentation = (ROOT / "streaming" / room / "__init__.py").read_text()
+    assert documentation.startswith('"""')
+    assert "import" in documentation
+
+
+def test_every_folder_of_python_files_is_a_package() -> None:
+    assert [str(path.parent) for path in FILES if not (path.parent / "__init__.py").exists()] == []

@@ -15,10 +15,11 @@ from coordinator_logic.records import AssignmentChanged, GenerationStarted, Lead
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
-ABSENT_MEMBERS_CHECK_MS = 1_000
+ABSENT_MEMBERS_CHECK_MS = 500
 """The shortest interval at which a group whose static members are all absent checks for them.
 
-A rebalance timeout may be 0; a timer that re-arms itself with a timeout of 0 would fire endlessly at the same time.
+A rebalance timeout may be 0; a timer that re-arms itself with a timeout of 0 would fire endlessly at the same time. The
+bound is about one batch. With a rebalance timeout of at least this long, the checks come when a broker's do.
 """
 
 

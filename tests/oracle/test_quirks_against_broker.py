@@ -174,6 +174,18 @@ QUIRKS: dict[str, Sequence[Step]] = {
         heartbeat(1),
         heartbeat(0, instance=LEADER_INSTANCE),
     ],
+    "only absent static members: the join timer is rearmed with a short rebalance timeout": [
+        join(0, instance="a", rebalance_ms=650),
+        DEADLINE,
+        sync(0),
+        *join_new(1, rebalance_ms=650),
+        leave(1),
+        Wait(1_750),
+        join(2, rebalance_ms=650),
+        join(3, member_id="", instance="a", rebalance_ms=650),
+        Wait(320),
+        describe(0),
+    ],
     "only absent static members: the join timer is rearmed until their sessions end": [
         join(0, instance="a", session_ms=4_000, rebalance_ms=1_300),
         DEADLINE,

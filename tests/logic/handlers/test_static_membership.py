@@ -323,6 +323,23 @@ def test_the_join_with_only_absent_static_members_ends_with_their_sessions(drive
     assert driven.records[-2] == GenerationStarted(2, None)
 
 
+@pytest.mark.parametrize("rebalance_ms", [500, 870])
+def test_absent_static_members_are_checked_for_at_multiples_of_a_short_rebalance_timeout(
+    driven: Driven, rebalance_ms: int
+) -> None:
+    _, leaver = driven.stable_group(2, static=2, session_ms=500_000, rebalance_ms=rebalance_ms)
+    driven.leave(leaver)
+    driven.sleep(3 * rebalance_ms)
+    unused = driven.join(session_ms=500_000)
+    assert unused.error is Error.MEMBER_ID_REQUIRED
+    driven.sleep(1)
+    returned = driven.join(instance="instance-0", session_ms=500_000, rebalance_ms=rebalance_ms)
+    driven.sleep(rebalance_ms - 2)
+    assert returned.parked, "the handed-out member id keeps the join open until the next check"
+    driven.sleep(1)
+    assert joined(returned).generation_id == 2
+
+
 def test_a_rebalance_timeout_of_zero_does_not_stop_the_clock(driven: Driven) -> None:
     (static,) = driven.stable_group(1, static=1, session_ms=500_000)
     driven.rejoin(static, rebalance_ms=0, session_ms=500_000)

@@ -180,7 +180,7 @@ QUIRKS: dict[str, Sequence[Step]] = {
         sync(0),
         *join_new(1, rebalance_ms=650),
         leave(1),
-        Wait(1_750),
+        Wait(1_600),
         join(2, rebalance_ms=650),
         join(3, member_id="", instance="a", rebalance_ms=650),
         Wait(320),

@@ -4,18 +4,23 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from kio.index import load_request_schema
 
 from coordinator_logic.messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
+    FetchedGroup,
+    FetchedPartition,
+    FetchedTopic,
     GroupToFetch,
     LeaveGroupRequest,
     LeavingMember,
     Message,
     OffsetCommitRequest,
     OffsetFetchRequest,
+    OffsetFetchResponse,
     PartitionToCommit,
     TopicToCommit,
     TopicToFetch,
@@ -161,6 +166,34 @@ def test_every_group_of_a_long_list_has_an_entry_that_clients_retry(
     for entries in (described.groups, fetched.groups, deleted.results):
         assert [entry.group_id for entry in entries] == MANY
         assert {entry.error_code.name for entry in entries} == {LOADING}
+
+
+def test_equal_entries_of_an_offset_fetch_are_asked_once_and_each_is_answered(
+    broker: EmbeddedBroker, scripted: ScriptedCoordinator
+) -> None:
+    first, all_topics = GroupToFetch("group", [TopicToFetch("first", [0])]), GroupToFetch("group")
+    fetch = to_wire(OffsetFetchRequest(groups=[first, all_topics, first]), load_request_schema(9, 8))
+
+    def answer_next() -> None:
+        request = scripted.request("OffsetFetch")
+        (group,) = msgspec.json.decode(request.body, type=OffsetFetchRequest).groups
+        offset = 2 if group.topics is None else 1
+        fetched = FetchedGroup("group", [FetchedTopic("first", [FetchedPartition(0, offset)])])
+        scripted.answer(request, OffsetFetchResponse(groups=[fetched]))
+
+    async def ask() -> tuple[Any, int]:
+        serving = direct_handlers(broker.bootstrap_servers, scripted.topics, timeouts=response_timeouts())
+        async with asyncio.timeout(LIMIT_SECONDS), serving as handlers:
+            await handlers.channel.wait_connected()
+            asking = asyncio.create_task(handlers.ask(fetch))
+            for _ in range(2):
+                await asyncio.to_thread(answer_next)
+            response = await asking
+            return response, handlers.channel.outstanding
+
+    response, outstanding = asyncio.run(ask())
+    offsets = [group.topics[0].partitions[0].committed_offset for group in response.groups]
+    assert (offsets, outstanding) == ([1, 2, 1], 0)
 
 
 def test_a_request_with_more_entries_than_an_event_can_hold_is_refused_as_a_whole(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from coordinator_logic.apis import OFFSET_FETCH, OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS
@@ -19,7 +20,7 @@ from coordinator_logic.messages import (
 from streaming.client.errors import error_of
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.error_responses import error_response
-from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count, made_lazily
+from streaming.gateway.groups.list_requests import MAX_ENTRIES, MAX_GROUPS, entry_count, made_lazily
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
@@ -29,8 +30,8 @@ __all__ = ["offset_fetch"]
 async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetFetchResponse:
     """Fetch committed offsets. The caller needs DESCRIBE on each group, and DESCRIBE on each topic.
 
-    A request of v8+ names several groups. Each gets a request event of its own. Groups beyond :data:`MAX_GROUPS` are
-    answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
+    A request of v8+ names several groups. Each entry gets a request event of its own; equal entries have one together.
+    Entries beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
     """
     body = await backend.decoded(request, OffsetFetchRequest)
     if request.version >= OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
@@ -48,14 +49,19 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetF
 
 
 async def _fetch_groups(backend: GroupBackend, request: ClientRequest, body: OffsetFetchRequest) -> OffsetFetchResponse:
-    async def fetch(position: int) -> FetchedGroup:
-        return await _fetch_group(backend, request, body.groups[position], require_stable=body.require_stable)
+    asked = body.groups[:MAX_GROUPS]
+    # Lists have no hash: equal entries are found by their bytes.
+    keys = await backend.lists.in_turns(request.caller, asked, msgspec.msgpack.encode)
+    groups = dict(zip(keys, asked, strict=True))
 
-    fetched = await backend.ask_each(OFFSET_FETCH, request.caller, range(len(body.groups)), fetch)
+    async def fetch(key: bytes) -> FetchedGroup:
+        return await _fetch_group(backend, request, groups[key], require_stable=body.require_stable)
+
+    fetched = await backend.ask_each(OFFSET_FETCH, request.caller, groups, fetch)
 
     def entry(position: int) -> FetchedGroup:
-        busy = Error.COORDINATOR_LOAD_IN_PROGRESS
-        return fetched.get(position) or FetchedGroup(body.groups[position].group_id, [], busy)
+        found = fetched.get(keys[position]) if position < len(keys) else None
+        return found or FetchedGroup(body.groups[position].group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
 
     return OffsetFetchResponse(groups=made_lazily(range(len(body.groups)), entry))
 

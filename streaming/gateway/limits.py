@@ -33,8 +33,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     10 MiB of memory. A group has fewer members, an offset commit fewer partitions, and a broker fewer topics."""
 
     max_unauthenticated_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 64 * 1024
-    """The largest ApiVersions, SaslHandshake and SaslAuthenticate request, and what a connection may send at all before
-    it is authenticated. A SASL token has some hundred bytes, or a few thousand."""
+    """The largest ApiVersions, SaslHandshake and SaslAuthenticate request, and what the gateway buffers of a connection
+    before it is authenticated. A SASL token has some hundred bytes, or a few thousand."""
 
     authentication_timeout_ms: Milliseconds = 30_000
     """How long a client may take to authenticate, where SASL is required. Kafka's clients give up a connection by then

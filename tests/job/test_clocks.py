@@ -36,6 +36,9 @@ LATE_MS = 2_000
 LONGEST_MS = 2 * DELAY_MS + LATE_MS
 """How long a group may take to form: the second member extends the initial delay once."""
 
+LONGEST_ALONE_MS = 5_000
+"""How long a group of a single member may take to form: nobody extends its initial delay."""
+
 SECOND_GROUP_MS = 20_000
 """When the second group forms, since the start."""
 
@@ -221,6 +224,21 @@ def test_a_clock_leaps_for_a_while_and_returns(clock: str, leap_ms: int) -> None
     world = World(broker_ahead=there_and_back) if clock == "broker" else World(driver_ahead=there_and_back)
     live_through(world, 60_000)
     check(world)
+
+
+@pytest.mark.parametrize("leap_ms", [HOUR_MS, -HOUR_MS])
+@pytest.mark.parametrize("clock", ["broker", "driver"])
+def test_a_single_member_joins_within_5_s_while_a_clock_is_wrong_and_after_its_return(clock: str, leap_ms: int) -> None:
+    there_and_back = leaping((2_000, leap_ms), (20_000, 0))
+    world = World(broker_ahead=there_and_back) if clock == "broker" else World(driver_ahead=there_and_back)
+    for group, joins_at in (("leapt", 4_000), ("returned", 22_000)):
+        world.run(START + joins_at - world.now)
+        world.clients.append(Client(group, "alone", next_at=world.now))
+    world.run(LONGEST_ALONE_MS + BATCH_MS)
+    assert world.removed == []
+    for client in world.clients:
+        assert client.formed_in, f"{client.group_id} waits for its group"
+        assert client.formed_in[0] <= LONGEST_ALONE_MS
 
 
 @pytest.mark.parametrize("ahead_ms", [MINUTE_MS, HOUR_MS, 8 * DAY_MS])

@@ -15,6 +15,8 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 ALLOWANCE_MS = 500
 LEAPS_MS = [MINUTE_MS, HOUR_MS, 8 * DAY_MS]
+LONGEST_JOIN_MS = 5_000
+"""How long a single member may wait for its group: the initial delay of 3 s, and a batch."""
 
 
 @pytest.fixture
@@ -54,6 +56,16 @@ def test_after_a_leap_ahead_and_back_a_group_forms_within_the_initial_delay(driv
     second = driven.join(version=3, instance="second")
     driven.sleep(2 * DELAY_MS + ALLOWANCE_MS)
     assert [joined(answer).generation_id for answer in (first, second)] == [1, 1]
+
+
+@pytest.mark.parametrize("leap_ms", LEAPS_MS)
+def test_after_a_leap_ahead_and_back_a_single_member_joins_within_5_s(driven: Driven, leap_ms: int) -> None:
+    driven.broker_ahead_ms = leap_ms
+    driven.commit()
+    driven.broker_ahead_ms = 0
+    answer = driven.join(version=3)
+    assert driven.sleep(LONGEST_JOIN_MS) == [answer]
+    assert joined(answer).generation_id == 1
 
 
 @pytest.mark.parametrize("leap_ms", LEAPS_MS)

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.cli.consumer_group import READY, consume_and_commit, gateway_address
 from tests.support.coordinator_process import QUICK, reports_ready
 from tests.support.kafka_io import reading
 from tests.support.processes import Process, command_line, descendants, exists
-from tests.support.waiting import wait_until
+from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 LISTENS = "Kafka listens on "
 
@@ -58,6 +59,25 @@ def test_a_consumer_group_works_through_the_gateway_that_run_starts(command: Pro
 def gateway_process(command: Process) -> int:
     """The process id of the gateway itself: the last process with its command line, which its guard has too."""
     return [pid for pid in descendants(command.pid) if b"gateway" in command_line(pid)][-1]
+
+
+def spark_jvm(command: Process) -> int:
+    """The process id of the job's JVM; the embedded broker has another one."""
+    (jvm,) = [pid for pid in descendants(command.pid) if any(b"org.apache.spark" in word for word in command_line(pid))]
+    return jvm
+
+
+@pytest.mark.jvm
+def test_the_gateway_ends_with_the_command_when_the_job_dies(command: Process) -> None:
+    ready = command.await_line("that the gateway is ready", lambda line: READY in line)
+    command.await_line("that it is ready", reports_ready)
+    host, port = gateway_address(ready).split(":")
+    started = descendants(command.pid)
+    os.kill(spark_jvm(command), signal.SIGKILL)
+    assert command.wait() == 1
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), LIMIT_SECONDS)
+    wait_until(lambda: not any(map(exists, started)), "the end of all processes")
 
 
 @pytest.mark.jvm

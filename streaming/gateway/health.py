@@ -63,7 +63,7 @@ class GatewayHealth:
         refreshed_at = self._cluster.refreshed_at
         if refreshed_at is None:
             return Check("brokers", False, "none has answered yet")
-        seconds = time.monotonic() - refreshed_at
+        seconds = self._clock() - refreshed_at
         return Check("brokers", seconds <= self._longest_refresh, f"answered {seconds:.1f} s ago")
 
     def _coordinator_is_found(self) -> list[Check]:

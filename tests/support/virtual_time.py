@@ -1,13 +1,23 @@
-"""An event loop whose time is made by the test: waiting takes none of the machine's, and work takes what it says."""
+"""Time that a test makes: a clock that it sets, and an event loop in which waiting takes none of the machine's time."""
 
 import asyncio
 import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["VirtualTimeLoop", "run_in_virtual_time"]
+__all__ = ["Clock", "VirtualTimeLoop", "run_in_virtual_time"]
 
 T = TypeVar("T")
+
+
+class Clock:
+    """A clock that a test sets, in seconds."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):

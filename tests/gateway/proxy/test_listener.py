@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -219,6 +220,8 @@ def test_the_command_serves_until_sigterm(command: "subprocess.Popen[str]", topi
         metrics = page.read().decode()
     assert 'group_coordinator_gateway_requests_total{api="Produce",error="unread"' in metrics
     assert failing_checks(metrics_port, "live") == []
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", int(metrics_port)), LIMIT_SECONDS)
     # There is no coordinator.
     assert failing_checks(metrics_port, "ready") == ["coordinator", "directory"]
     command.send_signal(signal.SIGTERM)

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -10,28 +11,20 @@ from typing import Any
 
 import pytest
 
-from streaming.contract.monitoring_server import Health
+from streaming.contract.monitoring_server import Health, serving_monitoring
 from streaming.job.monitoring.backlog import Backlog
 from streaming.job.monitoring.health import HealthLimits, job_health
 from streaming.job.monitoring.metrics import Metrics
+from streaming.job.options import load_options
 from tests.job.monitoring.test_metrics import port_of, scraped
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append
 from tests.support.processes import descendants
 from tests.support.request_events import commit, dumped
+from tests.support.virtual_time import Clock
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 LIMITS = HealthLimits(batch_seconds=120, backlog=1_000)
-
-
-class Clock:
-    """A clock that a test sets, in seconds."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -95,6 +88,14 @@ def test_a_reader_that_has_ended_shows_in_health_and_metrics(job: Health, metric
     assert alive == 0
 
 
+def test_by_default_the_pages_are_served_at_127_0_0_1_only(job: Health, metrics: Metrics) -> None:
+    host = load_options({"bootstrap_servers": "kafka:9092", "checkpoint": "/tmp/checkpoint"}, {}).metrics_host
+    with serving_monitoring(host, 0, metrics.registry, job) as port:
+        assert status(port, "live") == 200
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", port), LIMIT_SECONDS)
+
+
 def test_an_unreadable_record_of_the_directory_is_skipped_and_counted(
     new_coordinator: Callable[..., CoordinatorProcess],
 ) -> None:
@@ -116,6 +117,8 @@ def test_a_job_that_hangs_is_not_live(new_coordinator: Callable[..., Coordinator
     coordinator.start()
     port = port_of(coordinator)
     wait_until(lambda: status(port, "ready") == 200, "the job is ready")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), LIMIT_SECONDS)
     hanging = descendants(coordinator.pid)
     try:
         for pid in hanging:

@@ -195,7 +195,8 @@ def _run_until_stopped(
             break
         for line in watch.news():
             report(f"warning: {line}")
-        clocks.update(session.metrics.skew_seconds)
+        # The batches prove smaller differences, but are measured for the metrics only.
+        clocks.update(max(session.metrics.skew_seconds, watch.clocks.skew_seconds, key=abs))
         if is_ready:
             backlog.update()
         elif query.lastProgress is not None:

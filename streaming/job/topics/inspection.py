@@ -1,10 +1,10 @@
 """Compare the topics on the brokers with what the job needs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
-from confluent_kafka.admin import AdminClient, ConfigResource, TopicDescription
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
+from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
 from streaming.contract.topics import MAX_REQUEST_BYTES, TopicNames
 from streaming.job.topics.layout import (
@@ -114,6 +114,19 @@ def describe_topics(admin: AdminClient, names: Sequence[str], limit_seconds: flo
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
     return described
+
+
+def list_offsets(
+    admin: AdminClient,
+    topic: str,
+    partitions: Iterable[int],
+    spec: OffsetSpec,
+    limit_seconds: float = ADMIN_LIMIT_SECONDS,
+) -> dict[int, ListOffsetsResultInfo]:
+    """The offset that ``spec`` asks for, by partition. Raises KafkaException."""
+    asked = {TopicPartition(topic, partition): spec for partition in partitions}
+    listed = admin.list_offsets(asked, request_timeout=limit_seconds)
+    return {partition.partition: future.result() for partition, future in listed.items()}
 
 
 def text_of_id(topic_id: Uuid) -> str | None:

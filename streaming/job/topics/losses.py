@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS
+from streaming.job.topics.inspection import list_offsets
 
 MEANING = (
     "their senders got no answer, and have retried or given up; every member keeps its membership, with a full session "
@@ -36,9 +35,7 @@ def lost_requests(admin: AdminClient, topic: str, read: Mapping[int, int]) -> li
 
 
 def _offsets(admin: AdminClient, topic: str, partitions: Mapping[int, int], spec: OffsetSpec) -> dict[int, int]:
-    asked = {TopicPartition(topic, partition): spec for partition in partitions}
-    listed = admin.list_offsets(asked, request_timeout=ADMIN_LIMIT_SECONDS)
-    return {partition.partition: future.result().offset for partition, future in listed.items()}
+    return {partition: found.offset for partition, found in list_offsets(admin, topic, partitions, spec).items()}
 
 
 def _count(ranges: Mapping[int, tuple[int, int]]) -> int:

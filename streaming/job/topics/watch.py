@@ -11,12 +11,13 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streaming.contract.topics import TopicNames
+from streaming.job.topics.append_times import AppendTimeComparison, newest_appends
 from streaming.job.topics.inspection import TopicInspection, describe_topics, inspect_topics, text_of_id
 from streaming.job.topics.layout import Partitions, TopicLayout
 
 PARTITIONS_SECONDS = 1.0
-"""The interval of the checks of ids and partitions: a single metadata request. A client that starts after the responses
-topic has grown may choose a new partition at once."""
+"""The interval of the checks of ids, partitions and clocks: three small requests. A client that starts after the
+responses topic has grown may choose a new partition at once."""
 
 SETTINGS_SECONDS = 60.0
 """The interval of the checks of all settings."""
@@ -40,6 +41,8 @@ class TopicWatch:
         """The newest inspection; its partitions are newer than its problems and risks."""
         self.failure: str | None = None
         """Why the job cannot go on with these topics; None while it can."""
+        self.clocks = AppendTimeComparison()
+        """How the brokers' clocks differ from the driver's."""
         settings: dict[str, Any] = {"log_level": 0, **client_config, "error_cb": lambda _: None}
         self._admin = AdminClient(settings)
         self._names = names
@@ -78,6 +81,9 @@ class TopicWatch:
         settings_due = time.monotonic() + SETTINGS_SECONDS
         while not self._stopped.wait(PARTITIONS_SECONDS):
             self.look()
+            if self._missing_since is None:
+                with suppress(KafkaException):
+                    self._compare_clocks()
             if time.monotonic() >= settings_due:
                 with suppress(KafkaException):
                     self._look_at_settings()
@@ -98,6 +104,12 @@ class TopicWatch:
         self.found = replace(
             self.found, partitions={name: len(description.partitions) for name, description in described.items()}
         )
+
+    def _compare_clocks(self) -> None:
+        requests = self._names.requests
+        begun_ms = time.time_ns() // 1_000_000
+        found = newest_appends(self._admin, requests, range(self.found.partitions[requests]), ADMIN_LIMIT_SECONDS)
+        self.clocks.update(found, begun_ms, time.time_ns() // 1_000_000)
 
     def _look_at_settings(self) -> None:
         found = inspect_topics(self._admin, self._names, self._layout, ADMIN_LIMIT_SECONDS)

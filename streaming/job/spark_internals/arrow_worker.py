@@ -146,6 +146,12 @@ def _records(columns: Sequence[Sequence[Any]]) -> Iterator[KafkaRecord]:
     return map(KafkaRecord._make, zip(*columns, strict=True))
 
 
+def _byte_count(chunk: Sequence[Sequence[Any]]) -> int:
+    """The size of a chunk's group ids, keys and values: a sender chooses the length of each."""
+    group_ids, *_, keys, values = chunk
+    return sum([len(each or b"") for column in (group_ids, keys, values) for each in column])
+
+
 def _in_slices(group: GroupInput, group_id: str, spilled: SpilledRecords) -> Iterator[Any]:
     """Yield the slices of a group like groups; all but the last are marked."""
     handled = HandledSlices(_stored(group.value))
@@ -200,7 +206,7 @@ class ColumnSerializer(ApplyInPandasWithStateSerializer):
                 else:
                     collected = [[*column, *more] for column, more in zip(collected, chunk, strict=True)]
                 if not is_last_chunk:
-                    size += sum(map(len, filter(None, chunk[-1])))
+                    size += _byte_count(chunk)
                 if size > SLICE_BYTES:
                     spilled = spilled or SpilledRecords()
                     spilled.add(_records(collected[1:]))

@@ -4,7 +4,7 @@ import io
 import json
 import pickle
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator
 from streaming.job.rows import KafkaRecord
 from streaming.job.spark_internals import arrow_worker
 from streaming.job.spark_internals.arrow_worker import ColumnSerializer
+from streaming.job.spilled_records import SpilledRecords
 from tests.support.request_events import commit, dumped, envelope
 
 NOW = 1_700_000_000_000
@@ -246,9 +247,33 @@ def test_both_workers_send_the_same(groups: list[BatchGroup], records_per_batch:
     assert len(native.states) == len(groups)
 
 
+class Handled(NamedTuple):
+    """A call of the operator: which offsets of a group it got, and whether more of the group follow."""
+
+    group_id: str
+    offsets: list[int]
+    more_follow: bool
+
+
+@pytest.fixture
+def handled(monkeypatch: pytest.MonkeyPatch) -> list[Handled]:
+    """The calls of the operator."""
+    calls: list[Handled] = []
+    outcome = GroupOperator.outcome
+
+    def noted(
+        self: GroupOperator, group_id: str, records: list[KafkaRecord], *rest: Any, more_follow: bool = False
+    ) -> Any:
+        calls.append(Handled(group_id, [each.offset for each in records], more_follow))
+        return outcome(self, group_id, records, *rest, more_follow=more_follow)
+
+    monkeypatch.setattr(GroupOperator, "outcome", noted)
+    return calls
+
+
 @pytest.mark.parametrize("records_per_batch", [10_000, 3])
 def test_a_group_with_many_bytes_is_handled_in_slices_in_the_order_of_the_log(
-    records_per_batch: int, monkeypatch: pytest.MonkeyPatch
+    records_per_batch: int, handled: list[Handled], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So a worker never holds more than a slice of it, however large it is and in whatever order Spark delivers it."""
     requests = [record("large", offset, commit("large", offset)) for offset in range(40)]
@@ -263,14 +288,7 @@ def test_a_group_with_many_bytes_is_handled_in_slices_in_the_order_of_the_log(
     )
     sent = spark_batches([BatchGroup("large", chunks, empty("large")), small, late])
     whole = run_worker(ColumnSerializer, arrow_worker.group_function, sent, records_per_batch)
-    handled: list[tuple[str, list[int], bool]] = []
-    outcome = GroupOperator.outcome
-
-    def noted(self: GroupOperator, group_id: str, records: list[KafkaRecord], *rest: Any, more_follow: bool) -> Any:
-        handled.append((group_id, [each.offset for each in records], more_follow))
-        return outcome(self, group_id, records, *rest, more_follow=more_follow)
-
-    monkeypatch.setattr(GroupOperator, "outcome", noted)
+    handled.clear()
     monkeypatch.setattr(arrow_worker, "SLICE_BYTES", 2_000)
     sliced = run_worker(ColumnSerializer, arrow_worker.group_function, sent, records_per_batch)
     *slices, last, (_, small_offsets, _), (_, late_offsets, _) = handled
@@ -283,3 +301,27 @@ def test_a_group_with_many_bytes_is_handled_in_slices_in_the_order_of_the_log(
     # The answers of a slice come before its journal, so only the order within each topic is the same.
     assert sorted(sliced.rows, key=lambda row: row["topic"]) == sorted(whole.rows, key=lambda row: row["topic"])
     assert sliced.states == whole.states
+
+
+@pytest.mark.parametrize(
+    ("group_id", "key"), [("large", b"k" * 500), ("g" * 500, None)], ids=["long keys", "a long group id"]
+)
+def test_the_bytes_of_keys_and_group_ids_count_for_the_size_of_a_slice(
+    group_id: str, key: bytes | None, handled: list[Handled], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sender may put all the bytes of its records there."""
+    chunks = [[KafkaRecord(NOW, 0, first + i, key, b"?") for i in range(2)] for first in range(0, 40, 2)]
+    sent = spark_batches([BatchGroup(group_id, chunks)])
+    spilled: list[int] = []
+    add = SpilledRecords.add
+
+    def noted(self: SpilledRecords, records: Iterable[KafkaRecord]) -> None:
+        batch = list(records)
+        spilled.append(len(batch))
+        add(self, batch)
+
+    monkeypatch.setattr(SpilledRecords, "add", noted)
+    monkeypatch.setattr(arrow_worker, "SLICE_BYTES", 2_000)
+    run_worker(ColumnSerializer, arrow_worker.group_function, sent, 10_000)
+    assert max(spilled, default=40) <= 6, "so many of its records are in memory at once"
+    assert [offset for call in handled for offset in call.offsets] == list(range(40))

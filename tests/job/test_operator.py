@@ -140,7 +140,7 @@ class TestLateAnswer:
         assert (error_codes(outcome), error_codes(again)) == ([0], [0])
 
     @pytest.mark.usefixtures("defect")
-    def test_counts_in_a_batch_whose_requests_are_stepped_one_by_one(self) -> None:
+    def test_counts_in_a_batch_with_a_request_that_raises(self) -> None:
         spread = [*records(commit("g", 666), join()), *records(commit("g", 1), at=NOW + 4_000)]
         answered = process(SETTINGS, "g", spread, None, NOW + 5_000)
         assert error_codes(answered) == [-1, 0, 25]

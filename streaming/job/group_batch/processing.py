@@ -135,7 +135,7 @@ class _GroupBatch:
         entry: GroupDirectoryEntry | None,
         requests: Sequence[RequestInRecord],
     ) -> _WrittenStep:
-        """Run a step for all requests, or one for each if that fails. Raises :class:`UnreadableOffsets`.
+        """Run a step for all requests, or for parts of them if that fails. Raises :class:`UnreadableOffsets`.
 
         ``stored`` is the group before the step, and ``entry`` its entry in the directory.
         """
@@ -144,7 +144,7 @@ class _GroupBatch:
         except UnreadableOffsets:
             raise
         except Exception:  # A defect, or a row or snapshot that is too large: it must not affect other groups.
-            return self.step_one_by_one(_WrittenStep([], stored, entry, None), requests)
+            return self.step_in_halves(_WrittenStep([], stored, entry, None), requests)
 
     def step(
         self, group: Group | None, requests: Sequence[Request], deadlines_until: int | None = None
@@ -182,17 +182,28 @@ class _GroupBatch:
         entry = None if result.group is None else directory_entry(result.group)
         return _WrittenStep(rows, state, entry, wake_at)
 
-    def step_one_by_one(self, written: _WrittenStep, requests: Sequence[RequestInRecord]) -> _WrittenStep:
-        """Run a step for each request, so that only a request whose step raises is refused and changes nothing."""
+    def step_in_halves(self, written: _WrittenStep, requests: Sequence[RequestInRecord]) -> _WrittenStep:
+        """Run a step for all requests, and halve those whose step raises, until one is left: only that is refused.
+
+        Every step reads and writes the whole group, so a step for each request would make the cost quadratic.
+        """
         rows: list[Row] = []
-        for request, record in requests:
+        waiting = [requests] if requests else []
+        while waiting:
+            part = waiting.pop()
+            last, record = part[-1]
             try:
-                written = self.step(load(written.state), [request], deadlines_until=request.place.timestamp)
+                sent = [request for request, _ in part]
+                written = self.step(load(written.state), sent, deadlines_until=last.place.timestamp)
                 rows += written.rows
             except UnreadableOffsets:
                 raise
             except Exception as error:
-                rows += self._failure_rows(request, record, error)
+                if len(part) == 1:
+                    rows += self._failure_rows(last, record, error)
+                else:
+                    middle = len(part) // 2
+                    waiting += [part[middle:], part[:middle]]
         try:
             written = self.step(load(written.state), [])
         except UnreadableOffsets:

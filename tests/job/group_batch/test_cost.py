@@ -4,10 +4,12 @@ The limits are a twelfth or less above what was counted with Python 3.11. A chan
 heartbeats are most of what the job does.
 """
 
+import base64
 import gc
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
 from tests.support.request_events import commit, dumped, envelope
 
 GROUP_ID, NOW = "group", 1_700_000_000_000
@@ -46,10 +48,11 @@ class StableGroup:
             self._answers(self.sync(member, assignments if member == leader else []), at=NOW)
         self._answers(*map(self.heartbeat, self.members), at=NOW + 10_000)
 
-    def join(self, member_id: str = "") -> dict[str, Any]:
+    def join(self, member_id: str = "", metadata: bytes = b"") -> dict[str, Any]:
         timeouts = {"sessionTimeoutMs": 45_000, "rebalanceTimeoutMs": 300_000}
-        protocols = {"protocolType": "consumer", "protocols": [{"name": "range", "metadata": ""}]}
-        return envelope("JoinGroup", 3, {"groupId": GROUP_ID, "memberId": member_id, **timeouts, **protocols})
+        protocols = [{"name": "range", "metadata": base64.b64encode(metadata).decode()}]
+        listed = {"protocolType": "consumer", "protocols": protocols}
+        return envelope("JoinGroup", 3, {"groupId": GROUP_ID, "memberId": member_id, **timeouts, **listed})
 
     def sync(self, member_id: str, assignments: list[dict[str, str]]) -> dict[str, Any]:
         return envelope("SyncGroup", 3, self._of_member(member_id) | {"assignments": assignments})
@@ -62,10 +65,10 @@ class StableGroup:
         sent["body"] |= {"memberId": member_id, "generationIdOrMemberEpoch": self.generation}
         return sent
 
-    def calls_in_batch(self, *requests: dict[str, Any]) -> int:
+    def calls_in_batch(self, *requests: dict[str, Any], settings: Settings = SETTINGS) -> int:
         """The calls of Python functions in a batch with these requests."""
         records = self._records(requests, NOW + 20_000)
-        return calls(lambda: process(SETTINGS, GROUP_ID, records, self.stored, NOW + 20_100))
+        return calls(lambda: process(settings, GROUP_ID, records, self.stored, NOW + 20_100))
 
     def _of_member(self, member_id: str) -> dict[str, Any]:
         return {"groupId": GROUP_ID, "memberId": member_id, "generationId": self.generation}
@@ -138,3 +141,16 @@ def test_only_the_first_join_of_a_batch_costs_calls_for_each_member(of_one: Stab
     first_join = of_200.calls_in_batch(of_200.join())
     assert first_join - of_one.calls_in_batch(of_one.join()) <= 6 * 199
     assert of_200.calls_in_batch(of_200.join(), of_200.join()) - first_join <= 200
+
+
+def test_a_refused_request_does_not_make_the_cost_of_a_batch_quadratic() -> None:
+    """Each first join makes the group larger, so a step for each of them would cost sixteen times as many calls."""
+    settings = replace(SETTINGS, limits=Limits(row=MIN_ROW_BYTES))
+
+    def calls_with_refused(joins: int) -> int:
+        group = StableGroup(1)
+        too_large = group.join(metadata=bytes(MIN_ROW_BYTES))
+        requests = [group.join() for _ in range(joins)]
+        return group.calls_in_batch(*requests, too_large, *requests, settings=settings)
+
+    assert calls_with_refused(400) <= 6 * calls_with_refused(100)

@@ -1,0 +1,63 @@
+"""Requests whose step raises are refused, each alone, wherever in the batch they are and however many there are."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from coordinator_logic.config import CoordinatorConfig
+from streaming.contract.topics import TopicNames
+from streaming.job.group_batch.processing import Outcome, process
+from streaming.job.group_batch.settings import Settings
+from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
+from tests.support.request_events import commit, dumped, envelope
+
+NOW = 1_700_000_000_000
+TOPICS = TopicNames()
+SETTINGS = Settings(TOPICS, 1, CoordinatorConfig(group_initial_rebalance_delay_ms=0), limits=Limits(row=MIN_ROW_BYTES))
+REFUSED, ACCEPTED = -1, 0
+SIZE = 13
+
+
+def too_large() -> dict[str, Any]:
+    """A JoinGroup whose journal entry does not fit a row."""
+    return join(bytes(MIN_ROW_BYTES))
+
+
+def join(metadata: bytes = b"") -> dict[str, Any]:
+    timeouts = {"sessionTimeoutMs": 45_000, "rebalanceTimeoutMs": 300_000}
+    protocols = [{"name": "range", "metadata": base64.b64encode(metadata).decode()}]
+    return envelope(
+        "JoinGroup", 3, {"groupId": "g", "memberId": "", **timeouts, "protocolType": "consumer", "protocols": protocols}
+    )
+
+
+def processed(records: dict[int, dict[str, Any]]) -> Outcome:
+    """The outcome of a batch with these requests, by offset."""
+    batch = [KafkaRecord(NOW, 0, offset, b"g", dumped(request)) for offset, request in records.items()]
+    return process(SETTINGS, "g", batch, None, NOW)
+
+
+def values(outcome: Outcome, topic: str) -> list[Any]:
+    return [json.loads(row.value or b"") for row in outcome.rows if row.topic == topic]
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [{0}, {6}, {SIZE - 1}, {0, SIZE - 1}, {5, 6, 7}, set(range(1, SIZE, 2)), set(range(1, SIZE)), set(range(SIZE))],
+    ids=str,
+)
+def test_a_batch_with_refused_requests_is_like_one_without_them(refused: set[int]) -> None:
+    requests = {offset: too_large() if offset in refused else commit("g", offset) for offset in range(SIZE)}
+    accepted = {offset: request for offset, request in requests.items() if offset not in refused}
+    outcome, without = processed(requests), processed(accepted)
+    answers = values(outcome, TOPICS.responses)
+    assert [answer["correlationId"] for answer in answers] == [sent["correlationId"] for sent in requests.values()]
+    assert [answer["errorCode"] for answer in answers] == [
+        REFUSED if offset in refused else ACCEPTED for offset in requests
+    ]
+    assert [reject["offset"] for reject in values(outcome, TOPICS.rejects)] == sorted(refused)
+    assert values(outcome, TOPICS.journal) == values(without, TOPICS.journal)
+    assert values(outcome, TOPICS.directory) == values(without, TOPICS.directory)
+    assert (outcome.state, outcome.wake_at) == (without.state, without.wake_at)

@@ -56,7 +56,9 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     """
 
     group_max_bytes: Annotated[int, msgspec.Meta(ge=1)] = 16_777_216
-    """Not a key of Kafka's. The size of all members together: their identifiers, protocols and assignments.
+    """Not a key of Kafka's. The size of all members together: their identifiers, protocols and assignments, and the
+    member ids that were handed out and are not used yet. Offsets do not count: the stored group, with them, has at most
+    64 MiB.
 
     The group is read and written with every request. A broker stores a group in one record, by default of up to 1 MiB.
     """

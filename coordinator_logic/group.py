@@ -184,7 +184,7 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     @cached_property
     def member_index(self) -> MemberIndex:
         """Counts and look-ups over the members; not a field, so snapshots do not hold it."""
-        return MemberIndex(self.members.values())
+        return MemberIndex(self.members.values(), self.pending_joins)
 
     def add_member(self, member: Member) -> None:
         """Add a member."""
@@ -197,6 +197,18 @@ class Group(msgspec.Struct, array_like=True, dict=True):
         member = self.members.pop(member_id)
         index.remove(member)
         return member
+
+    def hand_out_member_id(self, member_id: str) -> None:
+        """Add a member id that its client has yet to use."""
+        self.member_index.hand_out(member_id)
+        self.pending_joins[member_id] = None
+
+    def take_back_member_id(self, member_id: str) -> None:
+        """Remove a handed-out member id; ignores one that was not handed out, or that is used."""
+        index = self.member_index
+        if member_id in self.pending_joins:
+            del self.pending_joins[member_id]
+            index.take_back(member_id)
 
     @property
     def members_awaiting_join(self) -> int:

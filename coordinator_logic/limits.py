@@ -9,7 +9,7 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group, Member
-from coordinator_logic.indexes.sizes import size_of_protocols, utf8_length
+from coordinator_logic.indexes.sizes import size_of_handed_out_ids, size_of_protocols, utf8_length
 from coordinator_logic.messages import JoinGroupRequest, Protocol
 
 GENERATED_SUFFIX_LENGTH = 37
@@ -36,10 +36,19 @@ def check_join(group: Group | None, request: Request, body: JoinGroupRequest, co
         return Error.NONE
     if member is None:
         more = utf8_length(request.client_id + request.client_host) + size_of_protocols(body.protocols)
+        if body.member_id in group.pending_joins:
+            more -= size_of_handed_out_ids([body.member_id])
     else:
         more = size_of_protocols(body.protocols) - size_of_protocols(member.protocols)
     fits = more <= 0 or group.member_index.size + more <= config.group_max_bytes
     return Error.NONE if fits else Error.GROUP_MAX_SIZE_REACHED
+
+
+def has_room_for_member_id(group: Group, member_id: str, config: CoordinatorConfig) -> bool:
+    """Whether the group may hand out this member id beside those that are not used yet."""
+    if len(group.pending_joins) >= config.group_max_pending_member_ids:
+        return False
+    return group.member_index.size + size_of_handed_out_ids([member_id]) <= config.group_max_bytes
 
 
 def check_assignments(group: Group, assignments: Mapping[str, bytes], config: CoordinatorConfig) -> Error:

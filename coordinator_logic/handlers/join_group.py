@@ -13,7 +13,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request
 from coordinator_logic.group import Group, Member
 from coordinator_logic.handlers.checks import check_member
-from coordinator_logic.limits import check_join
+from coordinator_logic.limits import check_join, has_room_for_member_id
 from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
 from coordinator_logic.rebalance import (
     complete_join_if_all_joined,
@@ -80,10 +80,10 @@ def _join_without_member_id(turn: Turn, request: Request, body: JoinGroupRequest
             _add_member(turn, request, body, member_id)
     elif request.address.version < JOIN_GROUP_FIRST_VERSION_REQUIRING_MEMBER_ID:
         _add_member(turn, request, body, member_id)
-    elif len(turn.group.pending_joins) >= turn.config.group_max_pending_member_ids:
+    elif not has_room_for_member_id(turn.group, member_id, turn.config):
         _fail(turn, request, Error.GROUP_MAX_SIZE_REACHED)
     else:
-        turn.group.pending_joins[member_id] = None
+        turn.group.hand_out_member_id(member_id)
         turn.arm_heartbeat(member_id, body.session_timeout_ms)
         _fail(turn, request, Error.MEMBER_ID_REQUIRED, member_id)
 
@@ -114,7 +114,7 @@ def _add_member(turn: Turn, request: Request, body: JoinGroupRequest, member_id:
     )
     if group.leader is None:
         turn.record(LeaderElected(member_id))
-    group.pending_joins.pop(member_id, None)
+    group.take_back_member_id(member_id)
     group.member_index.park_join(group.members[member_id], request.address)
     turn.arm_heartbeat(member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete_join(turn, f"member {member_id} joined{_given_reason(body)}")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from coordinator_logic.indexes.sizes import size_of_member, size_of_protocols
+from coordinator_logic.indexes.sizes import size_of_handed_out_ids, size_of_member, size_of_protocols
 
 if TYPE_CHECKING:
     from coordinator_logic.events import ReplyAddress
@@ -20,18 +20,19 @@ class MemberIndex:
 
     Args:
         members: The group's members.
+        handed_out: The member ids that were handed out and are not used yet.
 
     Attributes:
         awaiting_join: The number of members with a parked JoinGroup.
-        size: The bytes of the members' identifiers, protocols and assignments.
+        size: The bytes of the members' identifiers, protocols and assignments, and of the handed-out member ids.
         preferences: How many members list the same protocols in the same order, by the protocols' names.
     """
 
     __slots__ = ("_member_of_instance", "_supporters", "awaiting_join", "preferences", "size")
 
-    def __init__(self, members: "Iterable[Member]") -> None:
+    def __init__(self, members: "Iterable[Member]", handed_out: Iterable[str]) -> None:
         self.awaiting_join = 0
-        self.size = 0
+        self.size = size_of_handed_out_ids(handed_out)
         self.preferences: dict[tuple[str, ...], int] = {}
         self._supporters: dict[str, int] = {}
         self._member_of_instance: dict[str, str] = {}
@@ -64,6 +65,14 @@ class MemberIndex:
         instance_id = member.group_instance_id
         if instance_id is not None and self._member_of_instance.get(instance_id) == member.member_id:
             del self._member_of_instance[instance_id]
+
+    def hand_out(self, member_id: str) -> None:
+        """Count a member id that was handed out."""
+        self.size += size_of_handed_out_ids([member_id])
+
+    def take_back(self, member_id: str) -> None:
+        """Forget a member id that was used, or will not be."""
+        self.size -= size_of_handed_out_ids([member_id])
 
     def change_protocols(self, member: "Member", protocols: "list[MemberProtocol]") -> None:
         """Give a member other protocols."""

@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from coordinator_logic.messages import Protocol
 
 
+COPIES_OF_HANDED_OUT_ID = 3
+"""A group stores an id in the set of those that are not used yet, and as the key and the owner of its timer."""
+
+
 def utf8_length(text: str) -> int:
     """The number of bytes of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
@@ -16,6 +20,11 @@ def utf8_length(text: str) -> int:
 def size_of_protocols(protocols: "Iterable[MemberProtocol | Protocol]") -> int:
     """The size of the protocols' names and metadata."""
     return sum([utf8_length(protocol.name) + len(protocol.metadata) for protocol in protocols])
+
+
+def size_of_handed_out_ids(member_ids: "Iterable[str]") -> int:
+    """The size of member ids that are not used yet, with the copies in their timers' keys and timers."""
+    return utf8_length("".join(member_ids)) * COPIES_OF_HANDED_OUT_ID
 
 
 def size_of_member(member: "Member") -> int:

@@ -109,6 +109,32 @@ def test_members_that_need_no_member_id_may_join_at_the_limit() -> None:
     assert driven.join(instance="instance").parked
 
 
+def test_handed_out_member_ids_count_for_the_size_of_the_group() -> None:
+    driven = Driven(group_max_bytes=20 * KILOBYTE)
+    (member,) = driven.stable_group(1)
+    ids = []
+    while (answer := driven.join(client=LONGEST)).error is Error.MEMBER_ID_REQUIRED:
+        ids.append(answer.body.member_id)
+        assert len(driven.snapshot or b"") < 21 * KILOBYTE
+    assert (answer.error, answer.body.member_id) == (Error.GROUP_MAX_SIZE_REACHED, "")
+    assert len(ids) > 3
+    large = listing("range", metadata=bytes(4 * KILOBYTE))
+    assert driven.join(version=3, protocols=large).error is Error.GROUP_MAX_SIZE_REACHED, "members have no more room"
+    assert driven.heartbeat(member).error is Error.NONE
+    assert driven.join(ids[0], client=LONGEST).parked, "an id that was handed out can be used"
+    assert driven.rejoin(member).parked
+    driven.sleep(SESSION_MS)
+    assert list(driven.group.pending_joins) == [], "the others have expired"
+    assert driven.join(client=LONGEST).error is Error.MEMBER_ID_REQUIRED
+
+
+def test_a_group_without_members_is_limited_too() -> None:
+    driven = Driven(group_max_bytes=10 * KILOBYTE)
+    while (answer := driven.join(client=LONGEST)).error is Error.MEMBER_ID_REQUIRED:
+        assert len(driven.snapshot or b"") < 11 * KILOBYTE
+    assert answer.error is Error.GROUP_MAX_SIZE_REACHED
+
+
 # ---- the whole group -------------------------------------------------------------------------------------------
 
 

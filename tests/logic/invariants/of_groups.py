@@ -104,7 +104,7 @@ def no_deadline_is_out_of_bounds(group: Group) -> None:
 
 
 def the_index_agrees_with_the_members(group: Group) -> None:
-    derived = MemberIndex(group.members.values())
+    derived = MemberIndex(group.members.values(), group.pending_joins)
     for name in MemberIndex.__slots__:
         assert getattr(group.member_index, name) == getattr(derived, name), f"{name} of the index is out of date"
 

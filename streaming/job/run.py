@@ -113,15 +113,16 @@ def start_session(
     if folder is not None:
         drop_hadoop_defaults(spark)
     report(f"Python workers: {choose(options.python_worker, spark.version).why}")
+    stack.enter_context(watching(watch))
     metrics = Metrics()
     if options.metrics_port is not None:
         serve_internals(metrics.registry, spark, options.python_worker)
-        serve_topics(metrics.registry, lambda: watch.found)
+        serve_topics(metrics, watch)
         # Before the query starts, so that a port in use ends the job before it has changed anything.
         health = job_health(metrics, HealthLimits(options.health_batch_limit_ms / 1000, options.health_backlog_limit))
         served = serving_monitoring(options.metrics_host, options.metrics_port, metrics.registry, health)
         report(f"serving metrics at port {stack.enter_context(served)}")
-    return JobSession(spark, options, stack.enter_context(watching(watch)), metrics)
+    return JobSession(spark, options, watch, metrics)
 
 
 def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:

@@ -1,23 +1,26 @@
-"""The metrics of the topics: settings that the job cannot work with, and risky ones."""
+"""The metrics of the topics: settings that the job cannot work with, risky ones, and the reader that finds them."""
 
-from collections.abc import Callable
+from prometheus_client import Gauge
 
-from prometheus_client import CollectorRegistry, Gauge
+from streaming.job.monitoring.metrics import Metrics
+from streaming.job.topics.watch import TopicWatch
 
-from streaming.job.topics.inspection import TopicInspection
+TOPICS = "topics"
+"""The name of the reader in the metrics."""
 
 
-def serve_topics(registry: CollectorRegistry, found: Callable[[], TopicInspection]) -> None:
-    """Add the gauges; ``found`` returns the newest inspection."""
+def serve_topics(metrics: Metrics, watch: TopicWatch) -> None:
+    """Add the gauges of the newest inspection, and the watch as a reader: the job is not live without it."""
+    metrics.add_reader(TOPICS, watch.is_alive)
     problems = Gauge(
         "group_coordinator_topic_problems",
         "Settings of the topics with which the job would not start, such as CreateTime; alert when not 0.",
-        registry=registry,
+        registry=metrics.registry,
     )
-    problems.set_function(lambda: len(found().problems))
+    problems.set_function(lambda: len(watch.found.problems))
     risks = Gauge(
         "group_coordinator_topic_risks",
         "Settings of the topics that are risky, such as one replica.",
-        registry=registry,
+        registry=metrics.registry,
     )
-    risks.set_function(lambda: len(found().risks))
+    risks.set_function(lambda: len(watch.found.risks))

@@ -32,7 +32,7 @@ NEXT_START = "the next start of the job creates topics that are missing, and say
 
 
 class TopicWatch:
-    """The topics as they are now. A thread updates it; :func:`watching` starts and ends the thread."""
+    """The topics as they are now. A thread updates it between :meth:`start` and :meth:`stop`, see :func:`watching`."""
 
     def __init__(
         self, client_config: Mapping[str, str], names: TopicNames, layout: TopicLayout, found: TopicInspection
@@ -50,6 +50,7 @@ class TopicWatch:
         self._reported = {*found.problems, *found.risks}
         self._missing_since: float | None = None
         self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="topic-watch", daemon=True)
 
     def has_grown(self, partitions: Partitions) -> bool:
         """Whether one of the topics has more partitions than these. A broker that lags behind reports fewer."""
@@ -72,12 +73,20 @@ class TopicWatch:
         with suppress(KafkaException):
             self._look_at_partitions(limit)
 
-    def stop(self) -> None:
-        """Let the thread end."""
-        self._stopped.set()
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
 
-    def run(self) -> None:
-        """Check until :meth:`stop` is called."""
+    def stop(self) -> None:
+        """End the thread, after a request in flight."""
+        self._stopped.set()
+        self._thread.join()
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
         settings_due = time.monotonic() + SETTINGS_SECONDS
         while not self._stopped.wait(PARTITIONS_SECONDS):
             self.look()
@@ -120,10 +129,8 @@ class TopicWatch:
 @contextmanager
 def watching(watch: TopicWatch) -> Iterator[TopicWatch]:
     """Keep the watch up to date within the block."""
-    thread = threading.Thread(target=watch.run, name="topic-watch", daemon=True)
-    thread.start()
+    watch.start()
     try:
         yield watch
     finally:
         watch.stop()
-        thread.join()

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from prometheus_client import CollectorRegistry
 
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.monitoring.health import HealthLimits, job_health
+from streaming.job.monitoring.metrics import Metrics
 from streaming.job.monitoring.topics_metrics import serve_topics
 from streaming.job.topics import watch as watch_module
 from streaming.job.topics.creation import ensure_topics
@@ -41,8 +42,9 @@ def admin(broker: EmbeddedBroker) -> AdminClient:
 def test_a_change_to_create_time_is_reported_once_and_counted(
     watched: TopicWatch, names: TopicNames, admin: AdminClient
 ) -> None:
-    registry = CollectorRegistry()
-    serve_topics(registry, lambda: watched.found)
+    metrics = Metrics()
+    serve_topics(metrics, watched)
+    registry = metrics.registry
     assert watched.news() == []
     set_config(admin, names.requests, "message.timestamp.type", "CreateTime")
     wait_until(lambda: registry.get_sample_value("group_coordinator_topic_problems") == 1, "the gauge")
@@ -59,3 +61,17 @@ def test_a_topic_that_stays_away_is_named(watched: TopicWatch, names: TopicNames
     admin.delete_topics([names.directory])[names.directory].result(LIMIT_SECONDS)
     wait_until(lambda: watched.failure, "the deletion is noticed")
     assert str(watched.failure).startswith(f"deleted while the job was running: {names.directory}; ")
+
+
+def test_a_job_whose_watch_has_ended_is_not_live(watched: TopicWatch) -> None:
+    metrics = Metrics()
+    serve_topics(metrics, watched)
+    health = job_health(metrics, HealthLimits(batch_seconds=LIMIT_SECONDS, backlog=1))
+
+    def failing() -> list[str]:
+        return [check.name for check in health.live() if not check.ok]
+
+    assert failing() == []
+    watched.stop()
+    assert failing() == ["reader of topics"]
+    assert metrics.registry.get_sample_value("group_coordinator_reader_alive", {"reader": "topics"}) == 0

@@ -3,10 +3,13 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from streaming.embedded import die_with_parent
 
 STOP_LIMIT_SECONDS = 120.0
 TAIL_LINES = 40
@@ -18,7 +21,8 @@ class Process:
     """A command that can be started, stopped, killed and started again.
 
     ``output`` keeps the lines of its stdout and stderr since the last start. ``on_line`` is called with each line, on
-    the thread that reads them. ``environment`` adds to the variables of this process.
+    the thread that reads them. ``environment`` adds to the variables of this process. The command also ends with this
+    process, even if that is killed.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class Process:
         self._on_line = on_line
         self._environment = dict(environment or {})
         self._process: subprocess.Popen[str] | None = None
+        self._pid = 0
         self._reader: threading.Thread | None = None
         self._output_ended = False
         self._changed = threading.Condition()
@@ -42,15 +47,19 @@ class Process:
         """Start the command, for the first time or after it has ended."""
         self.output.clear()
         self._output_ended = False
+        guard = [sys.executable, "-I", die_with_parent.__file__, str(os.getpid()), ""]
         process = subprocess.Popen(
-            self._command,
+            [*guard, *self._command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **self._environment},
             start_new_session=True,
         )
+        assert process.stdout is not None
+        with process.stdout as reported:
+            self._pid = int(reported.readline() or 0)
         self._process = process
         self._reader = threading.Thread(target=self._read, args=(process,), name=self.name, daemon=True)
         self._reader.start()
@@ -58,8 +67,8 @@ class Process:
     @property
     def pid(self) -> int:
         """The process id of the command, which may have descendants."""
-        assert self._process is not None
-        return self._process.pid
+        assert self._pid, f"{self.name} was not started"
+        return self._pid
 
     @property
     def is_running(self) -> bool:
@@ -99,8 +108,10 @@ class Process:
 
     def terminate(self) -> None:
         """Send SIGTERM and return at once."""
-        assert self._process is not None
-        self._process.terminate()
+        # The id cannot belong to another process while the guard, its parent, is running.
+        if self.is_running:
+            with suppress(ProcessLookupError):
+                self.signal(signal.SIGTERM)
 
     def stop(self) -> int:
         """Send SIGTERM and wait for a clean shutdown; returns the exit code."""
@@ -126,9 +137,9 @@ class Process:
         return "\n".join([f"{self.name} {state}; the end of its output:", *self.output[-TAIL_LINES:]])
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
-        assert process.stdout is not None
-        with process.stdout:
-            for raw in process.stdout:
+        assert process.stderr is not None
+        with process.stderr:
+            for raw in process.stderr:
                 line = raw.rstrip()
                 with self._changed:
                     self.output.append(line)

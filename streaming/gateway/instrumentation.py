@@ -62,6 +62,16 @@ class GatewayMetrics:
             "Bytes in the gateway that slow receivers have not taken yet.",
             registry=self.registry,
         )
+        self.request_bytes = Gauge(
+            f"{PREFIX}_request_bytes",
+            "Bytes of the requests that arrive or have no response yet, without those that are passed on.",
+            registry=self.registry,
+        )
+        self.waiting_connections = Gauge(
+            f"{PREFIX}_waiting_connections",
+            "Connections whose next request waits, because of queued-max-request-bytes.",
+            registry=self.registry,
+        )
         self._refused = Counter(
             f"{PREFIX}_refused_frames",
             "Connections closed because of an invalid or unacceptable request.",

@@ -28,6 +28,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     max_request_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 4 * 1024 * 1024
     """The largest request other than Produce, and the memory for all requests of one connection in handlers."""
 
+    queued_max_request_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 128 * 1024 * 1024
+    """The memory for the requests of all connections that the gateway collects or answers, in the form in which they
+    arrive; beyond it, the gateway reads no further requests until some are answered. A connection may have 8 KiB in any
+    case. Kafka's ``queued.max.request.bytes``."""
+
     max_request_entries: Annotated[int, msgspec.Meta(ge=1000)] = 100_000
     """Array entries of one request that the gateway decodes, and topics of a Fetch request that names them by id: some
     10 MiB of memory. A group has fewer members, an offset commit fewer partitions, and a broker fewer topics."""

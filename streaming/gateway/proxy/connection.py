@@ -140,6 +140,7 @@ class ClientConnection(asyncio.Protocol):
     def response_written(self) -> None:
         """Continue with requests that waited until a response left."""
         self._last_active = time.monotonic()
+        self._router.settle_memory()
         if self._is_draining or len(self._received) or self._router.has_decoded_request:
             self.process_received()
 
@@ -169,6 +170,7 @@ class ClientConnection(asyncio.Protocol):
             self._refuse(refused)
         if has_accepted:
             self._last_active = started
+        self._router.settle_memory()
         self._observe_incomplete(needs_bytes, has_accepted, started)
         is_drained = self._is_draining and not self._link.passing_left and not self._responses
         if is_drained or (self._client_sent_eof and not self._link.is_blocked):

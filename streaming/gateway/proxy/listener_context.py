@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.gateway.limits import Limits
+from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.proxy.upstream import Upstream
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
@@ -28,6 +29,7 @@ class ListenerContext(Protocol):
     oauth_principal_claim: str
     internal_topics: InternalTopics
     loop_share: LoopShare
+    request_memory: RequestMemory
 
     @property
     def ranges(self) -> ApiRanges:

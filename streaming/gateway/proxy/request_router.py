@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.protocol import Entity, RequestPayload
 
+from streaming.gateway.proxy.admission.request_memory import ConnectionMemory
 from streaming.gateway.proxy.api_versions import unsupported_version
 from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
 from streaming.gateway.proxy.find_coordinator import answer_for_groups, is_for_transactions
@@ -71,7 +72,8 @@ class Admission(Enum):
     INCOMPLETE = auto()
     """More of its bytes must arrive first."""
     BLOCKED = auto()
-    """It must wait for the broker's connection, for an earlier request's handler, or for the names of its topics."""
+    """It must wait for the broker's connection, for an earlier request's handler, for the names of its topics, or for
+    memory."""
 
 
 class _Decoded(NamedTuple):
@@ -98,6 +100,8 @@ class RequestRouter:
             context.internal_topics, context.limits, context.loop_share, client.process_received, self._fail
         )
         self._sasl = SaslRelay(link, context.requires_sasl, context.oauth_principal_claim)
+        self._memory = ConnectionMemory(context.request_memory, client.process_received)
+        self._collecting_bytes = 0
         self._decoded: _Decoded | None = None
         self._decoding_bytes = 0
         self._refusal: FrameRefused | None = None
@@ -133,8 +137,16 @@ class RequestRouter:
         """Bytes of the request that is being decoded, or that is decoded and must wait."""
         return self._decoding_bytes
 
+    def settle_memory(self) -> None:
+        """Count the memory of the connection's requests: of the one that arrives, and of those without a response."""
+        self._memory.settle(self._collecting_bytes + self._decoding_bytes + self._responses.buffered_bytes)
+
     def cancel(self) -> None:
-        """Cancel the requests in handlers, those that wait for their topics' names, and those answered in steps."""
+        """Cancel the requests in handlers, those that wait for their topics' names, and those answered in steps.
+
+        Their memory is released.
+        """
+        self._memory.close()
         self._handlers.cancel()
         self._guard.close()
         for steps in tuple(self._unfinished):
@@ -155,9 +167,12 @@ class RequestRouter:
         if head.api_key not in DECODED_REQUESTS and head.api_key not in self._context.served:
             return self._pass(head, received)
         size = LENGTH_SIZE + head.length
+        if not self._may_collect(size):
+            return Admission.BLOCKED
         if len(received) < size:
             return Admission.INCOMPLETE
         frame = received.take(size)
+        self._collecting_bytes = 0
         if not is_offered:
             self._answer(head, unsupported_version(self._context.ranges[API_VERSIONS]))
             return Admission.ACCEPTED
@@ -186,12 +201,23 @@ class RequestRouter:
             raise FrameRefused(Refusal.REQUEST_TOO_LARGE, f"{api_name(head.api_key)} of {head.length} bytes")
         return is_offered
 
+    def _may_collect(self, size: int) -> bool:
+        """Whether there is memory for the whole request at the front of the buffer; if not, it must wait."""
+        if not self._collecting_bytes:
+            self.settle_memory()
+            if not self._memory.take(size):
+                return False
+            self._collecting_bytes = size
+        return True
+
     def _pass(self, head: RequestHead, received: ByteBuffer) -> Admission:
         """Start passing a request on to the broker undecoded, unless it names topics that are not for clients."""
         verdict = self._guard.check(head, received, self.principal)
         if verdict.refusal is not None:
             return self._refuse_topics(head, received, verdict.refusal, verdict.rest)
         if verdict.kind is not VerdictKind.PASS:
+            if not self._may_collect(min(LENGTH_SIZE + head.length, self._context.limits.max_request_bytes)):
+                return Admission.BLOCKED
             return Admission.INCOMPLETE if verdict.kind is VerdictKind.INCOMPLETE else Admission.BLOCKED
         expects_response = True
         if head.api_key == PRODUCE:
@@ -201,7 +227,7 @@ class RequestRouter:
             expects_response = acks != NO_ACKS
         if not self._link.start_passing(head, expects_response=expects_response, scan=verdict.scan):
             return Admission.BLOCKED
-        self._guard.request_left()
+        self._request_left()
         return Admission.ACCEPTED
 
     def _refuse_topics(
@@ -219,8 +245,13 @@ class RequestRouter:
             if not self._link.send_request(head, rest, merge):
                 return Admission.BLOCKED
         received.take(LENGTH_SIZE + head.length)
-        self._guard.request_left()
+        self._request_left()
         return Admission.ACCEPTED
+
+    def _request_left(self) -> None:
+        """The request that the guard has checked has left the buffer, or begins to leave it."""
+        self._guard.request_left()
+        self._collecting_bytes = 0
 
     def _fail(self, reason: str) -> None:
         log.info("closing the connection from %s: %s", self._client.host, reason)

@@ -16,6 +16,7 @@ from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.gateway.options import GatewayOptions
 from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.admission.acceptor import Acceptor, OpenConnections
+from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.proxy.cluster import Cluster, ClusterUnreachable
 from streaming.gateway.proxy.connection import ClientConnection
@@ -60,6 +61,7 @@ class GatewayServer:
         self.connections: set[ClientConnection] = set()
         self.opened = OpenConnections(options.limits, self.metrics)
         self.loop_share = loop_share or LoopShare(options.limits.client_loop_percent / 100)
+        self.request_memory = RequestMemory(options.limits.queued_max_request_bytes)
         self._listeners: dict[int, _Listener] = {}
         self._certificate = _listener_certificate(options)
         names = TopicNames(options.topic_prefix)
@@ -68,6 +70,8 @@ class GatewayServer:
         self._all_closed = asyncio.Event()
         # The metrics' HTTP thread calls this: it copies the set first, since the loop may change it meanwhile.
         self.metrics.buffered.set_function(lambda: sum(each.buffered_bytes for each in tuple(self.connections)))
+        self.metrics.request_bytes.set_function(lambda: self.request_memory.used)
+        self.metrics.waiting_connections.set_function(lambda: self.request_memory.waiting)
 
     @property
     def address(self) -> Address:
@@ -190,6 +194,7 @@ class _Listener:
         self.register = gateway.register
         self.unregister = gateway.unregister
         self.loop_share = gateway.loop_share
+        self.request_memory = gateway.request_memory
         self._gateway = gateway
         self._socket = bound
         self._is_first = is_first

@@ -26,6 +26,7 @@ from streaming.contract.topics import TopicNames
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.gateway.limits import Limits
 from streaming.gateway.proxy.admission.acceptor import Acceptor, OpenConnections
+from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.proxy.connection import ClientConnection
 from streaming.gateway.proxy.upstream import Upstream
@@ -102,6 +103,7 @@ class UpstreamOnlyContext:
     def __init__(self, address: tuple[str, int]) -> None:
         self._address = address
         self.loop_share = LoopShare()
+        self.request_memory = RequestMemory(self.limits.queued_max_request_bytes)
 
     def advertise(self, _broker: Broker) -> Address | None:
         return None

@@ -51,8 +51,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     client_loop_percent: Annotated[int, msgspec.Meta(ge=1, le=100)] = round(CLIENT_SHARE * 100)
     """The part of the gateway's time for the large requests and responses of one client, which is a principal at an IP
-    address; beyond it, they wait. What takes less than half a millisecond does not count. Raise it where many large
-    clients share an address."""
+    address; beyond it, they wait. What takes less than a quarter of a millisecond does not count. Raise it where many
+    large clients share an address."""
 
     max_in_flight: Count = 100
     """Requests in flight on one connection; further ones wait until a response has left."""

@@ -40,9 +40,9 @@ __all__ = ["group_apis", "served_api"]
 
 GroupHandler = Callable[[ClientRequest], Awaitable[ResponseBody]]
 
-LONG_LISTS = (DESCRIBE_GROUPS, DELETE_GROUPS, OFFSET_FETCH)
-"""APIs that ask for many groups. A request of any other becomes one event, with :data:`MAX_ENTRIES` at most, which may
-be in as many topics. A larger one is refused before it is read: to make and to free 100,000 objects holds the loop."""
+LISTS_OF_NAMES = (DESCRIBE_GROUPS, DELETE_GROUPS)
+"""APIs whose requests are lists of strings. An event of any other has :data:`MAX_ENTRIES` at most, which may be in as
+many topics. A larger request is refused before it is read: to make and to free 100,000 objects holds the loop."""
 
 LAST_TXN_OFFSET_COMMIT_VERSION = 4
 """From v5 on, a producer expects the broker to add the group to its transaction (KIP-890)."""
@@ -84,5 +84,5 @@ def _served_group_api(api: Api[Any, Any], handler: GroupHandler, last_version: i
         response_type = load_response_schema(key, request.version)
         return to_wire_lazily(await handler(request), response_type)
 
-    max_entries = None if api in LONG_LISTS else 2 * MAX_ENTRIES
+    max_entries = None if api in LISTS_OF_NAMES else 2 * MAX_ENTRIES
     return served_api(api.name, key, versions, handle, max_entries)

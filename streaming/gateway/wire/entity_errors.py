@@ -13,7 +13,7 @@ from streaming.gateway.wire.lazy_list import LazyList
 __all__ = ["error_name"]
 
 
-MAX_ERROR_CODES = 500
+MAX_ERROR_CODES = 100
 """How many error codes of a response count: reading more would hold the event loop."""
 
 

@@ -17,8 +17,9 @@ __all__ = ["BURST_SECONDS", "CLIENT_SHARE", "TURN_SECONDS", "LoopShare"]
 
 T = TypeVar("T")
 
-TURN_SECONDS = 0.0005
-"""How long a turn lasts; its last step may end later."""
+TURN_SECONDS = 0.00025
+"""How long a turn lasts; its last step may end later. A heartbeat takes some five passes of the loop, each of which may
+have a turn: with turns of half a millisecond, it took twice as long while a client used up its burst."""
 
 CLIENT_SHARE = 0.2
 """The part of the loop's time that the long work of one client gets by default: the other clients' requests wait for it

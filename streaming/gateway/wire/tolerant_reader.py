@@ -37,8 +37,8 @@ Steps = Generator[None, None, T]
 Reader = Callable[[bytes, int], tuple[Any, int]]
 """Reads a value at an offset; returns it with its size in bytes."""
 
-ENTRIES_PER_STEP = 64
-"""A step takes 0.05 ms, or 0.3 ms if it makes the entries that it writes."""
+ENTRIES_PER_STEP = 16
+"""A step takes 0.02 ms, or 0.15 ms if it makes the entries that it writes: less than a turn."""
 
 MILLISECOND = timedelta(milliseconds=1)
 

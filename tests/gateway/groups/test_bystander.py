@@ -59,8 +59,8 @@ def commit(topic: str, count: int) -> bytes:
     return frame(OffsetCommitRequest("g", [TopicToCommit(topic, committed)]), 8, 8)
 
 
-def fetch_groups(topic: str) -> bytes:
-    groups = [GroupToFetch(group, [TopicToFetch(topic, [0])]) for group in GROUPS[:30_000]]
+def fetch_groups(topic: str, count: int) -> bytes:
+    groups = [GroupToFetch(group, [TopicToFetch(topic, [0])]) for group in GROUPS[:count]]
     return frame(OffsetFetchRequest(groups=groups), 9, 8)
 
 
@@ -75,9 +75,10 @@ def find_coordinators(count: int) -> bytes:
 
 WORST_REQUESTS: dict[str, tuple[Callable[[str], bytes], int]] = {
     "DescribeGroups": (lambda _: frame(DescribeGroupsRequest(GROUPS), 15, 5), 1),
-    "OffsetFetch of groups": (fetch_groups, 1),
+    "OffsetFetch of groups": (lambda topic: fetch_groups(topic, 6_600), 1),
+    "OffsetFetch of too many groups": (lambda topic: fetch_groups(topic, 30_000), 1),
     "OffsetFetch of partitions": (
-        lambda topic: frame(OffsetFetchRequest("g", [TopicToFetch(topic, list(range(99_000)))]), 9, 7),
+        lambda topic: frame(OffsetFetchRequest("g", [TopicToFetch(topic, list(range(19_000)))]), 9, 7),
         1,
     ),
     "OffsetCommit": (lambda topic: commit(topic, 19_000), 1),

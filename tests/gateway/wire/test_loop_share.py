@@ -7,7 +7,13 @@ import pytest
 
 from streaming.gateway.wire import loop_share
 from streaming.gateway.wire.client_request import Caller, QuotaEntity
-from streaming.gateway.wire.loop_share import ACCOUNTS_BEFORE_SWEEP, BURST_SECONDS, CLIENT_SHARE, LoopShare
+from streaming.gateway.wire.loop_share import (
+    ACCOUNTS_BEFORE_SWEEP,
+    BURST_SECONDS,
+    CLIENT_SHARE,
+    TURN_SECONDS,
+    LoopShare,
+)
 from streaming.gateway.wire.tolerant_reader import Steps
 from tests.support.virtual_time import VirtualTimeLoop, run_in_virtual_time
 
@@ -15,19 +21,27 @@ WORKERS, PASSES = 20, 200
 CALLER = Caller("client", "10.0.0.1", "User:alice")
 CLIENT = CALLER.quota_entity
 BYSTANDER = Caller("client", "10.0.0.2", "User:bob")
-STEP_SECONDS = 0.00025
+STEP_SECONDS = TURN_SECONDS / 2
+MAKING_STEP_SECONDS = 0.00015
+"""A step that makes the entries that it writes, the longest of all."""
+
+HEARTBEAT_PASSES = 5
+"""Of the loop: bytes arrive, the handler sends an event; the response arrives, the handler goes on, bytes leave."""
+
+COORDINATOR_SECONDS = 0.003
+"""What a heartbeat takes in any case; with a job it takes a hundred times as long."""
 
 
 def client(number: int) -> QuotaEntity:
     return QuotaEntity(f"10.0.1.{number}", "User:ANONYMOUS")
 
 
-def work(seconds: float) -> Steps[None]:
+def work(seconds: float, step_seconds: float = STEP_SECONDS) -> Steps[None]:
     """Work that keeps the virtual loop busy that long."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
-    for _ in range(round(seconds / STEP_SECONDS)):
-        loop.pass_time(STEP_SECONDS)
+    for _ in range(round(seconds / step_seconds)):
+        loop.pass_time(step_seconds)
         yield
 
 
@@ -157,6 +171,27 @@ def test_a_client_that_used_up_its_time_delays_no_other_client() -> None:
         await share.complete(BYSTANDER, work(BURST_SECONDS))
         # The hostile client's share of that time, and no more than a turn at either end.
         assert loop.time() - started <= BURST_SECONDS / (1 - CLIENT_SHARE) + 0.002
+        for each in hostile:
+            each.cancel()
+
+    run_in_virtual_time(run())
+
+
+def test_a_heartbeat_takes_less_than_twice_as_long_while_another_client_uses_up_its_burst() -> None:
+    async def run() -> None:
+        share, loop = LoopShare(), asyncio.get_running_loop()
+        hostile = [
+            asyncio.create_task(share.complete(CALLER, work(BURST_SECONDS, MAKING_STEP_SECONDS))) for _ in range(10)
+        ]
+        await passes(1)
+        times = []
+        while loop.time() < BURST_SECONDS:
+            started = loop.time()
+            await passes(2)
+            await asyncio.sleep(COORDINATOR_SECONDS)
+            await passes(HEARTBEAT_PASSES - 2)
+            times.append(loop.time() - started)
+        assert max(times) < 2 * COORDINATOR_SECONDS
         for each in hostile:
             each.cancel()
 

@@ -1,5 +1,7 @@
 """Batches of any size, and how their costs compare."""
 
+import gc
+import math
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -17,7 +19,7 @@ SMALL, LARGE = 1_000, 4_000
 MANY_SMALL, MANY_LARGE = 5_000, 20_000
 """For scenarios that are quick for each member, so that their fixed costs do not count."""
 MOST_TIMES = 8.0
-RUNS = 3
+FEWEST_RUNS, MOST_RUNS = 3, 12
 
 GROUP_ID = "group"
 SESSION_MS = 45_000
@@ -45,15 +47,25 @@ def stored(result: StepResult) -> bytes:
 
 
 def grows_linearly(scenario: Scenario, small: int = SMALL, large: int = LARGE) -> None:
-    """Assert that the larger batch, of four times the size, costs about four times as much."""
-    seconds_small, seconds_large = _seconds(scenario(small)), _seconds(scenario(large))
-    assert seconds_large < MOST_TIMES * seconds_small, f"{large}: {seconds_large:.3f} s, {small}: {seconds_small:.3f} s"
+    """Assert that the larger batch, of four times the size, costs about four times as much.
+
+    A busy machine lengthens some runs, but the least times only fall: they are measured until they agree.
+    """
+    run_small, run_large = scenario(small), scenario(large)
+    least_small = least_large = math.inf
+    for number in range(MOST_RUNS):
+        least_small, least_large = min(least_small, _seconds(run_small)), min(least_large, _seconds(run_large))
+        if number + 1 >= FEWEST_RUNS and least_large < MOST_TIMES * least_small:
+            return
+    raise AssertionError(f"{large}: {least_large:.3f} s, {small}: {least_small:.3f} s")
 
 
 def _seconds(run: Callable[[], StepResult]) -> float:
-    times = []
-    for _ in range(RUNS):
+    # A collection looks at all objects of the test run, however few of them are the batch's.
+    gc.disable()
+    try:
         began = time.process_time()
         run()
-        times.append(time.process_time() - began)
-    return min(times)
+        return time.process_time() - began
+    finally:
+        gc.enable()

@@ -101,6 +101,8 @@ def not_listening(port: int) -> bool:
         WireClient(port).close()
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:  # The port was closed during the handshake: the next attempt is refused.
+        return False
     return False
 
 

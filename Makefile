@@ -61,7 +61,7 @@ bench: archive ## Measure this machine's figures, and those of Spark's defaults 
 bench-quick: archive ## Measure with less load and without warm-up: under 5 minutes
 	$(PYTHON) -m tests.bench --quick
 
-bench-compare: archive ## Compare this checkout with another one: AGAINST=/path/to/checkout, 12 minutes
+bench-compare: archive ## Compare this checkout with another one: AGAINST=/path/to/checkout, 13 minutes
 	$(PYTHON) -m tests.bench.compare --against $(AGAINST)
 
 bench-growth: archive ## Measure how cost grows with groups, members, offsets, requests, partitions and cores

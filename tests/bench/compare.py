@@ -1,21 +1,25 @@
 """Compare this checkout with another one on the same machine: `python -m tests.bench.compare --against <checkout>`.
 
-The coordinator runs with the code of each checkout in turn; broker, load generator and Python environment are this
-checkout's. The order changes with every round (this, other; other, this), so that a drift of the machine's speed
-favours neither. Metrics are enabled. Two rounds take twelve minutes. Where "everything else" used more CPU in one
-checkout's turn than in the other's, another process disturbed the comparison.
+The coordinator runs with the code of each checkout; broker, load generator and Python environment are this checkout's.
+Both coordinators are started and warmed up first. Then they are measured in short turns, during which the other one is
+stopped (SIGSTOP), and the ratio of a figure is the median of the ratios of its turns: the speed of a shared machine
+changes by more within minutes than two versions differ. The order changes with every turn. Metrics are enabled. It
+takes 13 minutes. Where "everything else" used more CPU in one checkout's turns than in the other's, another process
+disturbed the comparison.
 """
 
 import math
+import os
 import signal
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -26,90 +30,169 @@ from rich.table import Table
 from streaming.client import CoordinatorClient
 from streaming.embedded.broker import EmbeddedBroker
 from tests.bench.environment import RESULTS, ROOT, commit, machine
-from tests.bench.events import Events, PreparedRequest
+from tests.bench.events import Events, Membership, PreparedRequest
 from tests.bench.figures import Scale
+from tests.bench.latency import Timings
 from tests.bench.scenarios.formation import measure_formation
 from tests.bench.scenarios.job import LATENCY_PROFILE, burst_seconds
 from tests.bench.scenarios.loads import FULL_RATE, STEADY_GROUPS, STEADY_RATE, Bench, Load, group_names, shuffled
 from tests.bench.scenarios.population import seconds_to_first_answer
 from tests.bench.systems.coordinators import SHIPPED_MODULE, BenchFailed, Coordinator, running
+from tests.support.processes import process_tree
 
 TOUCHED_GROUPS = 10_000
-WARM_UP_BURSTS, MEASURED_BURSTS = 2, 3
+WARM_UP_BURSTS = 2
 # After 25 s, Java's compilers still take 60 of the 160 ms of CPU time of a batch, and differently in each run.
-LOADS = (Load(STEADY_RATE, STEADY_GROUPS, 1, 60.0, 20.0), Load(FULL_RATE, STEADY_GROUPS, 1, 10.0, 20.0))
+WARM_UPS = (Load(STEADY_RATE, STEADY_GROUPS, 1, 50.0, 10.0), Load(FULL_RATE, STEADY_GROUPS, 1, 5.0, 5.0))
+LOADS = {Load(STEADY_RATE, STEADY_GROUPS, 1, 2.0, 8.0): 10, Load(FULL_RATE, STEADY_GROUPS, 1, 2.0, 8.0): 6}
+"""Heartbeats of a turn, and how many turns each checkout has."""
 FORMATIONS = (10, 4)
 """Members of a group, and how many such groups."""
+FORMATION_TURNS, BURST_TURNS, KILL_TURNS = 3, 3, 3
 
 HIGHER_IS_BETTER = frozenset({"groups touched per second"})
 
-RoundFigures = dict[str, float]
+Figures = dict[str, float]
+Measure = Callable[["Side"], Figures]
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of every round: of this checkout, and of the other one."""
+    """The figures of every turn by name: of this checkout, and of the other one."""
 
     date: str
     machine: dict[str, str]
     commits: tuple[str, str]
-    this: list[RoundFigures]
-    other: list[RoundFigures]
+    this: dict[str, list[float]]
+    other: dict[str, list[float]]
 
     def rows(self) -> Iterator[tuple[str, float, float, float]]:
-        """Return for each figure its median here, its median in the other checkout, and their ratio."""
-        for name in self.this[0]:
-            this, other = (statistics.median(figures[name] for figures in side) for side in (self.this, self.other))
-            yield name, this, other, this / other if other else math.nan
+        """Return for each figure its median here, its median in the other checkout, and the median of the ratios."""
+        for name, here in self.this.items():
+            there = self.other[name]
+            ratios = [this / other if other else math.nan for this, other in zip(here, there, strict=True)]
+            yield name, statistics.median(here), statistics.median(there), statistics.median(ratios)
 
 
-def measure(bench: Bench, name: str, checkout: Path) -> RoundFigures:
-    """Measure the coordinator of one checkout, from its start to its first answer after a kill."""
+class Side(NamedTuple):
+    """The coordinator of one checkout, with its load generator and what was measured of it."""
+
+    coordinator: Coordinator
+    events: Events
+    heartbeats: list[PreparedRequest]
+    touched: list[Membership]
+    """Members of the groups that bursts touch; none before the first burst."""
+    figures: dict[str, list[float]]
+
+    def note(self, figures: Figures) -> None:
+        """Keep the figures of a turn."""
+        for name, value in figures.items():
+            self.figures.setdefault(name, []).append(value)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all processes of the coordinator."""
+        for pid in process_tree(self.coordinator.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+@contextmanager
+def warm(bench: Bench, name: str, checkout: Path) -> Iterator[Side]:
+    """Start the coordinator of a checkout, warm it up and stop it for its turns."""
     settings = LATENCY_PROFILE | {"metrics-port": 0}
     with (
         running(name, bench.broker, bench.folder, settings, SHIPPED_MODULE, checkout) as coordinator,
         bench.events(coordinator) as events,
     ):
-        figures = {"start to ready, s": coordinator.start_seconds}
-        bench.report(f"{name}: {STEADY_RATE:,} and {FULL_RATE:,} heartbeats/s")
+        bench.report(f"{name}: warming up")
         members = events.form_groups(group_names("steady", STEADY_GROUPS), 1)
-        heartbeats = shuffled(events.heartbeats(members))
-        for load in LOADS:
-            figures |= _loaded(coordinator, events, heartbeats, load)
-        bench.report(f"{name}: groups of {FORMATIONS[0]}")
-        figures["10 members from first join to Stable, above the delay, ms"] = _formation(bench, coordinator)
-        bench.report(f"{name}: bursts to {TOUCHED_GROUPS:,} groups")
-        touched = events.form_groups(group_names("touched", TOUCHED_GROUPS), 1)
-        seconds = burst_seconds(events, touched, WARM_UP_BURSTS + MEASURED_BURSTS)[WARM_UP_BURSTS:]
-        figures["groups touched per second"] = TOUCHED_GROUPS / statistics.median(seconds)
-        bench.report(f"{name}: kill -9, and a new start")
-        coordinator.kill()
-        figures["kill -9 to first answer, s"] = seconds_to_first_answer(coordinator, events, heartbeats[0])
-    return figures
+        side = Side(coordinator, events, shuffled(events.heartbeats(members)), [], {})
+        side.note({"start to ready, s": coordinator.start_seconds})
+        for load in WARM_UPS:
+            loaded(load)(side)
+        side.signal(signal.SIGSTOP)
+        try:
+            yield side
+        finally:
+            side.signal(signal.SIGCONT)
 
 
-def _loaded(coordinator: Coordinator, events: Events, heartbeats: list[PreparedRequest], load: Load) -> RoundFigures:
-    measured = load.measure(lambda times: events.send_on_schedule(heartbeats, times), coordinator.processes.driver)
-    if measured.failed:
-        raise BenchFailed(f"{measured.failed} of {load} failed")
-    rate = f"{load.rate:,} heartbeats/s"
-    return {
-        f"{rate}, p50, ms": measured.latency.p50_ms,
-        f"{rate}, p99, ms": measured.latency.p99_ms,
-        f"{rate}, CPU of the coordinator, cores": measured.coordinator_cores,
-        f"{rate}, CPU of everything else, cores": measured.other_cores,
-    }
+def take_turns(sides: Sequence[Side], measure: Measure, turns: int) -> None:
+    """Measure the sides in turns; the others are stopped meanwhile."""
+    for number in range(turns):
+        for side in sides if number % 2 == 0 else reversed(sides):
+            side.signal(signal.SIGCONT)
+            side.note(measure(side))
+            side.signal(signal.SIGSTOP)
 
 
-def _formation(bench: Bench, coordinator: Coordinator) -> float:
-    servers, prefix = bench.broker.bootstrap_servers, coordinator.topics.prefix
-    with CoordinatorClient(servers, topic_prefix=prefix, client_id="bench") as client:
-        return measure_formation(client, *FORMATIONS).median_ms
+def loaded(load: Load) -> Measure:
+    """Heartbeats at a fixed rate."""
+
+    def measure(side: Side) -> Figures:
+        def send(times: Sequence[float]) -> Timings:
+            return side.events.send_on_schedule(side.heartbeats, times)
+
+        measured = load.measure(send, side.coordinator.processes.driver)
+        if measured.failed:
+            raise BenchFailed(f"{measured.failed} of {load} failed")
+        rate = f"{load.rate:,} heartbeats/s"
+        return {
+            f"{rate}, p50, ms": measured.latency.p50_ms,
+            f"{rate}, p99, ms": measured.latency.p99_ms,
+            f"{rate}, CPU of the coordinator, cores": measured.coordinator_cores,
+            f"{rate}, CPU of everything else, cores": measured.other_cores,
+        }
+
+    return measure
+
+
+def formation(bench: Bench) -> Measure:
+    """Groups that form."""
+
+    def measure(side: Side) -> Figures:
+        servers, prefix = bench.broker.bootstrap_servers, side.coordinator.topics.prefix
+        with CoordinatorClient(servers, topic_prefix=prefix, client_id="bench") as client:
+            median_ms = measure_formation(client, *FORMATIONS).median_ms
+        return {"10 members from first join to Stable, above the delay, ms": median_ms}
+
+    return measure
+
+
+def burst(side: Side) -> Figures:
+    """A heartbeat of each of many groups at once. The groups are formed in the first turn."""
+    if not side.touched:
+        side.touched.extend(side.events.form_groups(group_names("touched", TOUCHED_GROUPS), 1))
+    *_, seconds = burst_seconds(side.events, side.touched, WARM_UP_BURSTS + 1)
+    return {"groups touched per second": TOUCHED_GROUPS / seconds}
+
+
+def kill(side: Side) -> Figures:
+    """A kill -9, and a new start."""
+    side.coordinator.kill()
+    seconds = seconds_to_first_answer(side.coordinator, side.events, side.heartbeats[0])
+    return {"kill -9 to first answer, s": seconds}
+
+
+def compare(bench: Bench, checkouts: Sequence[tuple[str, Path]]) -> list[dict[str, list[float]]]:
+    """Measure the coordinators of the checkouts in turns; returns the figures of each."""
+    with ExitStack() as stack:
+        sides = [stack.enter_context(warm(bench, name, checkout)) for name, checkout in checkouts]
+        for load, turns in LOADS.items():
+            bench.report(f"{turns} turns of {load}")
+            take_turns(sides, loaded(load), turns)
+        bench.report(f"groups of {FORMATIONS[0]}")
+        take_turns(sides, formation(bench), FORMATION_TURNS)
+        bench.report(f"bursts to {TOUCHED_GROUPS:,} groups")
+        take_turns(sides, burst, BURST_TURNS)
+        bench.report("kill -9, and a new start")
+        take_turns(sides, kill, KILL_TURNS)
+        return [side.figures for side in sides]
 
 
 def table(comparison: Comparison) -> Table:
     """Return the ratios for the terminal."""
     this, other = comparison.commits
-    shown = Table(title=f"{comparison.date}, {len(comparison.this)} rounds, profile latency", box=box.SIMPLE_HEAD)
+    shown = Table(title=f"{comparison.date}, profile latency", box=box.SIMPLE_HEAD)
     for heading in ("", f"this, {this}", f"other, {other}", "ratio", "better"):
         shown.add_column(heading, justify="right" if heading and heading != "better" else "left")
     for name, here, there, ratio in comparison.rows():
@@ -120,7 +203,6 @@ def table(comparison: Comparison) -> Table:
 
 def main(
     against: Annotated[Path, typer.Option("--against", help="The root of the other checkout.")],
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often each checkout is measured.")] = 2,
 ) -> None:
     """Measure the coordinators of this and of another checkout in turns, and print the ratios."""
     other = against.resolve()
@@ -134,18 +216,18 @@ def main(
         console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {activity}", highlight=False)
 
     date, before = datetime.now().astimezone(), machine()
-    sides: dict[str, list[RoundFigures]] = {"this": [], "other": []}
     with (
         tempfile.TemporaryDirectory(prefix="group-coordinator-compare-") as folder,
         EmbeddedBroker(data_dir=Path(folder) / "kafka") as broker,
     ):
         bench = Bench(broker, Path(folder), Scale(), report)
-        for number in range(rounds):
-            order = [("this", ROOT), ("other", other)]
-            for name, checkout in order if number % 2 == 0 else reversed(order):
-                sides[name].append(measure(bench, f"{name}-{number + 1}", checkout))
+        here, there = compare(bench, (("this", ROOT), ("other", other)))
     comparison = Comparison(
-        date=date.isoformat(timespec="seconds"), machine=before, commits=(commit(ROOT), commit(other)), **sides
+        date=date.isoformat(timespec="seconds"),
+        machine=before,
+        commits=(commit(ROOT), commit(other)),
+        this=here,
+        other=there,
     )
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / date.strftime("compare-%Y%m%d-%H%M%S.json")

@@ -1,10 +1,10 @@
 """The difference between the brokers' clocks and the driver's, as far as the newest append times prove it.
 
-It needs two small requests to the brokers and reads no records, so every job compares the clocks, with metrics or
-without.
+It needs two small requests to the brokers, one of them for the partitions' ends, and reads no records, so every job
+compares the clocks, with metrics or without.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -57,18 +57,16 @@ def _skew_ms(previous: _Poll, newest: NewestAppend, ended_ms: int) -> int:
 
 
 def newest_appends(
-    admin: AdminClient, topic: str, partitions: Iterable[int], limit_seconds: float
+    admin: AdminClient, topic: str, ends: Mapping[int, int], limit_seconds: float
 ) -> dict[int, NewestAppend]:
     """The newest append of each partition that has records. Raises KafkaException, as brokers before Kafka 3.0 do.
 
-    ``limit_seconds`` limits each of the two requests.
+    ``ends`` are the offsets behind the last records, by partition. They have to be requested before: then the latest
+    append times are not older than the records in front of the ends.
     """
-    asked = list(partitions)
-    # First the ends: then the latest append times are not older than the records in front of the ends.
-    ends = list_offsets(admin, topic, asked, OffsetSpec.latest(), limit_seconds)  # type: ignore[no-untyped-call]
-    latest = list_offsets(admin, topic, asked, OffsetSpec.max_timestamp(), limit_seconds)  # type: ignore[no-untyped-call]
+    latest = list_offsets(admin, topic, ends, OffsetSpec.max_timestamp(), limit_seconds)  # type: ignore[no-untyped-call]
     return {
-        partition: NewestAppend(found.timestamp, ends[partition].offset)
+        partition: NewestAppend(found.timestamp, ends[partition])
         for partition, found in latest.items()
         if found.timestamp >= 0
     }

@@ -104,7 +104,10 @@ def inspect_topics(
 
 
 def describe_topics(admin: AdminClient, names: Sequence[str], limit_seconds: float) -> dict[str, TopicDescription]:
-    """Describe the topics, by name, without those that do not exist. Raises KafkaException."""
+    """Describe the topics, by name, without those that do not exist. Raises KafkaException.
+
+    Not for every second: confluent-kafka 2.16.1 leaks a ``Uuid``, 102 bytes, for each topic that it describes.
+    """
     described = {}
     futures = admin.describe_topics(TopicCollection(list(names)), request_timeout=limit_seconds)
     for name, future in futures.items():
@@ -114,6 +117,22 @@ def describe_topics(admin: AdminClient, names: Sequence[str], limit_seconds: flo
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
     return described
+
+
+def partition_counts(admin: AdminClient, names: Iterable[str], limit_seconds: float) -> dict[str, int]:
+    """The number of partitions of each topic that exists, by name. Raises KafkaException.
+
+    ``admin`` needs ``allow.auto.create.topics=false``: otherwise brokers may create a topic that is missing.
+    ``limit_seconds`` limits each topic's request.
+    """
+    counts = {}
+    for name in names:
+        found = admin.list_topics(name, timeout=limit_seconds).topics[name]
+        if found.error is None:
+            counts[name] = len(found.partitions)
+        elif found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise KafkaException(found.error)
+    return counts
 
 
 def list_offsets(

@@ -8,19 +8,26 @@ from dataclasses import astuple, replace
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.contract.topics import TopicNames
 from streaming.job.topics.append_times import AppendTimeComparison, newest_appends
-from streaming.job.topics.inspection import TopicInspection, describe_topics, inspect_topics, text_of_id
+from streaming.job.topics.inspection import (
+    TopicInspection,
+    describe_topics,
+    inspect_topics,
+    list_offsets,
+    partition_counts,
+    text_of_id,
+)
 from streaming.job.topics.layout import Partitions, TopicLayout
 
 PARTITIONS_SECONDS = 1.0
-"""The interval of the checks of ids, partitions and clocks: three small requests. A client that starts after the
-responses topic has grown may choose a new partition at once."""
+"""The interval of :meth:`TopicWatch.check`: a small request for each topic, and two for the offsets. A client that
+starts after the responses topic has grown may choose a new partition at once."""
 
 SETTINGS_SECONDS = 60.0
-"""The interval of the checks of all settings."""
+"""The interval of the checks of all settings and of the id."""
 
 ADMIN_LIMIT_SECONDS = 5.0
 """The limit of a request; a stop of the job waits for a request in flight."""
@@ -43,12 +50,20 @@ class TopicWatch:
         """Why the job cannot go on with these topics; None while it can."""
         self.clocks = AppendTimeComparison()
         """How the brokers' clocks differ from the driver's."""
-        settings: dict[str, Any] = {"log_level": 0, **client_config, "error_cb": lambda _: None}
+        settings: dict[str, Any] = {
+            "log_level": 0,
+            **client_config,
+            "error_cb": lambda _: None,
+            # A broker with auto.create.topics.enable must not create a deleted topic because the watch asks for it.
+            "allow.auto.create.topics": False,
+        }
         self._admin = AdminClient(settings)
         self._names = names
         self._layout = layout
         self._reported = {*found.problems, *found.risks}
         self._missing_since: float | None = None
+        self._ends: dict[int, int] = {}
+        self._look_is_due = True
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="topic-watch", daemon=True)
 
@@ -73,6 +88,22 @@ class TopicWatch:
         with suppress(KafkaException):
             self._look_at_partitions(limit)
 
+    def check(self) -> None:
+        """Compare partitions, offsets and clocks, and :meth:`look` only if a topic has changed or may have.
+
+        Only a description has a topic's id, and every description leaks memory, see :func:`describe_topics`: those of
+        six topics, every second, 50 MiB a day. A topic that was created again without being missed has fewer records
+        than before; if it already has as many again, or had none, the check of the settings notices.
+        """
+        if not self._look_is_due:
+            with suppress(KafkaException):
+                self._compare_partitions()
+        if self._missing_since is None:
+            with suppress(KafkaException):
+                self._compare_offsets()
+        if self._look_is_due:
+            self.look()
+
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
@@ -89,16 +120,14 @@ class TopicWatch:
     def _run(self) -> None:
         settings_due = time.monotonic() + SETTINGS_SECONDS
         while not self._stopped.wait(PARTITIONS_SECONDS):
-            self.look()
-            if self._missing_since is None:
-                with suppress(KafkaException):
-                    self._compare_clocks()
+            self.check()
             if time.monotonic() >= settings_due:
                 with suppress(KafkaException):
                     self._look_at_settings()
                 settings_due = time.monotonic() + SETTINGS_SECONDS
 
     def _look_at_partitions(self, missing_limit_seconds: float) -> None:
+        self._look_is_due = True
         described = describe_topics(self._admin, list(self.found.partitions), ADMIN_LIMIT_SECONDS)
         missing = [name for name in self.found.partitions if name not in described]
         if missing:
@@ -107,22 +136,36 @@ class TopicWatch:
                 self.failure = f"deleted while the job was running: {', '.join(missing)}; {NEXT_START}"
             return
         self._missing_since = None
-        requests = self._names.requests
-        if self.found.topic_ids.get(requests) not in (None, text_of_id(described[requests].topic_id)):
-            self.failure = f"topic {requests} was deleted and created again while the job was running; {NEXT_START}"
+        self._compare_id(text_of_id(described[self._names.requests].topic_id))
         self.found = replace(
             self.found, partitions={name: len(description.partitions) for name, description in described.items()}
         )
+        self._look_is_due = False
 
-    def _compare_clocks(self) -> None:
+    def _compare_id(self, topic_id: str | None) -> None:
         requests = self._names.requests
+        if self.found.topic_ids.get(requests) not in (None, topic_id):
+            self.failure = f"topic {requests} was deleted and created again while the job was running; {NEXT_START}"
+
+    def _compare_partitions(self) -> None:
+        known = self.found.partitions
+        self._look_is_due = partition_counts(self._admin, known, ADMIN_LIMIT_SECONDS) != known
+
+    def _compare_offsets(self) -> None:
+        requests = self._names.requests
+        partitions = range(self.found.partitions[requests])
         begun_ms = time.time_ns() // 1_000_000
-        found = newest_appends(self._admin, requests, range(self.found.partitions[requests]), ADMIN_LIMIT_SECONDS)
+        latest = list_offsets(self._admin, requests, partitions, OffsetSpec.latest(), ADMIN_LIMIT_SECONDS)  # type: ignore[no-untyped-call]
+        ends = {partition: found.offset for partition, found in latest.items()}
+        self._look_is_due |= any(end < self._ends.get(partition, 0) for partition, end in ends.items())
+        self._ends = ends
+        found = newest_appends(self._admin, requests, ends, ADMIN_LIMIT_SECONDS)
         self.clocks.update(found, begun_ms, time.time_ns() // 1_000_000)
 
     def _look_at_settings(self) -> None:
         found = inspect_topics(self._admin, self._names, self._layout, ADMIN_LIMIT_SECONDS)
         if not found.missing:
+            self._compare_id(found.topic_ids.get(self._names.requests))
             self.found = replace(found, topic_ids=self.found.topic_ids)
 
 

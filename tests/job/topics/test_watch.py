@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
@@ -15,7 +15,9 @@ from streaming.job.topics import watch as watch_module
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
 from streaming.job.topics.watch import TopicWatch, watching
-from tests.support.topics import set_config
+from tests.support.kafka_io import append
+from tests.support.leaks import leaked_uuids
+from tests.support.topics import create_topic, set_config
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 
@@ -37,6 +39,71 @@ def watched(broker: EmbeddedBroker, names: TopicNames, monkeypatch: pytest.Monke
 @pytest.fixture
 def admin(broker: EmbeddedBroker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+
+
+def new_watch(servers: str, names: TopicNames) -> TopicWatch:
+    """A watch of new topics that checks nothing by itself."""
+    config = {"bootstrap.servers": servers}
+    return TopicWatch(config, names, TopicLayout(), ensure_topics(config, names, TopicLayout()))
+
+
+def delete(admin: AdminClient, topic: str) -> None:
+    """Delete a topic, and wait until the broker's metadata does not have it any more."""
+    admin.delete_topics([topic])[topic].result(LIMIT_SECONDS)
+    wait_until(lambda: topic not in admin.list_topics(timeout=LIMIT_SECONDS).topics, "the topic is gone")
+
+
+def test_a_hundred_checks_leak_no_ids_of_topics(broker: EmbeddedBroker, names: TopicNames) -> None:
+    watch = new_watch(broker.bootstrap_servers, names)
+    watch.check()
+    with leaked_uuids() as leaked:
+        for _ in range(100):
+            watch.check()
+    assert leaked() < 10
+
+
+def test_a_check_notices_a_new_partition(broker: EmbeddedBroker, names: TopicNames, admin: AdminClient) -> None:
+    watch = new_watch(broker.bootstrap_servers, names)
+    before = watch.found.partition_counts(names)
+    watch.check()
+    assert not watch.has_grown(before)
+    grown = admin.create_partitions([NewPartitions(names.responses, before.responses + 1)])
+    grown[names.responses].result(LIMIT_SECONDS)
+
+    def has_grown() -> bool:
+        watch.check()
+        return watch.has_grown(before)
+
+    wait_until(has_grown, "the new partition is noticed")
+    assert watch.failure is None
+
+
+def test_a_check_notices_a_requests_topic_that_was_created_again_between_two_checks(
+    broker: EmbeddedBroker, names: TopicNames, admin: AdminClient
+) -> None:
+    watch = new_watch(broker.bootstrap_servers, names)
+    partitions = watch.found.partitions[names.requests]
+    append(broker.bootstrap_servers, names.requests, (b"g", b"1"), (b"g", b"2"))
+    watch.check()
+    assert watch.failure is None
+    delete(admin, names.requests)
+    create_topic(broker.bootstrap_servers, names.requests, partitions)
+    append(broker.bootstrap_servers, names.requests, (b"g", b"3"))
+    watch.check()
+    assert str(watch.failure).startswith(f"topic {names.requests} was deleted and created again")
+
+
+@pytest.mark.jvm
+def test_no_check_creates_a_deleted_topic_where_brokers_create_what_is_asked_for(names: TopicNames) -> None:
+    with EmbeddedBroker(properties={"auto.create.topics.enable": "true"}) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "allow.auto.create.topics": False})
+        watch = new_watch(broker.bootstrap_servers, names)
+        watch.check()
+        for topic in (names.requests, names.directory):
+            delete(admin, topic)
+        for _ in range(50):
+            watch.check()
+        assert admin.list_topics(timeout=LIMIT_SECONDS).topics.keys().isdisjoint({names.requests, names.directory})
 
 
 def test_a_change_to_create_time_is_reported_once_and_counted(

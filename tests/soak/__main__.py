@@ -13,9 +13,14 @@ from tests.bench.environment import RESULTS
 from tests.soak.campaign import Plan, soak
 from tests.soak.figures import Soak
 from tests.soak.picture import draw
+from tests.soak.sampler import SETTLING_SECONDS
 
+RESTARTING_SHARE = 0.4
+"""The part of the time in which the processes are restarted: the slopes are judged in the long lives that follow."""
 RESTARTS = 24
 SHORTEST_BETWEEN_RESTARTS_SECONDS = 60.0
+SETTLING_SHARE = 0.15
+"""How much of the whole time a process has run before its figures are compared."""
 
 
 def main(
@@ -27,8 +32,16 @@ def main(
     console = Console(stderr=True)
     # SIGTERM must end the processes, too: as an exception it runs their exit handlers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    between = max(SHORTEST_BETWEEN_RESTARTS_SECONDS, minutes * 60 / RESTARTS)
-    measured = soak(Plan(minutes, members, between, seed=seed), lambda line: console.print(line, highlight=False))
+    restarting = minutes * RESTARTING_SHARE
+    plan = Plan(
+        minutes=minutes,
+        members=members,
+        restarting_minutes=restarting,
+        restart_every_seconds=max(SHORTEST_BETWEEN_RESTARTS_SECONDS, restarting * 60 / RESTARTS),
+        settling_seconds=max(SETTLING_SECONDS, minutes * 60 * SETTLING_SHARE),
+        seed=seed,
+    )
+    measured = soak(plan, lambda line: console.print(line, highlight=False))
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / "soak.json"
     file.write_bytes(msgspec.json.format(msgspec.json.encode(measured), indent=2) + b"\n")

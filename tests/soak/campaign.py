@@ -28,15 +28,26 @@ END_LIMIT_SECONDS = 120.0
 MEMBERS_A_GROUP = 4
 PARTITIONS = 4
 
+JOB = {
+    "driver-memory": "1g",
+    # A heap that is in memory from the start leaves only the rest of the JVM to grow; the live objects are a figure of
+    # their own.
+    "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms1g -XX:+AlwaysPreTouch",
+}
+
 Work = Callable[[threading.Event], None]
 Report = Callable[[str], None]
 
 
 class Plan(NamedTuple):
-    """How a soak runs. Half of the members stay, in groups over topics and behind the gateway; the others pass."""
+    """How a soak runs. Half of the members stay, in groups over topics and behind the gateway; the others pass.
+
+    The processes are restarted in the first ``restarting_minutes``. Then they live until the end.
+    """
 
     minutes: float
     members: int
+    restarting_minutes: float
     restart_every_seconds: float
     sample_every_seconds: float = 10.0
     settling_seconds: float = SETTLING_SECONDS
@@ -50,7 +61,7 @@ def soak(plan: Plan, report: Report) -> Soak:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="group-coordinator-soak-")))
         report("starting a broker, the job and a gateway")
         broker = stack.enter_context(EmbeddedBroker(data_dir=folder / "kafka"))
-        coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, {"driver-memory": "1g"})
+        coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, JOB)
         stack.callback(coordinator.kill)
         coordinator.start()
         gateway = GatewayProcess(broker.bootstrap_servers, coordinator.topics.prefix)
@@ -143,15 +154,16 @@ def _watch(
     """Sample and restart until the time is over."""
     sampler = Sampler(coordinator, gateway, findings, plan.settling_seconds)
     restarts = _restarts(coordinator, gateway, sampler, random.Random(plan.seed))
-    until = time.monotonic() + plan.minutes * 60
-    next_restart = time.monotonic() + plan.restart_every_seconds
+    began = time.monotonic()
+    until, last_restart = began + plan.minutes * 60, began + plan.restarting_minutes * 60
+    next_restart = began + plan.restart_every_seconds
     samples: list[Sample] = []
     while time.monotonic() < until:
         time.sleep(plan.sample_every_seconds)
         sample = sampler.sample()
         if sample is not None:
             samples.append(sample)
-        if time.monotonic() > next_restart:
+        if next_restart < time.monotonic() < last_restart:
             what = next(restarts)
             findings.count(what)
             report(f"{what}; {len(findings.wrong)} wrong so far")

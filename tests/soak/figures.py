@@ -11,13 +11,15 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     ``at`` is in seconds since the start of the soak. ``lives`` counts the starts of a role's processes, ``settled`` has
     the roles that have run long enough since their start to compare. Latencies are those since the sample before, None
-    if there was no answer.
+    if there was no answer. ``live_heap_mib`` is what a full collection leaves in the heap of the driver's JVM; most
+    samples have none.
     """
 
     at: float
     lives: dict[str, int]
     settled: list[str]
     memory_mib: dict[str, float]
+    live_heap_mib: float | None
     descriptors: dict[str, int]
     threads: dict[str, int]
     checkpoint_files: int

@@ -24,6 +24,9 @@ def draw(measured: Soak, file: Path) -> None:
         for role in ROLES:
             axis.plot(minutes, [getattr(sample, field).get(role) for sample in samples], label=role, lw=1)
         axis.set_title(title, fontsize=9)
+    looks = [(sample.at / 60, sample.live_heap_mib) for sample in samples if sample.live_heap_mib is not None]
+    axes[0].plot(*zip(*looks, strict=True), label="live heap of driver JVM", lw=1)
+    for axis in axes[:3]:
         axis.legend(**BESIDE)
     axes[3].plot(minutes, [sample.checkpoint_files for sample in samples], lw=1, label="files")
     axes[3].plot(minutes, [sample.checkpoint_mib for sample in samples], lw=1, label="MiB")

@@ -1,9 +1,12 @@
 """Takes a sample of the running system every few seconds."""
 
+import re
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from streaming.embedded.jars import find_java
 from tests.bench.latency import percentile
 from tests.bench.usage import find_coordinator, memory
 from tests.soak.figures import Sample
@@ -13,6 +16,13 @@ from tests.support.gateway_process import GatewayProcess
 
 SETTLING_SECONDS = 120.0
 """How long a process has run before its figures are compared: JIT compilers and caches fill until then."""
+
+LIVE_HEAP_SECONDS = 120.0
+"""The interval of full collections of the JVM's heap, each of which takes some 0.2 s."""
+
+JCMD_LIMIT_SECONDS = 30.0
+GENERATION = re.compile(r"generation\s+total \d+K, used (\d+)K")
+"""A line of jcmd's GC.heap_info, with the serial collector."""
 
 MIB = 1024 * 1024
 PROC = Path("/proc")
@@ -31,6 +41,7 @@ class Sampler:
         self._began = time.monotonic()
         self._lives = {"coordinator": 1, "gateway": 1}
         self._started = {"coordinator": self._began, "gateway": self._began}
+        self._live_heap_due = self._began
 
     def restarted(self, process: str) -> None:
         """Note that the ``coordinator`` or the ``gateway`` has been started again."""
@@ -52,6 +63,7 @@ class Sampler:
             lives={role: self._lives[_process_of(role)] for role in roles},
             settled=[role for role in roles if now - self._started[_process_of(role)] > self._settling_seconds],
             memory_mib={role: memory(pids).rss_mib for role, pids in roles.items()},
+            live_heap_mib=self._live_heap_mib(roles["driver JVM"], now),
             descriptors={role: _entries(pids, "fd") for role, pids in roles.items()},
             threads={role: _entries(pids, "task") for role, pids in roles.items()},
             checkpoint_files=len(sizes),
@@ -60,6 +72,15 @@ class Sampler:
             heartbeat_p99_ms=_milliseconds(heartbeats, 99),
             commit_p50_ms=_milliseconds(commits, 50),
         )
+
+    def _live_heap_mib(self, jvms: list[int], now: float) -> float | None:
+        if now < self._live_heap_due:
+            return None
+        self._live_heap_due = now + LIVE_HEAP_SECONDS
+        (jvm,) = jvms
+        _jcmd(jvm, "GC.run")
+        used = GENERATION.findall(_jcmd(jvm, "GC.heap_info"))
+        return round(sum(map(int, used)) / 1024, 1) if used else None
 
     def _checkpoint_files(self) -> list[Path]:
         files: list[Path] = []
@@ -71,6 +92,17 @@ class Sampler:
 
 def _process_of(role: str) -> str:
     return "gateway" if role == "gateway" else "coordinator"
+
+
+def _jcmd(pid: int, command: str) -> str:
+    """The output of a diagnostic command of a JVM; empty if the JVM has ended, or Java came without its tools."""
+    jcmd = Path(find_java()).resolve().with_name("jcmd")
+    if not jcmd.exists():
+        return ""
+    done = subprocess.run(
+        [jcmd, str(pid), command], capture_output=True, text=True, timeout=JCMD_LIMIT_SECONDS, check=False
+    )
+    return done.stdout
 
 
 def _entries(pids: list[int], folder: str) -> int:

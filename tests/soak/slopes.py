@@ -19,6 +19,9 @@ JOB = "driver JVM"
 MEMORY_LIMITS_MIB = {"driver JVM": 2_048.0, "driver Python": 1_024.0, "Python workers": 2_048.0, "gateway": 1_024.0}
 """The JVM's heap is 1 GiB; as much again is for what a JVM needs beside its heap."""
 
+LIVE_HEAP_LIMIT_MIB = 768.0
+"""The rest of the heap is for a batch."""
+
 DESCRIPTOR_LIMIT, THREAD_LIMIT = 1_024.0, 1_024.0
 CHECKPOINT_FILE_LIMIT, CHECKPOINT_LIMIT_MIB = 20_000.0, 10_240.0
 LATENCY_LIMIT_MS = 5_000.0
@@ -43,6 +46,7 @@ def _figures() -> Iterator[_Figure]:
         yield _Figure(f"memory of {role}, MiB", role, MEMORY_LIMITS_MIB[role], _of_role("memory_mib", role))
         yield _Figure(f"descriptors of {role}", role, DESCRIPTOR_LIMIT, _of_role("descriptors", role))
         yield _Figure(f"threads of {role}", role, THREAD_LIMIT, _of_role("threads", role))
+    yield _Figure("live heap of driver JVM, MiB", JOB, LIVE_HEAP_LIMIT_MIB, lambda sample: sample.live_heap_mib)
     yield _Figure("checkpoint files", JOB, CHECKPOINT_FILE_LIMIT, lambda sample: sample.checkpoint_files)
     yield _Figure("checkpoint, MiB", JOB, CHECKPOINT_LIMIT_MIB, lambda sample: sample.checkpoint_mib)
     yield _Figure("heartbeat p50, ms", JOB, LATENCY_LIMIT_MS, lambda sample: sample.heartbeat_p50_ms)

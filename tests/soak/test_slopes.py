@@ -14,6 +14,7 @@ def sample(number: int, *, memory: float, files: int = 300, life: int = 1) -> Sa
         lives={"driver JVM": life},
         settled=["driver JVM"],
         memory_mib={"driver JVM": memory},
+        live_heap_mib=None,
         descriptors={},
         threads={},
         checkpoint_files=files,

@@ -75,6 +75,7 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
             CLIENT_ID,
             options.kafka,
             is_coordinator,
+            cluster.topics,
             identity_key=identity_key,
             loop_share=loop_share,
         ) as groups,

@@ -14,7 +14,7 @@ from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.registry import group_apis
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.security.authorization import Authorizer
-from streaming.gateway.security.topic_catalog import TopicCatalog
+from streaming.gateway.security.topic_catalog import FindTopics, TopicCatalog
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.forwarding import Forward, forward_upstream
 from streaming.gateway.wire.loop_share import LoopShare
@@ -39,6 +39,7 @@ async def serving_groups(
     client_id: str,
     config: LibrdkafkaConfig,
     is_coordinator: IsCoordinator,
+    find_topics: FindTopics,
     forward: Forward = forward_upstream,
     timeouts: GroupTimeouts | None = None,
     identity_key: bytes | None = None,
@@ -47,7 +48,8 @@ async def serving_groups(
     """Serve the group APIs through the coordinator of these topics, while the block runs.
 
     Neither the coordinator nor Kafka need be available: until they are, the handlers answer retriable errors.
-    ``config`` is added to the configuration of all librdkafka clients. ``forward`` sends a request to a real broker on
+    ``config`` is added to the configuration of all librdkafka clients. ``find_topics`` requests the metadata of topics
+    as the gateway. ``forward`` sends a request to a real broker on
     behalf of the client whose request is handled. ``timeouts`` are the defaults of :class:`GroupTimeouts` if omitted.
     ``identity_key`` signs the client of each request event, see :mod:`streaming.contract.identity`.
     ``loop_share`` is the gateway's, by default one of its own.
@@ -55,7 +57,7 @@ async def serving_groups(
     timeouts = timeouts or GroupTimeouts()
     channel = GroupChannel(bootstrap_servers, topics, client_id, config, timeouts.stall_seconds, identity_key)
     directory = GroupDirectory(bootstrap_servers, topics.directory, client_id, config)
-    catalog = TopicCatalog(bootstrap_servers, client_id, config, timeouts.topic_lookup_seconds)
+    catalog = TopicCatalog(find_topics, timeouts.topic_lookup_seconds)
     authorizer = Authorizer(catalog, forward)
     policies = TimeoutPolicies(timeouts)
     lists = ListRequests(loop_share or LoopShare())

@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kio.index import load_request_schema
-from kio.schema.metadata.v4.request import MetadataRequest
+from kio.schema.metadata.v4.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v4.response import MetadataResponseTopic
 from kio.schema.metadata.v12.request import MetadataRequest as MetadataRequestV12
 from kio.schema.metadata.v12.request import MetadataRequestTopic as MetadataRequestTopicV12
 from kio.schema.types import TopicName
@@ -19,25 +20,22 @@ from streaming.gateway.proxy.api_versions import FIRST_VERSION_WITH_SOFTWARE, Ap
 from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS, broker_connection
 from streaming.gateway.security.tls import upstream_context
 from streaming.gateway.wire.api_keys import API_VERSIONS
-from streaming.gateway.wire.brokers import Address, Broker, bootstrap_addresses
+from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable, bootstrap_addresses
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 
-__all__ = ["Cluster", "ClusterUnreachable"]
+__all__ = ["Cluster"]
 
 log = logging.getLogger(__name__)
 
 CLIENT_ID = "group-coordinator-gateway"
 SOFTWARE_VERSION = "1"
 
-BROKERS_ONLY = MetadataRequest(topics=(), allow_auto_topic_creation=False)
-"""Requests the brokers only, in a version that every broker since Kafka 0.11 supports."""
+TOPICS_PER_REQUEST = 200
+"""How many topics :meth:`Cluster.topics` requests at once: a larger response would hold the event loop while it is
+decoded."""
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.Protocol)
-
-
-class ClusterUnreachable(Exception):
-    """No broker answered."""
 
 
 class Cluster:
@@ -55,6 +53,7 @@ class Cluster:
         self._last_seen: dict[int, Broker] = {}
         self._ranges: dict[int, ApiRanges] = {}
         self._newest_responses: dict[int, ResponsePayload] = {}
+        self._answered: Address | None = None
         self.refreshed_at: float | None = None
         """When a broker last named the brokers, in monotonic seconds."""
 
@@ -108,21 +107,40 @@ class Cluster:
         )
         return {topic.topic_id.bytes: topic.name for topic in response.topics if topic.topic_id is not None}
 
+    async def topics(self, names: Sequence[str]) -> list[MetadataResponseTopic]:
+        """Return the brokers' metadata of each topic, in any order; no topic is created.
+
+        A topic that the gateway's principal may not describe, or that does not exist, has an error. Raises
+        :class:`ClusterUnreachable`.
+        """
+        found: list[MetadataResponseTopic] = []
+        for first in range(0, len(names), TOPICS_PER_REQUEST):
+            response = await self._ask_any(_metadata_request(names[first : first + TOPICS_PER_REQUEST]))
+            found.extend(response.topics)
+        return found
+
     async def _find_brokers(self) -> dict[int, Broker]:
         """Return the brokers according to the first one that answers, by node id."""
-        response = await self._ask_any(BROKERS_ONLY)
+        response = await self._ask_any(_metadata_request(()))
         return {node.node_id: Broker(node.node_id, Address(node.host, node.port)) for node in response.brokers}
 
     async def _ask_any(self, request: RequestPayload) -> Any:
-        """Return the response of the first broker that answers. Raises :class:`ClusterUnreachable`."""
+        """Return the response of the first broker that answers. Raises :class:`ClusterUnreachable`.
+
+        The broker that answered last comes first: an unreachable one may take the whole time limit of a lookup.
+        """
         failure: BaseException | None = None
         known = [broker.address for broker in self._brokers.values()]
-        for address in dict.fromkeys([*known, *bootstrap_addresses(self._options.bootstrap_servers)]):
+        addresses = dict.fromkeys([*known, *bootstrap_addresses(self._options.bootstrap_servers)])
+        for address in sorted(addresses, key=lambda address: address != self._answered):
             try:
                 async with broker_connection(address, self._tls, CLIENT_ID, self._timeout, self._options.kafka) as send:
-                    return await send(request)
+                    response = await send(request)
             except BROKER_CONNECTION_ERRORS as caught:
                 failure = caught
+            else:
+                self._answered = address
+                return response
         raise ClusterUnreachable(f"Kafka at {self._options.bootstrap_servers} does not answer: {failure!r}")
 
     async def connect(self, node_id: int, make: Callable[[], ProtocolT], or_another: bool) -> ProtocolT:
@@ -166,6 +184,13 @@ class Cluster:
     async def _send(self, broker: Broker, request: RequestPayload) -> ResponsePayload:
         async with broker_connection(broker.address, self._tls, CLIENT_ID, self._timeout) as send:
             return await send(request)
+
+
+def _metadata_request(topics: Iterable[str]) -> MetadataRequest:
+    """A request for the brokers and these topics, in a version that every broker since Kafka 0.11 supports."""
+    return MetadataRequest(
+        topics=tuple(MetadataRequestTopic(name=TopicName(topic)) for topic in topics), allow_auto_topic_creation=False
+    )
 
 
 def _api_versions_request(version: int) -> RequestPayload:

@@ -18,12 +18,12 @@ from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.admission.acceptor import Acceptor, OpenConnections
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
-from streaming.gateway.proxy.cluster import Cluster, ClusterUnreachable
+from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.connection import ClientConnection
 from streaming.gateway.proxy.upstream import Upstream
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
 from streaming.gateway.security.tls import ListenerCertificate
-from streaming.gateway.wire.brokers import Address, Broker
+from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
 

@@ -2,12 +2,16 @@
 
 from typing import NamedTuple
 
-__all__ = ["NO_BROKER", "Address", "Broker", "bootstrap_addresses"]
+__all__ = ["NO_BROKER", "Address", "Broker", "ClusterUnreachable", "bootstrap_addresses"]
 
 NO_BROKER = -1
 """The node id and the port in a response that names no broker."""
 
 DEFAULT_PORT = "9092"
+
+
+class ClusterUnreachable(Exception):
+    """No broker answered."""
 
 
 class Address(NamedTuple):

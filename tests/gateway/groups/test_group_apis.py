@@ -88,7 +88,13 @@ def serving(coordinator: CoordinatorProcess) -> Iterator[RunningGateway]:
 
         service = await stack.enter_async_context(
             serving_groups(
-                coordinator.bootstrap_servers, coordinator.topics, "serving", {}, is_coordinator, timeouts=TIMEOUTS
+                coordinator.bootstrap_servers,
+                coordinator.topics,
+                "serving",
+                {},
+                is_coordinator,
+                cluster.topics,
+                timeouts=TIMEOUTS,
             )
         )
         await service.channel.wait_connected()

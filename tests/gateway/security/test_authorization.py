@@ -20,7 +20,7 @@ from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller
 from tests.gateway.groups.test_outage import requests
 from tests.gateway.support.conversations import Conversation
-from tests.gateway.support.direct_handlers import DirectHandlers, direct_handlers
+from tests.gateway.support.direct_handlers import DirectHandlers, cluster_of, direct_handlers
 from tests.gateway.support.guarded_broker import ANONYMOUS, CreateAcl
 from tests.oracle.sides.connection import Connections
 from tests.support.topics import create_topic, unique
@@ -114,7 +114,7 @@ def with_authorizer(broker: EmbeddedBroker, work: Callable[[Authorizer, Connecti
         connections = Connections(broker.bootstrap_servers)
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
-                topics = TopicCatalog(broker.bootstrap_servers, "asks")
+                topics = TopicCatalog(cluster_of(broker.bootstrap_servers).topics)
                 return await work(Authorizer(topics, connections.ask, **settings), connections)
         finally:
             connections.close()
@@ -248,7 +248,7 @@ def test_what_one_address_may_do_with_a_topic_is_not_remembered_for_another_addr
         async def forward(payload: Any) -> Any:
             return await connections[asked[-1]].ask(payload)
 
-        authorizer = Authorizer(TopicCatalog(guarded.bootstrap_servers, "asks"), forward)
+        authorizer = Authorizer(TopicCatalog(cluster_of(guarded.bootstrap_servers).topics), forward)
         try:
             readable = []
             for host in (HERE, there, HERE):

@@ -14,6 +14,8 @@ from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import IsCoordinator
 from streaming.gateway.groups.serving import GroupService, serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
+from streaming.gateway.options import load_gateway_options
+from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 from tests.oracle.sides.connection import Connections
 from tests.support.waiting import LIMIT_SECONDS
@@ -25,6 +27,11 @@ ANONYMOUS = "User:ANONYMOUS"
 def every_group(_group_id: str, _node_id: int) -> bool:
     """The coordinator of every group is advertised at the same broker."""
     return True
+
+
+def cluster_of(bootstrap_servers: str) -> Cluster:
+    """A gateway's cluster with default options, not yet opened."""
+    return Cluster(load_gateway_options({"bootstrap-servers": bootstrap_servers}), {})
 
 
 class DirectHandlers:
@@ -55,7 +62,10 @@ async def direct_handlers(
     """Handlers for the coordinator of these topics, with a gateway's own timeouts unless others are given."""
     broker = Connections(bootstrap_servers)
     try:
-        serving = serving_groups(bootstrap_servers, topics, "asked", {}, is_coordinator, broker.ask, timeouts)
+        find_topics = cluster_of(bootstrap_servers).topics
+        serving = serving_groups(
+            bootstrap_servers, topics, "asked", {}, is_coordinator, find_topics, broker.ask, timeouts
+        )
         async with serving as service:
             yield DirectHandlers(service)
     finally:

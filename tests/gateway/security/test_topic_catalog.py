@@ -1,0 +1,123 @@
+"""Partition counts for commits on a cluster without an authorizer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v4.response import MetadataResponseTopic
+from kio.schema.types import TopicName
+
+from streaming.client.errors import CoordinatorNotAvailable
+from streaming.embedded.broker import EmbeddedBroker
+from streaming.gateway.proxy.cluster import TOPICS_PER_REQUEST
+from streaming.gateway.security import topic_catalog
+from streaming.gateway.security.topic_catalog import LONGEST_NAME, TopicCatalog
+from tests.gateway.support.direct_handlers import cluster_of
+from tests.support.leaks import leaked_uuids
+from tests.support.topics import create_topic, unique
+from tests.support.waiting import LIMIT_SECONDS
+
+NO_BROKER = "127.0.0.1:1"
+
+
+def run(work: Callable[[], Awaitable[Any]]) -> Any:
+    async def limited() -> Any:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            return await work()
+
+    return asyncio.run(limited())
+
+
+class Brokers:
+    """Answers for a cluster without topics once it may, and keeps what it was asked for."""
+
+    def __init__(self, errors: Mapping[str, ErrorCode]) -> None:
+        self.asked: list[set[str]] = []
+        self.may_answer = asyncio.Event()
+        self._errors = errors
+
+    async def topics(self, names: Sequence[str]) -> list[MetadataResponseTopic]:
+        self.asked.append(set(names))
+        await self.may_answer.wait()
+        missing = ErrorCode.unknown_topic_or_partition
+        return [
+            MetadataResponseTopic(error_code=self._errors.get(name, missing), name=TopicName(name), partitions=())
+            for name in names
+        ]
+
+
+def test_topics_that_exist_have_partitions_and_all_others_have_none(broker: EmbeddedBroker) -> None:
+    one, five = unique("one"), unique("five")
+    create_topic(broker.bootstrap_servers, one, 1)
+    create_topic(broker.bootstrap_servers, five, 5)
+    missing = [unique("missing"), "", "not/valid", "nul\0", "l" * LONGEST_NAME, "l" * (LONGEST_NAME + 1), "l" * 40_000]
+    many = [f"{one}-{number}" for number in range(2 * TOPICS_PER_REQUEST)]
+    catalog = TopicCatalog(cluster_of(broker.bootstrap_servers).topics)
+    counts = run(lambda: catalog.partition_counts([one, *missing, *many, five, one]))
+    assert counts == {one: 1, five: 5} | dict.fromkeys([*missing, *many], 0)
+
+
+def test_a_hundred_lookups_leak_no_ids_of_topics(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_catalog, "EXISTING_TTL_SECONDS", 0.0)
+    topic = unique("looked-up")
+    create_topic(broker.bootstrap_servers, topic, 1)
+    catalog = TopicCatalog(cluster_of(broker.bootstrap_servers).topics)
+
+    async def look_up() -> None:
+        for _ in range(100):
+            assert await catalog.partition_counts([topic]) == {topic: 1}
+
+    with leaked_uuids() as leaked:
+        run(look_up)
+    assert leaked() < 10
+
+
+def test_lookups_that_wait_share_the_next_request() -> None:
+    async def look_up() -> list[set[str]]:
+        brokers = Brokers({})
+        catalog = TopicCatalog(brokers.topics)
+        first = asyncio.create_task(catalog.partition_counts(["a"]))
+        while not brokers.asked:
+            await asyncio.sleep(0)
+        others = [asyncio.create_task(catalog.partition_counts(names)) for names in (["a"], ["b", "c"], ["c", "d"])]
+        await asyncio.sleep(0)
+        brokers.may_answer.set()
+        assert await asyncio.gather(first, *others) == [{"a": 0}, {"a": 0}, {"b": 0, "c": 0}, {"c": 0, "d": 0}]
+        return brokers.asked
+
+    assert run(look_up) == [{"a"}, {"b", "c", "d"}]
+
+
+def test_an_error_of_one_topic_concerns_only_those_who_ask_for_it() -> None:
+    async def look_up() -> list[Any]:
+        brokers = Brokers({"broken": ErrorCode.leader_not_available})
+        brokers.may_answer.set()
+        catalog = TopicCatalog(brokers.topics)
+        lookups = [catalog.partition_counts([name, "missing"]) for name in ("fine", "broken")]
+        return await asyncio.gather(*lookups, return_exceptions=True)
+
+    fine, broken = run(look_up)
+    assert fine == {"fine": 0, "missing": 0}
+    assert isinstance(broken, CoordinatorNotAvailable)
+    assert "'broken' exists: leader_not_available" in str(broken)
+
+
+def test_without_a_broker_the_coordinator_is_not_available() -> None:
+    catalog = TopicCatalog(cluster_of(NO_BROKER).topics)
+    with pytest.raises(CoordinatorNotAvailable, match="'orders' exists: ClusterUnreachable"):
+        run(lambda: catalog.partition_counts(["orders"]))
+
+
+def test_a_lookup_that_no_broker_answers_ends_and_the_next_one_asks_again() -> None:
+    async def look_up() -> list[set[str]]:
+        brokers = Brokers({})
+        catalog = TopicCatalog(brokers.topics, request_timeout=0.05)
+        with pytest.raises(CoordinatorNotAvailable, match="'orders' exists: "):
+            await catalog.partition_counts(["orders"])
+        brokers.may_answer.set()
+        assert await catalog.partition_counts(["payments"]) == {"payments": 0}
+        return brokers.asked
+
+    assert run(look_up)[-1] == {"payments"}

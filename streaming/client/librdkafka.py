@@ -74,9 +74,15 @@ def producer_config(bootstrap_servers: str, client_id: str, extra: LibrdkafkaCon
 def admin_config(bootstrap_servers: str, client_id: str, extra: LibrdkafkaConfig) -> dict[str, Any]:
     """The configuration of an admin client that queries metadata.
 
-    It logs nothing: nothing polls it between queries, and a failed query raises.
+    It logs nothing: nothing polls it between queries, and a failed query raises. No query creates a topic.
     """
-    return {**extra, "bootstrap.servers": bootstrap_servers, "client.id": client_id, "log_level": 0}
+    return {
+        **extra,
+        "bootstrap.servers": bootstrap_servers,
+        "client.id": client_id,
+        "log_level": 0,
+        "allow.auto.create.topics": False,
+    }
 
 
 def required_partition_count(consumer: Consumer, topic: str, timeout: float) -> int:

@@ -1,5 +1,6 @@
 """The names of the six topics, and the size limits of their records."""
 
+import re
 from dataclasses import dataclass
 
 MAX_REQUEST_BYTES = 1024 * 1024
@@ -16,6 +17,9 @@ LONGEST_GROUP_ID_BYTES = 2**15 - 1
 
 BATCH_OVERHEAD_BYTES = 64 * 1024
 """An upper bound of what a record batch adds to the size of a single record."""
+
+LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+"""What the whole name of any Kafka topic matches (``org.apache.kafka.common.internals.Topic``)."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v4.response import MetadataResponseTopic
 
 from streaming.client.errors import CoordinatorNotAvailable
+from streaming.contract.topics import LEGAL_TOPIC_NAME
 from streaming.gateway.wire.brokers import ClusterUnreachable
 
 __all__ = ["FindTopics", "TopicCatalog"]
@@ -23,8 +24,6 @@ EXISTING_TTL_SECONDS = 30.0
 MISSING_TTL_SECONDS = 0.5
 """How long it is cached that a topic does not exist: it may be created at any time."""
 MAX_CACHED_TOPICS = 100_000
-LONGEST_NAME = 249
-"""The length of the longest name that a topic can have."""
 NOT_FOUND = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception})
 
 
@@ -62,7 +61,7 @@ class TopicCatalog:
             until, count = self._partitions.get(topic, (0.0, 0))
             if now < until:
                 counts[topic] = count
-            elif 0 < len(topic) <= LONGEST_NAME:
+            elif LEGAL_TOPIC_NAME.fullmatch(topic):
                 uncached.append(topic)
             else:
                 counts[topic] = 0

@@ -1,0 +1,41 @@
+"""What a group's leader learns from a real broker about topics."""
+
+import pytest
+
+from streaming.client import ConsumerConfig
+from streaming.client.consumer.cluster_topics import ClusterTopics
+from streaming.embedded.broker import EmbeddedBroker
+from tests.support.leaks import leaked_uuids
+from tests.support.topics import create_topic, unique
+from tests.support.waiting import LIMIT_SECONDS
+
+
+def cluster_topics(broker: EmbeddedBroker) -> ClusterTopics:
+    return ClusterTopics(ConsumerConfig(bootstrap_servers=broker.bootstrap_servers, group_id="g"))
+
+
+def test_topics_that_cannot_exist_are_as_missing_as_those_that_do_not(broker: EmbeddedBroker) -> None:
+    topic = unique("described")
+    create_topic(broker.bootstrap_servers, topic, 3)
+    names = [topic, unique("missing"), "", "not/valid", "l" * 250, "l" * 600, "nul\0"]
+    described = cluster_topics(broker).describe(names, LIMIT_SECONDS, with_racks=True)
+    assert {name: metadata.partitions for name, metadata in described.items()} == {topic: 3}
+
+
+@pytest.mark.jvm
+def test_no_query_creates_a_topic_where_brokers_create_what_is_asked_for() -> None:
+    with EmbeddedBroker(properties={"auto.create.topics.enable": "true"}) as broker:
+        cluster, missing = cluster_topics(broker), unique("missing")
+        for _ in range(50):
+            assert cluster.describe([missing], LIMIT_SECONDS, with_racks=False) == {}
+        assert missing not in cluster.names(LIMIT_SECONDS)
+
+
+def test_a_hundred_queries_leak_no_ids_of_topics(broker: EmbeddedBroker) -> None:
+    topic = unique("described")
+    create_topic(broker.bootstrap_servers, topic, 1)
+    cluster = cluster_topics(broker)
+    with leaked_uuids() as leaked:
+        for _ in range(100):
+            assert topic in cluster.describe([topic, "missing"], LIMIT_SECONDS, with_racks=True)
+    assert leaked() < 10

@@ -6,8 +6,8 @@ with its lists, or the job's next batch.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar, cast
 
 from streaming.gateway.wire.client_request import Caller
@@ -67,14 +67,10 @@ class ListRequests:
                 async with self._event_of(caller):
                     results[key] = await ask(key)
 
-        workers = min(len(asked), EVENTS_OF_A_CLIENT)
         if len(asked) == 1:
             results[asked[0]] = await ask(asked[0])
         elif asked:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
-                    for _ in range(workers):
-                        group.create_task(ask_next())
+            await _run_together([ask_next() for _ in asked[:EVENTS_OF_A_CLIENT]], seconds)
         return results
 
     async def different(self, caller: Caller, keys: Iterable[KeyT], count: int | None = None) -> list[KeyT]:
@@ -108,6 +104,23 @@ class ListRequests:
             share.users -= 1
             if not share.users:
                 del self._clients[caller]
+
+
+async def _run_together(coroutines: Iterable[Coroutine[Any, Any, None]], seconds: float) -> None:
+    """Run the coroutines for so many seconds at most; raises the first exception of one of them.
+
+    A task group would keep the frames of its callers, and with them a long request and its results, as garbage that
+    only a full collection finds.
+    """
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _different(keys: Iterable[KeyT], count: int | None) -> Steps[list[KeyT]]:

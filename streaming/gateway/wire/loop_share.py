@@ -8,6 +8,7 @@ turn of each piece of work is not counted, so a client with small requests has n
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from streaming.gateway.wire.client_request import Caller, QuotaEntity
@@ -66,7 +67,7 @@ class LoopShare:
     ) -> None:
         """Run steps: the first turn at once, further ones as :meth:`defer` gives them; then call one of the two."""
 
-        def turn() -> None:
+        def turn(this: Callable[..., None]) -> None:
             try:
                 _take_turn(steps)
             except StopIteration as end:
@@ -74,9 +75,10 @@ class LoopShare:
             except Exception as failure:
                 failed(failure)
             else:
-                self.defer(client, turn)
+                # A function that named itself would be garbage that only a collection finds, with all it refers to.
+                self.defer(client, partial(this, this))
 
-        turn()
+        turn(turn)
 
     async def complete(self, caller: Caller, steps: Steps[T]) -> T:
         """Run steps, the first turn at once, and return their result."""

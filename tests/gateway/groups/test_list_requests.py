@@ -1,7 +1,9 @@
 """Requests that carry long lists: what they ask of the coordinator, and what they leave of the event loop."""
 
 import asyncio
+import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -38,6 +40,7 @@ from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.loop_share import LoopShare
 from tests.gateway.support.direct_handlers import direct_handlers
 from tests.gateway.support.timeouts import response_timeouts
+from tests.support.garbage import without_collections
 from tests.support.scripted_coordinator import ScriptedCoordinator
 from tests.support.virtual_time import run_in_virtual_time
 from tests.support.waiting import LIMIT_SECONDS
@@ -127,6 +130,36 @@ def test_groups_without_a_result_in_time_are_left_out() -> None:
         return await ListRequests(LoopShare()).ask_each(caller(1), MANY, answers_the_first, 0.2)
 
     assert asyncio.run(ask()) == {MANY[0]: MANY[0]}
+
+
+@pytest.mark.parametrize("ends_by", ["its time", "a cancellation"])
+def test_a_list_whose_time_is_over_or_whose_client_is_gone_is_freed_without_a_collection(ends_by: str) -> None:
+    class Groups(list[str]):
+        """A list that can be referred to weakly."""
+
+    async def ask(groups: Groups, seconds: float) -> None:
+        async def never_answered(_group_id: str) -> None:
+            assert groups
+            await asyncio.Event().wait()
+
+        await ListRequests(LoopShare()).ask_each(caller(1), groups, never_answered, seconds)
+
+    async def left() -> Groups | None:
+        groups = Groups(MANY)
+        reference = weakref.ref(groups)
+        asking = asyncio.create_task(ask(groups, 0.1 if ends_by == "its time" else LIMIT_SECONDS))
+        del groups
+        if ends_by == "a cancellation":
+            await asyncio.sleep(0.1)
+            asking.cancel()
+        with suppress(asyncio.CancelledError):
+            await asking
+        del asking
+        await asyncio.sleep(0.1)
+        return reference()
+
+    with without_collections():
+        assert run_in_virtual_time(left()) is None
 
 
 @pytest.fixture

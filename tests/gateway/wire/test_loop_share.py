@@ -1,6 +1,7 @@
 """Long work has one turn in each pass of the event loop, and a client its share of the loop's time."""
 
 import asyncio
+import weakref
 from collections import Counter
 
 import pytest
@@ -15,6 +16,7 @@ from streaming.gateway.wire.loop_share import (
     LoopShare,
 )
 from streaming.gateway.wire.tolerant_reader import Steps
+from tests.support.garbage import without_collections
 from tests.support.virtual_time import VirtualTimeLoop, run_in_virtual_time
 
 WORKERS, PASSES = 20, 200
@@ -237,3 +239,26 @@ def test_turns_of_nobody_are_not_counted() -> None:
         assert loop.time() == pytest.approx(turns)
 
     run_in_virtual_time(run())
+
+
+def test_what_long_work_refers_to_is_freed_without_a_collection() -> None:
+    class Request:
+        """What the work is for."""
+
+    async def left() -> Request | None:
+        request = Request()
+        reference = weakref.ref(request)
+
+        def start(request: Request) -> None:
+            def finished(_result: None) -> None:
+                assert request
+
+            LoopShare().run(CLIENT, work(10 * TURN_SECONDS), finished, lambda failure: pytest.fail(repr(failure)))
+
+        start(request)
+        del request
+        await passes(PASSES)
+        return reference()
+
+    with without_collections():
+        assert run_in_virtual_time(left()) is None

@@ -5,7 +5,6 @@ heartbeats are most of what the job does.
 """
 
 import base64
-import gc
 import json
 import sys
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
+from tests.support.garbage import without_collections
 from tests.support.request_events import commit, dumped, envelope
 
 GROUP_ID, NOW = "group", 1_700_000_000_000
@@ -95,13 +95,12 @@ def calls(function: Callable[[], object]) -> int:
 
     before = sys.getprofile()
     # A collection calls whatever other packages have put into gc.callbacks (hypothesis does), and comes when it likes.
-    gc.disable()
-    sys.setprofile(count)
-    try:
-        function()
-    finally:
-        sys.setprofile(before)
-        gc.enable()
+    with without_collections():
+        sys.setprofile(count)
+        try:
+            function()
+        finally:
+            sys.setprofile(before)
     return counted
 
 

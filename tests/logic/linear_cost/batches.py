@@ -1,6 +1,5 @@
 """Batches of any size, and how their costs compare."""
 
-import gc
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Place, ReplyAddress, Request
 from coordinator_logic.messages import RequestBody
 from coordinator_logic.step import StepResult, step
+from tests.support.garbage import without_collections
 
 Scenario = Callable[[int], Callable[[], StepResult]]
 """Prepares a batch of a size; the result runs it."""
@@ -62,10 +62,7 @@ def grows_linearly(scenario: Scenario, small: int = SMALL, large: int = LARGE) -
 
 def _seconds(run: Callable[[], StepResult]) -> float:
     # A collection looks at all objects of the test run, however few of them are the batch's.
-    gc.disable()
-    try:
+    with without_collections():
         began = time.process_time()
         run()
         return time.process_time() - began
-    finally:
-        gc.enable()

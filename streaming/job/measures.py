@@ -3,13 +3,14 @@
 Only the operator, in a Python worker, knows what a row means; the metrics are counted on the driver
 (:mod:`streaming.job.monitoring.metrics`). So a row may carry a measure. A worker totals the measures of the rows that
 it sends together, and the totals travel to Spark in a column of the first of these rows, which the sink never sees.
+They travel as bytes: Spark takes longer to plan a batch and to report it with structs.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from pyspark.sql.types import ArrayType, LongType, ShortType, StringType, StructType
+import msgspec
 
 from coordinator_logic.records import (
     EXPIRED,
@@ -54,36 +55,44 @@ class Increment(NamedTuple):
 Measure = AnsweredRequest | RejectedRecord | Increment
 
 
-class Totals(NamedTuple):
-    """The measures of some rows. The first two list each distinct measure, followed by the number of its rows."""
+class RequestCount(msgspec.Struct, array_like=True):
+    """How many requests had the same api, error and wait."""
 
-    requests: list[tuple[str, int, int, int]]
-    rejects: list[tuple[str, int]]
-    rebalances_completed: int
-    offsets_committed: int
-    offsets_deleted: int
-    offsets_expired: int
+    api: str
+    error_code: int
+    waited_ms: int
+    count: int
 
 
-TOTALS_TYPE = (
-    StructType()
-    .add(
-        "requests",
-        ArrayType(
-            StructType()
-            .add("api", StringType())
-            .add("error_code", ShortType())
-            .add("waited_ms", LongType())
-            .add("count", LongType())
-        ),
-    )
-    .add("rejects", ArrayType(StructType().add("cause", StringType()).add("count", LongType())))
-    .add("rebalances_completed", LongType())
-    .add("offsets_committed", LongType())
-    .add("offsets_deleted", LongType())
-    .add("offsets_expired", LongType())
-)
-""":class:`Totals` as Spark's type."""
+class RejectCount(msgspec.Struct, array_like=True):
+    """How many records were rejected for the same cause."""
+
+    cause: str
+    count: int
+
+
+class Totals(msgspec.Struct, array_like=True):
+    """The measures of some rows."""
+
+    requests: list[RequestCount] = []
+    rejects: list[RejectCount] = []
+    rebalances_completed: int = 0
+    offsets_committed: int = 0
+    offsets_deleted: int = 0
+    offsets_expired: int = 0
+
+    def encoded(self) -> bytes:
+        """Encode the totals for their way through Spark."""
+        return _encoder.encode(self)
+
+    @staticmethod
+    def decoded(encoded: bytes) -> "Totals":
+        """Decode what :meth:`encoded` has returned."""
+        return _decoder.decode(encoded)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Totals)
 
 
 def of_response(api: str, error_code: int, waited_ms: int) -> AnsweredRequest:
@@ -111,28 +120,19 @@ def totals(measures: Iterable[Measure | None]) -> Totals | None:
     counted.pop(None, None)
     if not counted:
         return None
-    requests: list[tuple[str, int, int, int]] = []
-    rejects: list[tuple[str, int]] = []
-    sums: Counter[CounterName] = Counter()
+    added = Totals()
     for measure, count in counted.items():
         match measure:
             case AnsweredRequest():
-                requests.append((*measure, count))
+                added.requests.append(RequestCount(*measure, count))
             case RejectedRecord():
-                rejects.append((measure.cause, count))
+                added.rejects.append(RejectCount(measure.cause, count))
             case Increment():
-                sums[measure.counter] += count * measure.amount
-    return Totals(
-        requests,
-        rejects,
-        rebalances_completed=sums["rebalances_completed"],
-        offsets_committed=sums["offsets_committed"],
-        offsets_deleted=sums["offsets_deleted"],
-        offsets_expired=sums["offsets_expired"],
-    )
+                setattr(added, measure.counter, getattr(added, measure.counter) + count * measure.amount)
+    return added
 
 
 def _rounded(waited_ms: int) -> int:
-    if abs(waited_ms) <= EXACT_WAIT_MS:
+    if -EXACT_WAIT_MS <= waited_ms <= EXACT_WAIT_MS:
         return waited_ms
     return int(round(waited_ms, 3 - len(str(abs(waited_ms)))))

@@ -29,7 +29,7 @@ OUTPUT_SCHEMA = (
     .add("partition", IntegerType())
     .add("key", BinaryType())
     .add("value", BinaryType())
-    .add("measures", measures.TOTALS_TYPE)
+    .add("measures", BinaryType())
 )
 STATE_SCHEMA = "stored binary"
 """A :class:`StateRow`. Spark refuses a checkpoint with another schema, so this never changes; the format of the bytes
@@ -84,7 +84,8 @@ def output_columns(rows: Sequence[Row]) -> list[Sequence[Any]]:
     if not rows:
         return [()] * len(OUTPUT_SCHEMA)
     *columns, measured = zip(*rows, strict=True)
-    return [*columns, [measures.totals(measured), *[None] * (len(rows) - 1)]]
+    totals = measures.totals(measured)
+    return [*columns, [totals and totals.encoded(), *[None] * (len(rows) - 1)]]
 
 
 def _records(frames: Iterator[pd.DataFrame]) -> list[KafkaRecord]:

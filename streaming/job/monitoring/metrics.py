@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from coordinator_logic.errors import Error
+from streaming.job.measures import Totals
 from streaming.job.monitoring.backlog import Backlog, BatchSize, backlog_after
 from streaming.job.monitoring.clock_skew import MAY_BE_PARKED, ClockComparison
 from streaming.job.monitoring.group_gauges import GroupGauges
@@ -36,37 +37,10 @@ PHASES_UNTIL_ANSWERED = ("walCommit", "getBatch", "queryPlanning", "addBatch")
 """Spark's phases between a batch's time and the end of its sink's work."""
 
 
-class RequestCount(msgspec.Struct):
-    """How many requests had the same api, error and wait."""
-
-    api: str
-    error_code: int
-    waited_ms: int
-    count: int
-
-
-class RejectCount(msgspec.Struct):
-    """How many records were rejected for the same cause."""
-
-    cause: str
-    count: int
-
-
-class RecordBatchTotals(msgspec.Struct):
-    """The totals of one record batch: :class:`streaming.job.measures.Totals` as Spark's JSON has them."""
-
-    requests: list[RequestCount] = []
-    rejects: list[RejectCount] = []
-    rebalances_completed: int = 0
-    offsets_committed: int = 0
-    offsets_deleted: int = 0
-    offsets_expired: int = 0
-
-
 class Observed(msgspec.Struct):
-    """What :func:`observe_measures` has Spark report: the totals of every record batch of a batch."""
+    """What :func:`observe_measures` has Spark report: the totals of every record batch of a batch, encoded."""
 
-    totals: list[RecordBatchTotals] = []
+    totals: list[bytes] = []
 
 
 class Progress(BatchSize, rename="camel"):
@@ -74,6 +48,10 @@ class Progress(BatchSize, rename="camel"):
 
     observed_metrics: dict[str, Observed] = msgspec.field(default_factory=dict)
     timestamp: datetime | None = None
+
+    def totals(self) -> list[Totals]:
+        """The totals of the record batches."""
+        return [Totals.decoded(each) for each in self.observed_metrics.get(OBSERVATION, Observed()).totals]
 
 
 def observe_measures(rows: DataFrame) -> DataFrame:
@@ -167,13 +145,13 @@ class Metrics:
         self.backlog = backlog_after([progress])
         self._backlog.set(self.backlog.requests)
         self._backlog_seconds.set(self.backlog.seconds)
-        self._measure_skew(progress, self.backlog.requests)
+        totals = progress.totals()
+        self._measure_skew(progress, totals, self.backlog.requests)
         batch_ms = sum(progress.duration_ms.get(phase, 0) for phase in PHASES_UNTIL_ANSWERED)
-        for totals in progress.observed_metrics.get(OBSERVATION, Observed()).totals:
-            self._count(totals, batch_ms)
+        for each in totals:
+            self._count(each, batch_ms)
 
-    def _measure_skew(self, progress: Progress, unread: int) -> None:
-        totals = progress.observed_metrics.get(OBSERVATION, Observed()).totals
+    def _measure_skew(self, progress: Progress, totals: list[Totals], unread: int) -> None:
         # JoinGroup and SyncGroup may have been read by an earlier batch than the one that answers them.
         waits = [request.waited_ms for each in totals for request in each.requests if request.api not in MAY_BE_PARKED]
         skew_ms = self._clocks.skew_ms(progress.batch_id, progress.timestamp, waits, unread)
@@ -181,7 +159,7 @@ class Metrics:
             self.skew_seconds = skew_ms / 1000
             self._skew.set(self.skew_seconds)
 
-    def _count(self, totals: RecordBatchTotals, batch_ms: int) -> None:
+    def _count(self, totals: Totals, batch_ms: int) -> None:
         for request in totals.requests:
             self._requests.labels(request.api, Error(request.error_code).name).inc(request.count)
             latency = self._latency.labels(request.api)

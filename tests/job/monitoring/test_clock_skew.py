@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from streaming.job.measures import RequestCount, Totals
 from streaming.job.monitoring.clock_skew import ClockComparison, SkewReport
-from streaming.job.monitoring.metrics import Metrics, Observed, Progress, RecordBatchTotals, RequestCount
+from streaming.job.monitoring.metrics import Metrics, Observed, Progress
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -35,7 +36,7 @@ def test_a_long_wait_proves_nothing_after_a_pause_a_start_or_behind_a_backlog() 
 def test_the_gauge_shows_the_skew_and_ignores_parked_requests() -> None:
     metrics = Metrics()
     requests = [RequestCount("Heartbeat", 0, -60_000, 1), RequestCount("JoinGroup", 0, 300_000, 1)]
-    totals = RecordBatchTotals(requests=requests)
+    totals = Totals(requests).encoded()
     metrics.count_batch(Progress(1, {}, observed_metrics={"measures": Observed([totals])}, timestamp=START))
     assert metrics.registry.get_sample_value("group_coordinator_clock_skew_seconds") == 60
 

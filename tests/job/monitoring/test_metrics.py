@@ -9,15 +9,9 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_logic.records import GroupDirectoryEntry
+from streaming.job.measures import RejectCount, RequestCount, Totals
 from streaming.job.monitoring.backlog import SourceProgress
-from streaming.job.monitoring.metrics import (
-    Metrics,
-    Observed,
-    Progress,
-    RecordBatchTotals,
-    RejectCount,
-    RequestCount,
-)
+from streaming.job.monitoring.metrics import Metrics, Observed, Progress
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
 from tests.support.request_events import commit, correlation_id, dumped, envelope
@@ -131,14 +125,14 @@ def a_batch(batch_id: int) -> Progress:
         observed_metrics={
             "measures": Observed(
                 [
-                    RecordBatchTotals([RequestCount("Heartbeat", 27, 50, 1)], offsets_committed=15),
-                    RecordBatchTotals(
+                    Totals([RequestCount("Heartbeat", 27, 50, 1)], offsets_committed=15).encoded(),
+                    Totals(
                         requests=[RequestCount("Heartbeat", 27, 50, 2)],
                         rejects=[RejectCount("json", 4)],
                         rebalances_completed=2,
                         offsets_committed=5,
                         offsets_expired=3,
-                    ),
+                    ).encoded(),
                 ]
             )
         },

@@ -6,7 +6,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pyarrow as pa
 import pytest
@@ -18,6 +18,7 @@ from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
+from streaming.job.measures import CounterName, Totals
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator
 from streaming.job.rows import KafkaRecord
 from streaming.job.spark_internals import arrow_worker
@@ -194,11 +195,12 @@ def deleted(group_id: str) -> KafkaRecord:
 def summed_measures(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     """Take the measures out of the rows and add them up: counts of requests and rejects, and the other totals."""
     summed: Counter[tuple[Any, ...]] = Counter()
-    for totals in filter(None, [row.pop("measures") for row in rows]):
-        for counted in totals.pop("requests") + totals.pop("rejects"):
-            count = counted.pop("count")
-            summed[tuple(counted.values())] += count
-        summed.update({(name,): total for name, total in totals.items()})
+    for totals in map(Totals.decoded, filter(None, [row.pop("measures") for row in rows])):
+        for request in totals.requests:
+            summed[request.api, request.error_code, request.waited_ms] += request.count
+        for reject in totals.rejects:
+            summed[(reject.cause,)] += reject.count
+        summed.update({(name,): getattr(totals, name) for name in get_args(CounterName)})
     return summed
 
 

@@ -1,10 +1,10 @@
-"""Python without its collector of cyclic garbage, for a block."""
+"""Blocks without Python's collector of cyclic garbage, and objects that it does not free."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["without_collections"]
+__all__ = ["leaked", "without_collections"]
 
 
 @contextmanager
@@ -15,3 +15,15 @@ def without_collections() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+@contextmanager
+def leaked(kind: type) -> Iterator[Callable[[], int]]:
+    """Count the objects of ``kind`` that were created since the block began and that still exist."""
+    before = _count(kind)
+    yield lambda: _count(kind) - before
+
+
+def _count(kind: type) -> int:
+    gc.collect()
+    return sum(isinstance(found, kind) for found in gc.get_objects())

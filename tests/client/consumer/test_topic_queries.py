@@ -1,11 +1,12 @@
 """What a group's leader learns from a real broker about topics."""
 
 import pytest
+from confluent_kafka import Uuid
 
 from streaming.client import ConsumerConfig
 from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.embedded.broker import EmbeddedBroker
-from tests.support.leaks import leaked_uuids
+from tests.support.garbage import leaked
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS
 
@@ -35,7 +36,7 @@ def test_a_hundred_queries_leak_no_ids_of_topics(broker: EmbeddedBroker) -> None
     topic = unique("described")
     create_topic(broker.bootstrap_servers, topic, 1)
     cluster = cluster_topics(broker)
-    with leaked_uuids() as leaked:
+    with leaked(Uuid) as left:
         for _ in range(100):
             assert topic in cluster.describe([topic, "missing"], LIMIT_SECONDS, with_racks=True)
-    assert leaked() < 10
+    assert left() < 10

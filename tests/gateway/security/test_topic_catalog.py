@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from confluent_kafka import Uuid
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v4.response import MetadataResponseTopic
 from kio.schema.types import TopicName
@@ -15,7 +16,7 @@ from streaming.gateway.proxy.cluster import TOPICS_PER_REQUEST
 from streaming.gateway.security import topic_catalog
 from streaming.gateway.security.topic_catalog import TopicCatalog
 from tests.gateway.support.direct_handlers import cluster_of
-from tests.support.leaks import leaked_uuids
+from tests.support.garbage import leaked
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS
 
@@ -69,9 +70,9 @@ def test_a_hundred_lookups_leak_no_ids_of_topics(broker: EmbeddedBroker, monkeyp
         for _ in range(100):
             assert await catalog.partition_counts([topic]) == {topic: 1}
 
-    with leaked_uuids() as leaked:
+    with leaked(Uuid) as left:
         run(look_up)
-    assert leaked() < 10
+    assert left() < 10
 
 
 def test_lookups_that_wait_share_the_next_request() -> None:

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Uuid
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streaming.contract.topics import TopicNames
@@ -15,8 +16,8 @@ from streaming.job.topics import watch as watch_module
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
 from streaming.job.topics.watch import TopicWatch, watching
+from tests.support.garbage import leaked
 from tests.support.kafka_io import append
-from tests.support.leaks import leaked_uuids
 from tests.support.topics import create_topic, set_config
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
@@ -56,10 +57,10 @@ def delete(admin: AdminClient, topic: str) -> None:
 def test_a_hundred_checks_leak_no_ids_of_topics(broker: EmbeddedBroker, names: TopicNames) -> None:
     watch = new_watch(broker.bootstrap_servers, names)
     watch.check()
-    with leaked_uuids() as leaked:
+    with leaked(Uuid) as left:
         for _ in range(100):
             watch.check()
-    assert leaked() < 10
+    assert left() < 10
 
 
 def test_a_check_notices_a_new_partition(broker: EmbeddedBroker, names: TopicNames, admin: AdminClient) -> None:

@@ -49,6 +49,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """How long a request may take from its first byte to its last one, without the time in which the gateway takes no
     bytes. Clients give up by then: ``request.timeout.ms`` is 30 s, and a producer's ``delivery.timeout.ms`` 120 s."""
 
+    refusal_delay_ms: Annotated[int, msgspec.Meta(ge=0)] = 100
+    """How long the connection of a refused request stays open, unread: a client that connects and sends the same again
+    does so ten times a second. Kafka's ``connection.failed.authentication.delay.ms``, for every refusal."""
+
     client_loop_percent: Annotated[int, msgspec.Meta(ge=1, le=100)] = round(CLIENT_SHARE * 100)
     """The part of the gateway's time for the large requests and responses of one client, which is a principal at an IP
     address; beyond it, they wait. What takes less than a quarter of a millisecond does not count. Raise it where many

@@ -85,6 +85,8 @@ class ClientConnection(asyncio.Protocol):
         self.process_received()
 
     def data_received(self, data: bytes) -> None:
+        if self.is_closing:
+            return
         link = self._link
         if len(data) < link.passing_left and not len(self._received) and not self._is_blocked:
             # Most bytes of a large request arrive here, and are not copied.
@@ -110,7 +112,10 @@ class ClientConnection(asyncio.Protocol):
     def drain(self) -> None:
         """Accept no further requests, and close once those in flight are answered."""
         self._is_draining = True
-        self.process_received()
+        if self.is_closing:
+            self._transport.close()
+        else:
+            self.process_received()
 
     @property
     def quota_entity(self) -> QuotaEntity:
@@ -176,7 +181,7 @@ class ClientConnection(asyncio.Protocol):
         if is_drained or (self._client_sent_eof and not self._link.is_blocked):
             self.close()
         # A few bytes are read even while blocked: only a read reports that the client has disconnected.
-        self._set_reading(needs_bytes or len(self._received) < READ_AHEAD_BYTES)
+        self._set_reading(not self.is_closing and (needs_bytes or len(self._received) < READ_AHEAD_BYTES))
 
     def _observe_incomplete(self, needs_bytes: bool, has_accepted: bool, now: float) -> None:
         """Remember since when the client owes bytes. While the gateway does not take them, the client owes none."""
@@ -191,9 +196,12 @@ class ClientConnection(asyncio.Protocol):
         self.process_received()
 
     def _refuse(self, refused: FrameRefused) -> None:
+        """Read no more, and close the connection a little later, so that a client cannot repeat it at full speed."""
         self._context.metrics.count_refusal(refused.reason)
         log.info("closing the connection from %s: %s", self.host, refused)
-        self.close()
+        self._set_reading(False)
+        self.is_closing = True
+        asyncio.get_running_loop().call_later(self._limits.refusal_delay_ms / 1000, self._transport.close)
 
     @property
     def _is_blocked(self) -> bool:

@@ -24,6 +24,7 @@ from tests.gateway.support.heartbeat_handlers import answer_at_once, heartbeat_a
 from tests.gateway.support.in_process import RunningGateway
 from tests.gateway.support.requests import heartbeat, metadata
 from tests.gateway.support.wire_client import ClosedByPeer, WireClient
+from tests.support.waiting import wait_until
 
 HEARTBEATS = 20
 """What the bystander gets answered, at least, while the hostile client waits."""
@@ -125,6 +126,16 @@ def test_more_entries_than_allowed_close_the_connection(running: RunningGateway)
     with WireClient(running.port) as client:
         client.send_bytes(find_coordinators(100_001))
         assert client.is_closed_by_peer()
+
+
+def test_a_refused_connection_stays_open_for_a_while_unread(new_gateway: NewGateway) -> None:
+    running = new_gateway({}, {"refusal-delay-ms": 3_600_000})
+    with WireClient(running.port) as refused, WireClient(running.port) as other:
+        for _ in range(2):
+            refused.send_bytes(find_coordinators(100_001))
+            wait_until(lambda: running.metric("refused_frames_total", reason="too-many-entries") == 1, "refused once")
+            other.ask(metadata())
+        assert running.metric("connections") == 2
 
 
 def test_an_api_may_allow_fewer_entries(new_gateway: NewGateway) -> None:

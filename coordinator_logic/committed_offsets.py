@@ -93,6 +93,8 @@ class StoredOffsets(Offsets):
 
 def offset_count(offsets: Offsets) -> int:
     """Return the number of committed offsets, without decoding them."""
+    if not offsets:
+        return 0
     return offsets.count if isinstance(offsets, StoredOffsets) else _count(offsets)
 
 

@@ -140,16 +140,23 @@ class _GroupBatch:
         ``stored`` is the group before the step, and ``entry`` its entry in the directory.
         """
         try:
-            return self.step(group, [request for request, _ in requests])
+            return self.step(group, entry, [request for request, _ in requests])
         except UnreadableOffsets:
             raise
         except Exception:  # A defect, or a row or snapshot that is too large: it must not affect other groups.
             return self.step_in_halves(_WrittenStep([], stored, entry, None), requests)
 
     def step(
-        self, group: Group | None, requests: Sequence[Request], deadlines_until: int | None = None
+        self,
+        group: Group | None,
+        entry: GroupDirectoryEntry | None,
+        requests: Sequence[Request],
+        deadlines_until: int | None = None,
     ) -> _WrittenStep:
-        """Run a step and write its result. Raises what the logic raises, and :class:`RowTooLarge`."""
+        """Run a step and write its result. Raises what the logic raises, and :class:`RowTooLarge`.
+
+        ``entry`` is the group's entry in the directory before the step.
+        """
         settings, batch_time, records = self._settings, self._batch_time, self._records
         if self._more_follow and deadlines_until is None:
             deadlines_until = 0
@@ -179,7 +186,9 @@ class _GroupBatch:
         rows += journal
         if check is not None:
             rows.append(check)
-        entry = None if result.group is None else directory_entry(result.group)
+        if journal:
+            # Without a record of a change, what the entry says is unchanged, as for every heartbeat.
+            entry = None if result.group is None else directory_entry(result.group)
         return _WrittenStep(rows, state, entry, wake_at)
 
     def step_in_halves(self, written: _WrittenStep, requests: Sequence[RequestInRecord]) -> _WrittenStep:
@@ -194,7 +203,7 @@ class _GroupBatch:
             last, record = part[-1]
             try:
                 sent = [request for request, _ in part]
-                written = self.step(load(written.state), sent, deadlines_until=last.place.timestamp)
+                written = self.step(load(written.state), written.entry, sent, last.place.timestamp)
                 rows += written.rows
             except UnreadableOffsets:
                 raise
@@ -205,7 +214,7 @@ class _GroupBatch:
                     middle = len(part) // 2
                     waiting += [part[middle:], part[:middle]]
         try:
-            written = self.step(load(written.state), [])
+            written = self.step(load(written.state), written.entry, [])
         except UnreadableOffsets:
             raise
         except Exception as error:

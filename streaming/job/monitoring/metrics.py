@@ -20,6 +20,7 @@ from coordinator_logic.errors import Error
 from streaming.job.measures import Totals
 from streaming.job.monitoring.backlog import Backlog, BatchSize, backlog_after
 from streaming.job.monitoring.clock_skew import MAY_BE_PARKED, ClockComparison
+from streaming.job.monitoring.counted_histogram import CountedHistogram
 from streaming.job.monitoring.group_gauges import GroupGauges
 
 OBSERVATION = "measures"
@@ -69,10 +70,10 @@ class Metrics:
         self.registry = CollectorRegistry()
         prefix, registry = "group_coordinator", self.registry
         self._requests = Counter(f"{prefix}_requests", "Requests answered.", ["api", "error"], registry=registry)
-        self._latency = Histogram(
+        self._latency = CountedHistogram(
             f"{prefix}_request_latency_seconds",
             "Time from a request's append to its response, including the wait for other members.",
-            ["api"],
+            "api",
             registry=registry,
             buckets=LATENCY_BUCKETS,
         )
@@ -160,11 +161,12 @@ class Metrics:
             self._skew.set(self.skew_seconds)
 
     def _count(self, totals: Totals, batch_ms: int) -> None:
-        for request in totals.requests:
-            self._requests.labels(request.api, Error(request.error_code).name).inc(request.count)
-            latency = self._latency.labels(request.api)
-            for _ in range(request.count):
-                latency.observe((max(0, request.waited_ms) + batch_ms) / 1000)
+        requests: dict[tuple[str, int], int] = {}
+        for api, error_code, waited_ms, count in map(msgspec.structs.astuple, totals.requests):
+            requests[api, error_code] = requests.get((api, error_code), 0) + count
+            self._latency.observe(api, (max(0, waited_ms) + batch_ms) / 1000, count)
+        for (api, error_code), count in requests.items():
+            self._requests.labels(api, Error(error_code).name).inc(count)
         for reject in totals.rejects:
             self._rejects.labels(reject.cause).inc(reject.count)
         for name, counter in self._counters.items():

@@ -44,6 +44,9 @@ LISTS_OF_NAMES = (DESCRIBE_GROUPS, DELETE_GROUPS)
 """APIs whose requests are lists of strings. An event of any other has :data:`MAX_ENTRIES` at most, which may be in as
 many topics. A larger request is refused before it is read: to make and to free 100,000 objects holds the loop."""
 
+MAX_FILTERS = 1_000
+"""States and types in a ListGroups request. There are some dozen."""
+
 LAST_TXN_OFFSET_COMMIT_VERSION = 4
 """From v5 on, a producer expects the broker to add the group to its transaction (KIP-890)."""
 
@@ -84,5 +87,10 @@ def _served_group_api(api: Api[Any, Any], handler: GroupHandler, last_version: i
         response_type = load_response_schema(key, request.version)
         return to_wire_lazily(await handler(request), response_type)
 
-    max_entries = None if api in LISTS_OF_NAMES else 2 * MAX_ENTRIES
-    return served_api(api.name, key, versions, handle, max_entries)
+    return served_api(api.name, key, versions, handle, _max_entries(api))
+
+
+def _max_entries(api: Api[Any, Any]) -> int | None:
+    if api in LISTS_OF_NAMES:
+        return None
+    return MAX_FILTERS if api is LIST_GROUPS else 2 * MAX_ENTRIES

@@ -26,6 +26,7 @@ from streaming.gateway.groups.projection import to_wire
 from streaming.gateway.wire.codec import encode_request
 from tests.gateway.support.answering_coordinator import AnsweringCoordinator
 from tests.gateway.support.bystander import HostileClient, least_disturbance
+from tests.gateway.support.wire_client import WireClient
 from tests.support.gateway_process import GatewayProcess
 from tests.support.topics import create_topic, unique
 
@@ -68,6 +69,10 @@ def leave() -> bytes:
     return frame(LeaveGroupRequest("g", members=[LeavingMember(group) for group in GROUPS[:19_000]]), 13, 5)
 
 
+def list_groups(count: int) -> bytes:
+    return frame(ListGroupsRequest(states_filter=GROUPS[:count]), 16, 5)
+
+
 def find_coordinators(count: int) -> bytes:
     keys = tuple(f"hostile-{number}" for number in range(count))
     return encode_request(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=keys), 1, "hostile")
@@ -85,7 +90,8 @@ WORST_REQUESTS: dict[str, tuple[Callable[[str], bytes], int]] = {
     "OffsetCommit with too many partitions": (lambda topic: commit(topic, 99_000), 1),
     "DeleteGroups": (lambda _: frame(DeleteGroupsRequest(GROUPS), 42, 2), 1),
     "LeaveGroup": (lambda _: leave(), 1),
-    "ListGroups": (lambda _: frame(ListGroupsRequest(states_filter=GROUPS[:19_000]), 16, 5), 1),
+    "ListGroups": (lambda _: list_groups(1_000), 1),
+    "ListGroups with too many states": (lambda _: list_groups(19_000), 1),
     "FindCoordinator": (lambda _: find_coordinators(90_000), 1),
     "FindCoordinator with too many keys": (lambda _: find_coordinators(400_000), 1),
     "FindCoordinator on five connections": (lambda _: find_coordinators(20_000), 5),
@@ -106,3 +112,11 @@ def test_a_client_that_sends_huge_lists_does_not_hold_up_the_heartbeats_of_other
         gateway, lambda: HostileClient(gateway.port, [request], connections=connections), TIMES_AS_LONG
     )
     assert measured.ratio <= TIMES_AS_LONG, measured
+
+
+def test_list_groups_may_name_a_thousand_states(gateway: GatewayProcess) -> None:
+    with WireClient(gateway.port) as client:
+        client.send_bytes(list_groups(1_000))
+        assert client.receive_frame()
+        client.send_bytes(list_groups(1_001))
+        assert client.is_closed_by_peer()

@@ -2,7 +2,7 @@
 
 Only the operator, in a Python worker, knows what a row means; the metrics are counted on the driver
 (:mod:`streaming.job.monitoring.metrics`). So a row may carry a measure. A worker totals the measures of the rows that
-it sends together, and the totals travel to Spark in a column of the first of these rows, which the sink never sees.
+it sends together, and the totals travel to Spark in a column of the first of these rows, which the Kafka sink ignores.
 They travel as bytes: Spark takes longer to plan a batch and to report it with structs.
 """
 

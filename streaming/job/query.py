@@ -41,8 +41,7 @@ def coordinator_query(
     if options.metrics_port is not None:
         rows = observe_measures(rows)
     return (
-        rows.drop("measures")
-        .writeStream.format("kafka")
+        rows.writeStream.format("kafka")
         .options(**{**SINK, **kafka})
         .option("checkpointLocation", checkpoint_location(options))
         .queryName("group-coordinator")

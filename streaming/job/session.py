@@ -19,7 +19,11 @@ from streaming.job.checkpoint import local_path
 from streaming.job.options import JobOptions
 from streaming.job.profiles import PROFILES
 from streaming.job.spark_internals.class_archive import class_archive
-from streaming.job.spark_internals.internal_settings import local_checkpoint_settings, python_worker_settings
+from streaming.job.spark_internals.internal_settings import (
+    local_checkpoint_settings,
+    planning_settings,
+    python_worker_settings,
+)
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS, context_on_own_jvm
 from streaming.job.spark_internals.registry import OWN_JVM, is_used
@@ -44,6 +48,13 @@ STREAMING = {
     "spark.sql.session.timeZone": "UTC",
     # Tracking tasks for a web page costs memory and time in every batch.
     "spark.ui.enabled": "false",
+    # Spark keeps a thousand jobs, stages and executions for that page all the same, and sorts them after every batch.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "10",
+    "spark.sql.ui.retainedExecutions": "10",
+    # Each batch is described for the page as well; this is the shortest form.
+    "spark.sql.ui.explainMode": "simple",
     # The metrics read the progress of the last batches: these are a minute's, at 50 ms each.
     "spark.sql.streaming.numRecentProgressUpdates": "1200",
     "spark.ui.showConsoleProgress": "false",
@@ -108,6 +119,7 @@ def spark_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
     """All Spark settings of the job. The user's own ``spark.<key>`` options win."""
     settings = {
         **STREAMING,
+        **planning_settings(),
         **PROFILES[options.profile].spark,
         **PYTHON_WORKERS,
         **python_worker_settings(options.python_worker),

@@ -3,7 +3,8 @@
 import pyspark
 from pyspark.sql import SparkSession
 
-from streaming.job.spark_internals.registry import CHECKPOINT_FILES, WORKER_DAEMON, is_used
+from streaming.job.spark_internals.optimizer_rules import excluded_rules
+from streaming.job.spark_internals.registry import CHECKPOINT_FILES, OPTIMIZER_RULES, WORKER_DAEMON, is_used
 from streaming.job.spark_internals.worker_choice import VARIABLE, choose
 
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
@@ -15,6 +16,11 @@ def python_worker_settings(requested: str) -> dict[str, str]:
     if is_used(WORKER_DAEMON):
         settings["spark.python.daemon.module"] = "streaming.job.spark_internals.worker_daemon"
     return settings
+
+
+def planning_settings() -> dict[str, str]:
+    """The settings for the planning of each batch."""
+    return {"spark.sql.optimizer.excludedRules": excluded_rules()} if is_used(OPTIMIZER_RULES) else {}
 
 
 def local_checkpoint_settings() -> dict[str, str]:

@@ -152,7 +152,13 @@ INTERPRETED_PLANS = SparkInternal(
     "slower batches",
     None,
 )
-
+OPTIMIZER_RULES = SparkInternal(
+    "optimizer-rules",
+    "the names of 95 rules in `spark.sql.optimizer.excludedRules`",
+    "no time for rules that find nothing to do: 1,700 runs of rules a batch; p50 94 ms to 90 ms at 1,000 requests/s",
+    "slower batches",
+    ("4.2.0",),
+)
 LOG_CATEGORIES = SparkInternal(
     "log-categories",
     "the names of five classes and a package of Spark and Hadoop as log categories in `log4j2.properties`",
@@ -173,6 +179,7 @@ INTERNALS = (
     STATE_STORE_PROVIDERS,
     CLASS_ARCHIVE,
     INTERPRETED_PLANS,
+    OPTIMIZER_RULES,
     LOG_CATEGORIES,
 )
 """The table."""

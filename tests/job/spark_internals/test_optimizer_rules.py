@@ -1,0 +1,68 @@
+"""The rules of Spark's optimizer that the job leaves out: all that Spark lets it, and none that changes a plan."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streaming.contract.topics import TopicNames
+from streaming.embedded.jars import resolve_jars
+from streaming.job.group_batch.settings import Settings
+from streaming.job.options import JobOptions
+from streaming.job.query import coordinator_query
+from streaming.job.session import spark_session, spark_settings
+from streaming.job.spark_internals.optimizer_rules import excluded_rules
+
+SETTING = "spark.sql.optimizer.excludedRules"
+NEW_IN_EACH_PLAN = re.compile(r"#\d+L?|@[0-9a-f]+|plan_id=\d+|[0-9a-f-]{36}|\d{4}-\d\d-\d\d [\d:.]+")
+"""Ids of columns, Java objects, nodes and runs, and the time of the batch."""
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory: pytest.TempPathFactory) -> JobOptions:
+    checkpoint = tmp_path_factory.mktemp("optimizer") / "checkpoint"
+    return JobOptions(bootstrap_servers="127.0.0.1:1", checkpoint=str(checkpoint), driver_memory="512m")
+
+
+@pytest.fixture(scope="module")
+def spark(options: JobOptions) -> Iterator[SparkSession]:
+    with spark_session(spark_settings(options, resolve_jars())) as session:
+        yield session
+
+
+def each(scala_collection: Any) -> Iterator[Any]:
+    iterator = scala_collection.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def test_all_rules_that_spark_can_do_without_are_left_out(spark: SparkSession) -> None:
+    optimizer = spark._jsparkSession.sessionState().optimizer()
+    rules = {rule.ruleName() for batch in each(optimizer.defaultBatches()) for rule in each(batch.rules())}
+    assert set(excluded_rules().split(",")) == rules - set(each(optimizer.nonExcludableRules()))
+
+
+@pytest.mark.parametrize("state_partitions", [1, 2])
+def test_the_plan_is_the_same_without_them(
+    spark: SparkSession, options: JobOptions, capsys: pytest.CaptureFixture[str], state_partitions: int
+) -> None:
+    assert spark.conf.get(SETTING) == excluded_rules()
+    without = _plan(spark, options, capsys, state_partitions)
+    spark.conf.unset(SETTING)
+    try:
+        assert _plan(spark, options, capsys, state_partitions) == without
+    finally:
+        spark.conf.set(SETTING, excluded_rules())
+
+
+def _plan(spark: SparkSession, options: JobOptions, capsys: pytest.CaptureFixture[str], state_partitions: int) -> str:
+    """The optimized and the physical plan, without what is new in each plan, and aliases that change no name."""
+    settings = Settings(TopicNames(), 1)
+    coordinator_query(spark, options, settings, state_partitions)._df.explain(extended=True)
+    plan = capsys.readouterr().out.partition("== Optimized Logical Plan ==")[2]
+    assert "FlatMapGroupsInPandasWithState" in plan
+    return re.sub(r"\b(\w+) AS \1\b", r"\1", NEW_IN_EACH_PLAN.sub("", plan))

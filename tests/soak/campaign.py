@@ -91,7 +91,7 @@ def soak(plan: Plan, report: Report) -> Soak:
         members=plan.members,
         counts=dict(sorted(findings.counts.items())),
         wrong=findings.wrong,
-        slopes=slopes(samples),
+        slopes=slopes(samples, plan.minutes * 60),
         samples=samples,
     )
 

@@ -30,11 +30,11 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slope(msgspec.Struct, frozen=True, kw_only=True):
-    """How a figure grows, by linear regression with an intercept for each life of its process.
+    """How a figure grows, by linear regression of the means of blocks, with an intercept for each life of its process.
 
     ``per_day`` and its 95% confidence interval ``low`` to ``high`` are in the figure's unit a day. ``in_a_month`` is
-    where the last value comes to in 30 days if the slope is ``low``: growth that the measurement cannot deny.
-    ``ends_a_month`` says whether that exceeds ``limit``.
+    where ``last``, the mean of the last block, comes to in 30 days if the slope is ``low``: growth that the measurement
+    cannot deny. ``ends_a_month`` says whether that exceeds ``limit``.
     """
 
     figure: str

@@ -5,15 +5,21 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tests.soak.figures import ROLES, Sample, Slope
 
 SECONDS_PER_DAY = 86_400.0
 DAYS = 30
-CONFIDENCE = 1.96
-"""Standard errors on either side of the slope: 95% of a normal distribution."""
+BLOCKS = 24
+"""Into how many blocks the whole time is cut. A point of the regression is the mean of a block: of five minutes in a
+soak of two hours. Samples that follow each other are alike, so that they would make a slope seem far too certain.
+"""
+CONFIDENCE = 2.2
+"""Standard errors on either side of the slope: 95% of Student's t distribution with 11 degrees of freedom, as many as
+the last 55 minutes of two hours leave."""
 
-FEWEST_POINTS = 5
+FEWEST_BLOCKS = 5
 JOB = "driver JVM"
 
 MEMORY_LIMITS_MIB = {"driver JVM": 2_048.0, "driver Python": 1_024.0, "Python workers": 2_048.0, "gateway": 1_024.0}
@@ -36,9 +42,9 @@ class _Figure(NamedTuple):
     value: Callable[[Sample], float | None]
 
 
-def slopes(samples: Sequence[Sample]) -> list[Slope]:
-    """The slope of every figure with enough samples of settled processes."""
-    return [slope for figure in _figures() if (slope := _slope(figure, samples)) is not None]
+def slopes(samples: Sequence[Sample], seconds: float) -> list[Slope]:
+    """The slope of every figure with enough samples of settled processes, from a soak of so many ``seconds``."""
+    return [slope for figure in _figures() if (slope := _slope(figure, samples, seconds / BLOCKS)) is not None]
 
 
 def _figures() -> Iterator[_Figure]:
@@ -61,13 +67,14 @@ def _of_role(field: str, role: str) -> Callable[[Sample], float | None]:
     return value
 
 
-def _slope(figure: _Figure, samples: Sequence[Sample]) -> Slope | None:
+def _slope(figure: _Figure, samples: Sequence[Sample], block_seconds: float) -> Slope | None:
     lives: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for sample in samples:
         value = figure.value(sample)
         if figure.role in sample.settled and value is not None:
             lives[sample.lives[figure.role]].append((sample.at, value))
-    compared = [np.array(life) for life in lives.values() if len(life) >= FEWEST_POINTS]
+    means = (_block_means(life, block_seconds) for life in lives.values())
+    compared = [life for life in means if len(life) >= FEWEST_BLOCKS]
     if not compared:
         return None
     # Subtracting each life's mean gives each life an intercept of its own.
@@ -91,3 +98,12 @@ def _slope(figure: _Figure, samples: Sequence[Sample]) -> Slope | None:
         limit=figure.limit,
         ends_a_month=in_a_month > figure.limit,
     )
+
+
+def _block_means(life: Sequence[tuple[float, float]], block_seconds: float) -> NDArray[np.float64]:
+    """The mean time and value of each block; one with less than half of its samples, at either end, is left out."""
+    blocks: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for at, value in life:
+        blocks[int(at // block_seconds)].append((at, value))
+    usual = max(map(len, blocks.values()))
+    return np.array([np.mean(block, axis=0) for block in blocks.values() if 2 * len(block) >= usual])

@@ -88,6 +88,9 @@ JVM_FLAGS = (
     # A driver without memory hangs. One that exits can be restarted.
     "-XX:+ExitOnOutOfMemoryError",
     f"-Dlog4j2.configurationFile={LOG_CONFIGURATION}",
+    # Java's network code keeps a buffer outside the heap for each of a producer's partitions, as large as the largest
+    # batch of records so far: 60 MiB after a quarter of an hour with a few large groups, and growing.
+    "-Djdk.nio.maxCachedBufferSize=262144",
 )
 
 SOURCE = {

@@ -1,5 +1,7 @@
 """The Prometheus metrics of a gateway."""
 
+from functools import partial
+
 from kio.schema.errors import ErrorCode
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -36,74 +38,52 @@ class GatewayMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._answers: dict[tuple[str, int, str], Counter] = {}
-        self._requests = Counter(
-            f"{PREFIX}_requests",
+        counter = partial(Counter, namespace=PREFIX, registry=self.registry)
+        gauge = partial(Gauge, namespace=PREFIX, registry=self.registry)
+        seconds = partial(
+            Histogram, labelnames=["api"], namespace=PREFIX, registry=self.registry, buckets=LATENCY_BUCKETS
+        )
+        self._requests = counter(
+            "requests",
             "Requests by error of the response; `unread`: answered by the broker, not decoded; `unanswered`: acks=0.",
             ["api", "version", "error"],
-            registry=self.registry,
         )
-        self._handler_seconds = Histogram(
-            f"{PREFIX}_handler_seconds",
+        self._handler_seconds = seconds(
+            "handler_seconds",
             "Seconds from a request's arrival to its response, for requests that the gateway answers.",
-            ["api"],
-            registry=self.registry,
-            buckets=LATENCY_BUCKETS,
         )
-        self._upstream_seconds = Histogram(
-            f"{PREFIX}_upstream_seconds",
-            "Seconds from sending a request to the real broker to the first byte of its response.",
-            ["api"],
-            registry=self.registry,
-            buckets=LATENCY_BUCKETS,
+        self._upstream_seconds = seconds(
+            "upstream_seconds", "Seconds from sending a request to the real broker to the first byte of its response."
         )
-        self.connections = Gauge(f"{PREFIX}_connections", "Open connections of clients.", registry=self.registry)
-        self.buffered = Gauge(
-            f"{PREFIX}_buffered_bytes",
-            "Bytes in the gateway that slow receivers have not taken yet.",
-            registry=self.registry,
-        )
-        self.request_bytes = Gauge(
-            f"{PREFIX}_request_bytes",
+        self.connections = gauge("connections", "Open connections of clients.")
+        self.buffered = gauge("buffered_bytes", "Bytes in the gateway that slow receivers have not taken yet.")
+        self.request_bytes = gauge(
+            "request_bytes",
             "Bytes of the requests that arrive or have no response yet, without those that are passed on.",
-            registry=self.registry,
         )
-        self.waiting_connections = Gauge(
-            f"{PREFIX}_waiting_connections",
-            "Connections whose next request waits, because of queued-max-request-bytes.",
-            registry=self.registry,
+        self.waiting_connections = gauge(
+            "waiting_connections", "Connections whose next request waits, because of queued-max-request-bytes."
         )
-        self._refused = Counter(
-            f"{PREFIX}_refused_frames",
-            "Connections closed because of an invalid or unacceptable request.",
-            ["reason"],
-            registry=self.registry,
+        self._refused = counter(
+            "refused_frames", "Connections closed because of an invalid or unacceptable request.", ["reason"]
         )
         for reason in Refusal:
             self._refused.labels(reason.value)
-        self.rejected_connections = Counter(
-            f"{PREFIX}_rejected_connections",
+        self.rejected_connections = counter(
+            "rejected_connections",
             "Connections refused because of max-connections or max-connections-per-address.",
-            registry=self.registry,
         )
-        self.idle_connections = Counter(
-            f"{PREFIX}_idle_connections", "Connections closed after connections-max-idle-ms.", registry=self.registry
-        )
-        self._overdue_connections = Counter(
-            f"{PREFIX}_overdue_connections",
+        self.idle_connections = counter("idle_connections", "Connections closed after connections-max-idle-ms.")
+        self._overdue_connections = counter(
+            "overdue_connections",
             "Connections closed because a client did not authenticate, or did not complete a request, in time.",
             ["awaited"],
-            registry=self.registry,
         )
-        self._lost_upstreams = Counter(
-            f"{PREFIX}_lost_upstreams",
-            "Connections closed because the connection to the broker failed.",
-            registry=self.registry,
+        self._lost_upstreams = counter(
+            "lost_upstreams", "Connections closed because the connection to the broker failed."
         )
-        self._failed_handlers = Counter(
-            f"{PREFIX}_failed_handlers",
-            "Connections closed because a request's handler failed.",
-            ["api"],
-            registry=self.registry,
+        self._failed_handlers = counter(
+            "failed_handlers", "Connections closed because a request's handler failed.", ["api"]
         )
 
     def watch(self, directory: GroupDirectory) -> None:

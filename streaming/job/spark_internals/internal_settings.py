@@ -7,6 +7,7 @@ from streaming.job.spark_internals.optimizer_rules import excluded_rules
 from streaming.job.spark_internals.registry import CHECKPOINT_FILES, OPTIMIZER_RULES, WORKER_DAEMON, is_used
 from streaming.job.spark_internals.worker_choice import VARIABLE, choose
 
+EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
@@ -20,7 +21,7 @@ def python_worker_settings(requested: str) -> dict[str, str]:
 
 def planning_settings() -> dict[str, str]:
     """The settings for the planning of each batch."""
-    return {"spark.sql.optimizer.excludedRules": excluded_rules()} if is_used(OPTIMIZER_RULES) else {}
+    return {EXCLUDED_RULES: excluded_rules()} if is_used(OPTIMIZER_RULES) else {}
 
 
 def local_checkpoint_settings() -> dict[str, str]:

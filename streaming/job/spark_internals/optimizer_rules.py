@@ -30,16 +30,16 @@ RULES_WITHOUT_EFFECT = {
         "ReassignLambdaVariableID OptimizeOneRowPlan CheckCartesianProducts PushPredicateThroughJoin "
         "InjectRuntimeFilter MergeSubplans PushPredicateThroughNonJoin InferWindowGroupLimit"
     ),
-    "org.apache.spark.sql.catalyst.analysis": ("UpdateAttributeNullability"),
-    "org.apache.spark.sql.execution.datasources.v2": ("OptimizeMetadataOnlyDeleteFromTable"),
+    "org.apache.spark.sql.catalyst.analysis": "UpdateAttributeNullability",
+    "org.apache.spark.sql.execution.datasources.v2": "OptimizeMetadataOnlyDeleteFromTable",
     "org.apache.spark.sql.execution.datasources": (
         "SchemaPruning V1Writes PruneFileSourcePartitions PushVariantIntoScan"
     ),
-    "org.apache.spark.sql.execution": ("OptimizeMetadataOnlyQuery"),
+    "org.apache.spark.sql.execution": "OptimizeMetadataOnlyQuery",
     "org.apache.spark.sql.execution.dynamicpruning": (
         "PartitionPruning RowLevelOperationRuntimeGroupFiltering CleanupDynamicPruningFilters"
     ),
-    "org.apache.spark.sql.execution.python": ("ExtractPythonUDTFs"),
+    "org.apache.spark.sql.execution.python": "ExtractPythonUDTFs",
 }
 """Names of rules by package, separated by spaces. Spark ignores names that it does not know."""
 

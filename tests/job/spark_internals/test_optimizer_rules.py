@@ -13,9 +13,9 @@ from streaming.job.group_batch.settings import Settings
 from streaming.job.options import JobOptions
 from streaming.job.query import coordinator_query
 from streaming.job.session import spark_session, spark_settings
+from streaming.job.spark_internals.internal_settings import EXCLUDED_RULES
 from streaming.job.spark_internals.optimizer_rules import excluded_rules
 
-SETTING = "spark.sql.optimizer.excludedRules"
 NEW_IN_EACH_PLAN = re.compile(r"#\d+L?|@[0-9a-f]+|plan_id=\d+|[0-9a-f-]{36}|\d{4}-\d\d-\d\d [\d:.]+")
 """Ids of columns, Java objects, nodes and runs, and the time of the batch."""
 
@@ -50,13 +50,13 @@ def test_all_rules_that_spark_can_do_without_are_left_out(spark: SparkSession) -
 def test_the_plan_is_the_same_without_them(
     spark: SparkSession, options: JobOptions, capsys: pytest.CaptureFixture[str], state_partitions: int
 ) -> None:
-    assert spark.conf.get(SETTING) == excluded_rules()
+    assert spark.conf.get(EXCLUDED_RULES) == excluded_rules()
     without = _plan(spark, options, capsys, state_partitions)
-    spark.conf.unset(SETTING)
+    spark.conf.unset(EXCLUDED_RULES)
     try:
         assert _plan(spark, options, capsys, state_partitions) == without
     finally:
-        spark.conf.set(SETTING, excluded_rules())
+        spark.conf.set(EXCLUDED_RULES, excluded_rules())
 
 
 def _plan(spark: SparkSession, options: JobOptions, capsys: pytest.CaptureFixture[str], state_partitions: int) -> str:

@@ -10,6 +10,7 @@ offsets are read from the directory topic.
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -23,6 +24,7 @@ from streaming.job.monitoring.clock_skew import MAY_BE_PARKED, ClockComparison
 from streaming.job.monitoring.counted_histogram import CountedHistogram
 from streaming.job.monitoring.group_gauges import GroupGauges
 
+PREFIX = "group_coordinator"
 OBSERVATION = "measures"
 LATENCY_BUCKETS = (0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10, 30, 60, 300)
 BATCH_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
@@ -68,50 +70,39 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        prefix, registry = "group_coordinator", self.registry
-        self._requests = Counter(f"{prefix}_requests", "Requests answered.", ["api", "error"], registry=registry)
+        counter = partial(Counter, namespace=PREFIX, registry=self.registry)
+        gauge = partial(Gauge, namespace=PREFIX, registry=self.registry)
+        self._requests = counter("requests", "Requests answered.", ["api", "error"])
         self._latency = CountedHistogram(
-            f"{prefix}_request_latency_seconds",
+            f"{PREFIX}_request_latency_seconds",
             "Time from a request's append to its response, including the wait for other members.",
             "api",
-            registry=registry,
+            registry=self.registry,
             buckets=LATENCY_BUCKETS,
         )
-        self._rejects = Counter(
-            f"{prefix}_rejects", "Records written to the rejects topic.", ["cause"], registry=registry
-        )
+        self._rejects = counter("rejects", "Records written to the rejects topic.", ["cause"])
         self._phases = Histogram(
-            f"{prefix}_batch_phase_seconds",
+            "batch_phase_seconds",
             "Duration of a batch by Spark's phases; triggerExecution is the whole batch.",
             ["phase"],
-            registry=registry,
+            namespace=PREFIX,
+            registry=self.registry,
             buckets=BATCH_BUCKETS,
         )
-        self._backlog = Gauge(f"{prefix}_backlog_requests", "Requests appended but not yet read.", registry=registry)
-        self._backlog_seconds = Gauge(
-            f"{prefix}_backlog_seconds", "Time to work the backlog off at the last batch's rate.", registry=registry
-        )
+        self._backlog = gauge("backlog_requests", "Requests appended but not yet read.")
+        self._backlog_seconds = gauge("backlog_seconds", "Time to work the backlog off at the last batch's rate.")
         self._clocks = ClockComparison()
-        self._skew = Gauge(
-            f"{prefix}_clock_skew_seconds",
+        self._skew = gauge(
+            "clock_skew_seconds",
             "How far brokers' clocks are at least ahead of the driver's (negative: behind), as far as it is certain.",
-            registry=registry,
         )
-        self._last_batch = Gauge(
-            f"{prefix}_last_batch_id", "The newest completed batch; alert when it stops growing.", registry=registry
-        )
-        self.groups = GroupGauges(registry)
-        self._counters = {name: Counter(f"{prefix}_{name}", text, registry=registry) for name, text in COUNTERS.items()}
-        self._reader_alive = Gauge(
-            f"{prefix}_reader_alive", "1 while the thread that feeds these metrics runs.", ["reader"], registry=registry
-        )
-        self._reader_failures = Counter(
-            f"{prefix}_reader_failures", "Exceptions that made a reader start again.", ["reader"], registry=registry
-        )
-        self.unreadable_directory_records = Gauge(
-            f"{prefix}_unreadable_directory_records",
-            "Records of the directory topic that the gauges of groups leave out.",
-            registry=registry,
+        self._last_batch = gauge("last_batch_id", "The newest completed batch; alert when it stops growing.")
+        self.groups = GroupGauges(self.registry)
+        self._counters = {name: counter(name, text) for name, text in COUNTERS.items()}
+        self._reader_alive = gauge("reader_alive", "1 while the thread that feeds these metrics runs.", ["reader"])
+        self._reader_failures = counter("reader_failures", "Exceptions that made a reader start again.", ["reader"])
+        self.unreadable_directory_records = gauge(
+            "unreadable_directory_records", "Records of the directory topic that the gauges of groups leave out."
         )
         self.last_counted_batch = -1
         self.last_batch_at: float | None = None

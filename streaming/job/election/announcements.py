@@ -1,0 +1,115 @@
+"""The active job's announcements: it repeats one on a topic while it lives, and the other jobs watch for silence.
+
+No clock is compared: a job measures with its own clock how long it has seen no announcement while it could read the
+topic. So a broker that is away does not look like a dead job.
+"""
+
+import time
+from typing import Self
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from streaming.client.errors import CoordinatorNotAvailable
+from streaming.client.librdkafka import LibrdkafkaConfig, end_offset, new_consumer, required_partition_count
+
+__all__ = ["ANNOUNCEMENT_SECONDS", "KEY", "ActiveJob", "AnnouncementWatch"]
+
+ANNOUNCEMENT_SECONDS = 0.5
+"""The active job announces itself this often."""
+
+KEY = b"active"
+"""The key of every announcement: compaction keeps the newest."""
+
+POLL_SECONDS = 0.05
+
+CONSUMER_SETTINGS: LibrdkafkaConfig = {
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",
+}
+
+
+class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The value of an announcement: which job is active, or was the last one.
+
+    epoch: grows with every job that becomes active. host, process_id: where it runs. started_at: when it became
+    active, ms since the epoch of Unix. is_released: it has stopped, and another job may be active at once.
+    """
+
+    epoch: int
+    host: str
+    process_id: int
+    started_at: int
+    version: str
+    is_released: bool = False
+
+
+class AnnouncementWatch:
+    """Watches the announcements of one topic. Not thread-safe; call :meth:`look` every half second or more often."""
+
+    def __init__(
+        self, bootstrap_servers: str, client_id: str, config: LibrdkafkaConfig, topic: str, timeout: float
+    ) -> None:
+        """Raises as :func:`~streaming.client.librdkafka.required_partition_count`; ``timeout`` in seconds."""
+        self.newest: ActiveJob | None = None
+        self.silent_seconds = 0.0
+        self._topic = topic
+        self._timeout = timeout
+        self._consumer: Consumer = new_consumer(bootstrap_servers, client_id, config, CONSUMER_SETTINGS)
+        self._read_until = 0
+        self._looked_at: float | None = None
+        try:
+            required_partition_count(self._consumer, topic, timeout)
+            self._consumer.assign([TopicPartition(topic, 0, 0)])
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._consumer.close()
+
+    def look(self) -> None:
+        """Read what was announced since the last look.
+
+        ``silent_seconds`` is 0 after an announcement, and otherwise grows by the time since the last look, if that
+        could read the topic, too.
+
+        Raises:
+            CoordinatorError: the topic cannot be read to its end within the time limit.
+        """
+        looked_at, self._looked_at = self._looked_at, None
+        deadline = time.monotonic() + self._timeout
+        end = end_offset(self._consumer, self._topic, 0, self._timeout)
+        is_silent = True
+        while self._read_until < end:
+            record = self._consumer.poll(POLL_SECONDS)
+            if record is not None:
+                is_silent = not self._apply(record) and is_silent
+            elif time.monotonic() > deadline:
+                raise CoordinatorNotAvailable(f"topic {self._topic!r} could not be read to its end")
+        self._looked_at = time.monotonic()
+        if not is_silent:
+            self.silent_seconds = 0.0
+        elif looked_at is not None:
+            self.silent_seconds += self._looked_at - looked_at
+
+    def is_free(self, lease_seconds: float) -> bool:
+        """Whether no job is active, as far as the last look knows."""
+        newest = self.newest
+        return newest is None or newest.is_released or self.silent_seconds >= lease_seconds
+
+    def _apply(self, record: Message) -> bool:
+        """Note a record; returns whether it is an announcement."""
+        error = record.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise CoordinatorNotAvailable(f"topic {self._topic!r} cannot be read") from KafkaException(error)
+        # At the end of the partition, this is the offset behind the last transaction's marker.
+        self._read_until = record.offset() or 0
+        if error is not None or record.value() is None:
+            return False
+        self.newest = msgspec.json.decode(record.value() or b"", type=ActiveJob)
+        return True

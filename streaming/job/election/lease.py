@@ -1,0 +1,143 @@
+"""How a job becomes the active one: it takes the transactional id that belongs to the topics' coordinator.
+
+A broker fences every producer with the same transactional id but the newest. So of several jobs that find no active
+one, exactly one can announce itself, and a job that was paused cannot announce itself again. The announcements of all
+active jobs are in one order, and so are their epochs.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from confluent_kafka import KafkaException, Producer
+
+from streaming.client.errors import CoordinatorNotAvailable
+from streaming.client.librdkafka import LibrdkafkaConfig, producer_config
+from streaming.job.election.announcements import ANNOUNCEMENT_SECONDS, KEY, ActiveJob, AnnouncementWatch
+
+__all__ = ["Lease", "Overtaken"]
+
+log = logging.getLogger(__name__)
+
+TRANSACTION_LIMIT_MS = 10_000
+"""An announcement whose producer has died blocks readers no longer than until another job takes the transactional id,
+and never longer than this."""
+
+
+class Overtaken(Exception):
+    """Another job has become the active one."""
+
+
+class Lease:
+    """The right of one job to be active: from :meth:`take` until another job takes it, or until :meth:`release`.
+
+    timeout: the limit for each answer of the broker, in seconds.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str, config: LibrdkafkaConfig, topic: str, transactional_id: str, timeout: float
+    ) -> None:
+        settings: dict[str, Any] = {
+            **producer_config(bootstrap_servers, transactional_id, config),
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": TRANSACTION_LIMIT_MS,
+        }
+        self._producer = Producer(settings)
+        self._topic = topic
+        self._timeout = timeout
+        self._announced: ActiveJob | None = None
+        self._unfinished: Callable[[float], None] | None = None
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def take(self, watch: AnnouncementWatch, me: ActiveJob) -> int:
+        """Become the active job in place of the one that ``watch`` has seen last; returns the epoch.
+
+        ``me`` describes this job; its epoch is not used.
+
+        Raises:
+            Overtaken: another job was quicker.
+            CoordinatorNotAvailable: the broker does not answer.
+        """
+        seen = watch.newest
+        try:
+            self._producer.init_transactions(self._timeout)
+        except KafkaException as failure:
+            raise _meaning(failure) from failure
+        # From here on the former job is fenced: what it has announced until now is all that it ever will.
+        watch.look()
+        newest = watch.newest
+        if newest is not None and (seen is None or newest.epoch != seen.epoch):
+            raise Overtaken(f"the job on {newest.host} with process id {newest.process_id} was quicker")
+        epoch = 1 if seen is None else seen.epoch + 1
+        self._announced = msgspec.structs.replace(me, epoch=epoch, is_released=False)
+        self._announce(self._announced)
+        return epoch
+
+    def keep(self, on_lost: Callable[[Overtaken], object]) -> None:
+        """Announce this job on a thread until :meth:`release`; ``on_lost`` is called there when another job is active.
+
+        While no broker answers, the job stays active: nobody else can become active either.
+        """
+        self._thread = threading.Thread(target=self._repeat, args=[on_lost], name="announcements", daemon=True)
+        self._thread.start()
+
+    def release(self) -> None:
+        """End the announcements, and say that another job may be active at once, unless one is already."""
+        self.end()
+        announced, self._announced = self._announced, None
+        if announced is None:
+            return
+        try:
+            self._announce(msgspec.structs.replace(announced, is_released=True))
+        except (Overtaken, CoordinatorNotAvailable) as failure:
+            log.warning("the end of this job was not announced: %s", failure)
+
+    def end(self) -> None:
+        """End the announcements without a word, as the end of the process would."""
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _repeat(self, on_lost: Callable[[Overtaken], object]) -> None:
+        assert self._announced is not None
+        while not self._ending.wait(ANNOUNCEMENT_SECONDS):
+            try:
+                self._announce(self._announced)
+            except CoordinatorNotAvailable as failure:
+                log.warning("not announced, retrying: %s", failure)
+            except Overtaken as overtaken:
+                self._announced = None
+                on_lost(overtaken)
+                return
+
+    def _announce(self, job: ActiveJob) -> None:
+        self._finish_transaction()
+        try:
+            self._producer.begin_transaction()
+            self._producer.produce(self._topic, key=KEY, value=msgspec.json.encode(job), partition=0)
+        except (BufferError, KafkaException) as failure:
+            raise _meaning(failure) from failure
+        self._unfinished = self._producer.commit_transaction
+        self._finish_transaction()
+
+    def _finish_transaction(self) -> None:
+        """Commit or abort the transaction, if there is one; the next announcement repeats what an outage interrupts."""
+        if self._unfinished is None:
+            return
+        try:
+            self._unfinished(self._timeout)
+        except KafkaException as failure:
+            if failure.args[0].txn_requires_abort():
+                self._unfinished = self._producer.abort_transaction
+            raise _meaning(failure) from failure
+        self._unfinished = None
+
+
+def _meaning(failure: Exception) -> Exception:
+    """What the job must conclude from a failure: only a fatal one says that it is fenced."""
+    if isinstance(failure, KafkaException) and failure.args[0].fatal():
+        return Overtaken(f"another job has become the active one: {failure.args[0].str()}")
+    return CoordinatorNotAvailable(f"the active job cannot be announced: {failure}")

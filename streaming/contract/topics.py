@@ -1,4 +1,4 @@
-"""The names of the six topics, and the size limits of their records."""
+"""The names of the seven topics, and the size limits of their records."""
 
 import re
 from dataclasses import dataclass
@@ -54,6 +54,17 @@ class TopicNames:
         return f"{self.prefix}group-transactions"
 
     @property
+    def coordinators(self) -> str:
+        """Which job is the active one, as it announces itself; compacted."""
+        return f"{self.prefix}group-coordinators"
+
+    @property
     def rejects(self) -> str:
         """Records that could not be read, with the reason."""
         return f"{self.prefix}group-rejects"
+
+    @property
+    def all(self) -> frozenset[str]:
+        """All of them."""
+        kept = {self.journal, self.directory, self.transactions, self.coordinators, self.rejects}
+        return frozenset({self.requests, self.responses, *kept})

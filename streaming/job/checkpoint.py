@@ -193,29 +193,44 @@ def local_path(location: str) -> Path | None:
     return None
 
 
-@contextmanager
-def checkpoint_lock(folder: Path, wait_seconds: float = LOCK_LIMIT_SECONDS) -> Iterator[int]:
-    """Lock a local checkpoint for this job; yields the lock's file descriptor.
+class CheckpointLock:
+    """A lock on a local checkpoint, for one job. The JVM should inherit ``descriptor``, and then holds the lock, too.
 
-    The JVM should inherit the descriptor: then the lock lasts until this process and the JVM have ended. So a job that
-    starts after a ``kill -9`` waits for the last batch of the killed job.
-
-    Raises:
-        CannotRun: another job has held the lock for ``wait_seconds``.
+    So the lock lasts until this process and the JVM have ended, or until :meth:`release`; a job that starts after a
+    ``kill -9`` waits for the last batch of the killed job.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
+
+    def __init__(self, folder: Path, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._folder = folder
+
+    def acquire(self, wait_seconds: float = LOCK_LIMIT_SECONDS) -> None:
+        """Take the lock.
+
+        Raises:
+            CannotRun: another job has held the lock for ``wait_seconds``.
+        """
         deadline = time.monotonic() + wait_seconds
-        while not _try_lock(lock.fileno()):
+        while not self._try():
             if time.monotonic() > deadline:
-                raise CannotRun(f"checkpoint {folder} is in use by another job")
+                raise CannotRun(f"checkpoint {self._folder} is in use by another job")
             time.sleep(0.05)
-        yield lock.fileno()
+
+    def release(self) -> None:
+        """Let another job take the lock, also while the JVM of this one still runs."""
+        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+@contextmanager
+def checkpoint_lock(folder: Path) -> Iterator[CheckpointLock]:
+    """The lock of a local checkpoint, not acquired yet; the folder is created."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        yield CheckpointLock(folder, file.fileno())

@@ -74,6 +74,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     checkpoint: Annotated[str, msgspec.Meta(min_length=1)]
     """The folder of the query's checkpoint, which holds all groups. URIs work as far as Spark does; not tested."""
 
+    standby: bool = False
+    """Whether the job may wait while another one is active for the same topics, and take over when that one is gone."""
+
     topic_prefix: Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{0,200}$")] = ""
     """The prefix of the names of all topics: jobs with different prefixes can share a cluster."""
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +16,15 @@ from streaming.contract.errors import CannotRun
 from streaming.contract.identity import read_identity_keys
 from streaming.contract.monitoring_server import serving_monitoring
 from streaming.embedded.jars import resolve_jars
-from streaming.job.checkpoint import Checkpoint, check_layout, check_topic_id, checkpoint_lock, local_path
+from streaming.job.checkpoint import (
+    Checkpoint,
+    CheckpointLock,
+    check_layout,
+    check_topic_id,
+    checkpoint_lock,
+    local_path,
+)
+from streaming.job.election.candidate import Candidate, candidate
 from streaming.job.group_batch.settings import Settings
 from streaming.job.job_signals import StopSignals, stop_signals
 from streaming.job.monitoring.backlog import Backlog, BacklogReport
@@ -48,6 +56,12 @@ DEFAULT_STATE_PARTITIONS = 1
 POLL_SECONDS = 0.1
 MAX_FAILURE_LINES = 12
 
+CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
+"""Spark's class of errors for a batch that another query has written."""
+
+FENCED_LOCK_SECONDS = 1.0
+"""How long a job waits for the checkpoint's lock of a job that it has overtaken: a dead one's JVM may still end."""
+
 Report = Callable[[str], None]
 
 
@@ -63,6 +77,7 @@ def run_job(options: JobOptions, report: Report = print) -> None:
     """
     with stop_signals() as signals, ExitStack() as stack:
         session = start_session(options, stack, report)
+        become_active(session, report)
         starts_again = True
         while starts_again:
             partitions = session.watch.found.partition_counts(options.topics)
@@ -70,6 +85,7 @@ def run_job(options: JobOptions, report: Report = print) -> None:
                 query = start_query(session, partitions, until_stopped, report)
                 signals.let_batches_finish()
                 starts_again = _run_until_stopped(query, signals, session, partitions, report)
+        _hand_over(session)
 
 
 class JobSession(NamedTuple):
@@ -79,6 +95,9 @@ class JobSession(NamedTuple):
     options: JobOptions
     watch: TopicWatch
     metrics: Metrics
+    candidate: Candidate
+    lock: CheckpointLock | None
+    """None if the checkpoint is not a local folder, or executors on other hosts write it."""
 
 
 def start(
@@ -86,6 +105,7 @@ def start(
 ) -> StreamingQuery:
     """Start a session and its query; both end with ``stack``. See :func:`start_session`."""
     session = start_session(options, stack, report, jvm_end_limit_seconds=jvm_end_limit_seconds)
+    become_active(session, report)
     return start_query(session, session.watch.found.partition_counts(options.topics), stack, report)
 
 
@@ -100,9 +120,11 @@ def start_session(
     for risk in found.risks:
         report(f"warning: {risk}")
     watch = TopicWatch(options.librdkafka_config, options.topics, options.layout, found)
+    rival = stack.enter_context(candidate(options.librdkafka_config, options.topics.coordinators))
     jars = resolve_jars(report)
     folder = local_path(options.checkpoint) if options.is_local else None
-    inherited = () if folder is None else (stack.enter_context(checkpoint_lock(folder)),)
+    lock = None if folder is None else stack.enter_context(checkpoint_lock(folder))
+    inherited = () if lock is None else (lock.descriptor,)
     settings = spark_settings(options, jars)
     report(f"starting Spark at {options.master}")
     session = spark_session(settings, inherited=inherited, jvm_end_limit_seconds=jvm_end_limit_seconds)
@@ -122,7 +144,38 @@ def start_session(
         health = job_health(metrics, HealthLimits(options.health_batch_limit_ms / 1000, options.health_backlog_limit))
         served = serving_monitoring(options.metrics_host, options.metrics_port, metrics.registry, health)
         report(f"serving metrics at port {stack.enter_context(served)}")
-    return JobSession(spark, options, watch, metrics)
+    return JobSession(spark, options, watch, metrics, rival, lock)
+
+
+def become_active(session: JobSession, report: Report) -> None:
+    """Make this job the active one of its topics; with the option ``standby``, wait while another one is.
+
+    Raises:
+        CannotRun: another job is active, or uses the checkpoint.
+    """
+    rival = session.candidate
+    has_taken = False
+    while not has_taken:
+        if session.options.standby:
+            rival.wait_until_free(report)
+        else:
+            rival.require_free()
+        has_taken = rival.take()
+    if session.lock is None:
+        return
+    if rival.overtaken is None:
+        session.lock.acquire()
+        return
+    # That job is fenced: whether it hangs or is dead, Spark refuses its next batch. So this one need not wait for it.
+    with suppress(CannotRun):
+        session.lock.acquire(FENCED_LOCK_SECONDS)
+
+
+def _hand_over(session: JobSession) -> None:
+    """Let a job that stands by continue now, while this one's JVM still has to end."""
+    if session.lock is not None:
+        session.lock.release()
+    session.candidate.release()
 
 
 def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:
@@ -131,7 +184,7 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     Raises:
         CannotRun: the checkpoint does not fit the options or the topics.
     """
-    spark, options, watch, metrics = session
+    spark, options, watch, metrics, _, _ = session
     topics = options.topics
     checkpoint = Checkpoint(spark, checkpoint_location(options))
     state_partitions, state_store = _checked_checkpoint(checkpoint, options, watch.found, partitions, report)
@@ -191,7 +244,8 @@ def _run_until_stopped(
     """Run until a signal, a failure, or until a topic has more partitions; returns whether to start the query again."""
     watch, is_ready, clocks = session.watch, False, SkewReport(report)
     backlog = BacklogReport(partial(progress_after, query), report)
-    while query.isActive and watch.failure is None and not watch.has_grown(partitions):
+    rival = session.candidate
+    while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
         if signals.requested.wait(POLL_SECONDS):
             break
         for line in watch.news():
@@ -203,7 +257,7 @@ def _run_until_stopped(
         elif query.lastProgress is not None:
             is_ready = True
             report(_ready_line(session.options, backlog.first()))
-    if query.isActive and watch.failure is None:
+    if query.isActive and watch.failure is rival.failure is None:
         report("stopping after the batch in flight")
         stop_after_batch(query)
     elif query.isActive:
@@ -211,8 +265,12 @@ def _run_until_stopped(
     failure = query.exception()
     if failure is not None:
         watch.look(missing_limit_seconds=0)
-    if watch.failure is not None:
-        raise CannotRun(watch.failure)
+    if reason := rival.failure or watch.failure:
+        raise CannotRun(reason)
+    if failure is not None and CONCURRENT_UPDATE in str(failure):
+        # It had planned a batch in the moment when this one took its place. It can plan no further ones.
+        report("starting the query again, because the job that was active before has written its next batch")
+        return True
     if failure is not None:
         raise CannotRun(f"the query failed: {_first_lines(failure)}")
     if watch.has_grown(partitions) and not signals.requested.is_set():

@@ -156,7 +156,8 @@ def test_a_checkpoint_that_fits_the_options_and_topics_is_described(
     detail = f"{tmp_path}: batch 3, state store memory, 2 state partition(s)"
     _, findings = examine(*options)
     assert (findings["checkpoint"].status, findings["checkpoint"].detail) == ("ok", detail)
-    with checkpoint_lock(tmp_path):
+    with checkpoint_lock(tmp_path) as lock:
+        lock.acquire()
         _, findings = examine(*options)
     assert findings["checkpoint"].detail == f"{detail}, in use by a running job"
 

@@ -159,30 +159,29 @@ def test_a_checkpoint_of_an_unknown_state_store_is_refused(tmp_path: Path) -> No
 
 
 def test_one_job_at_a_time_has_the_lock(tmp_path: Path) -> None:
-    with (
-        checkpoint_lock(tmp_path),
-        pytest.raises(CannotRun, match="in use by another job"),
-        checkpoint_lock(tmp_path, 0.1),
-    ):
-        pass
-    with checkpoint_lock(tmp_path):
-        pass
+    with checkpoint_lock(tmp_path) as first, checkpoint_lock(tmp_path) as second:
+        first.acquire()
+        with pytest.raises(CannotRun, match="in use by another job"):
+            second.acquire(0.1)
+        first.release()
+        second.acquire(0.1)
 
 
 def test_the_lock_lasts_as_long_as_a_process_that_inherited_it(
     tmp_path: Path,
 ) -> None:
-    with checkpoint_lock(tmp_path) as descriptor:
+    with checkpoint_lock(tmp_path) as lock:
+        lock.acquire()
         waiting = [sys.executable, "-c", "input()"]
-        child = subprocess.Popen(waiting, stdin=subprocess.PIPE, pass_fds=[descriptor])
-    try:
-        with pytest.raises(CannotRun), checkpoint_lock(tmp_path, 0.1):
-            pass
-    finally:
-        child.kill()
-        child.wait()
-    with checkpoint_lock(tmp_path):
-        pass
+        child = subprocess.Popen(waiting, stdin=subprocess.PIPE, pass_fds=[lock.descriptor])
+    with checkpoint_lock(tmp_path) as lock:
+        try:
+            with pytest.raises(CannotRun):
+                lock.acquire(0.1)
+        finally:
+            child.kill()
+            child.wait()
+        lock.acquire(0.1)
 
 
 @pytest.mark.parametrize(

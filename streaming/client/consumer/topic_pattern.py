@@ -15,8 +15,7 @@ def internal_topics(names: TopicNames) -> frozenset[str]:
 
     A consumer of the request topic would append another request with every commit, without end.
     """
-    own = {names.requests, names.responses, names.journal, names.directory, names.rejects, names.transactions}
-    return KAFKAS_INTERNAL_TOPICS | own
+    return KAFKAS_INTERNAL_TOPICS | names.all
 
 
 @dataclass(frozen=True)

@@ -94,5 +94,7 @@ def required_topics(names: TopicNames, layout: TopicLayout) -> list[RequiredTopi
         RequiredTopic(names.directory, 1, compact, tombstones, written),
         # One partition, so that a reader at its end has a consistent view of all transactions.
         RequiredTopic(names.transactions, 1, compact, tombstones, {}),
+        # Small segments: the newest one is not compacted, and two announcements a second are 20 MB a day.
+        RequiredTopic(names.coordinators, 1, compact, {"segment.ms": str(HOUR_MS // 6), **tombstones}, {}),
         RequiredTopic(names.rejects, 1, delete, week, written),
     ]

@@ -19,7 +19,7 @@ class InternalTopics:
     """What the gateway refuses to clients.
 
     No client may write, create, change or delete one of the topics, or read requests, responses and transactions, which
-    hold everybody's offsets, metadata and answers. The journal, the directory and the rejects are for operators to
+    hold everybody's offsets, metadata and answers. The other topics are for operators to
     read, as far as the brokers' ACLs allow it.
 
     principals: those to which nothing is refused here.
@@ -28,7 +28,7 @@ class InternalTopics:
 
     def __init__(self, names: TopicNames, principals: Collection[str], find_ids: FindTopicIds) -> None:
         self.unreadable = frozenset({names.requests, names.responses, names.transactions})
-        self.unwritable = self.unreadable | {names.journal, names.directory, names.rejects}
+        self.unwritable = names.all
         self._principals = frozenset(principals)
         self._find_ids = find_ids
         self._name_by_id: dict[bytes, str] = {}

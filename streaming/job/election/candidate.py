@@ -1,0 +1,116 @@
+"""A job that wants to be the active one of its topics: it finds out whether another one is, waits, and takes over."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from streaming.client.errors import CoordinatorNotAvailable
+from streaming.contract.errors import CannotRun
+from streaming.job.election.announcements import ANNOUNCEMENT_SECONDS, ActiveJob, AnnouncementWatch
+from streaming.job.election.lease import Lease, Overtaken
+
+__all__ = ["LEASE_SECONDS", "Candidate", "candidate"]
+
+LEASE_SECONDS = 3 * ANNOUNCEMENT_SECONDS
+"""An active job that has not announced itself for this long has lost its place to the first job that takes it."""
+
+LOOK_SECONDS = 0.1
+ANSWER_LIMIT_SECONDS = 10.0
+
+Report = Callable[[str], None]
+
+
+class Candidate:
+    """A job's way to become the active one. Not thread-safe."""
+
+    def __init__(self, watch: AnnouncementWatch, lease: Lease) -> None:
+        self._watch = watch
+        self._lease = lease
+        self._lost = threading.Event()
+        self._why_lost = ""
+        self.overtaken: ActiveJob | None = None
+        """The job that was active before this one and has not released its place."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why this job is no longer the active one; None while it is."""
+        return self._why_lost if self._lost.is_set() else None
+
+    def require_free(self) -> None:
+        """Wait until it is known whether another job is active.
+
+        Raises:
+            CannotRun: one is; the message names it.
+        """
+        deadline = time.monotonic() + 2 * LEASE_SECONDS
+        while not self._is_free():
+            if self._watch.silent_seconds == 0.0 and time.monotonic() > deadline:
+                raise CannotRun(f"{self._other()}: stop it first, or start this one with --standby")
+            time.sleep(LOOK_SECONDS)
+
+    def wait_until_free(self, report: Report) -> None:
+        """Wait until no other job is active, however long that takes."""
+        if self._is_free():
+            return
+        report(f"standing by: {self._other()}")
+        while not self._is_free():
+            time.sleep(LOOK_SECONDS)
+
+    def take(self) -> bool:
+        """Become the active job; returns False if another candidate was quicker."""
+        me = ActiveJob(
+            epoch=0,
+            host=socket.gethostname(),
+            process_id=os.getpid(),
+            started_at=time.time_ns() // 1_000_000,
+            version=version("spark-group-coordinator"),
+        )
+        before = self._watch.newest
+        try:
+            self._lease.take(self._watch, me)
+        except Overtaken:
+            return False
+        self._lease.keep(self._lose)
+        self.overtaken = None if before is None or before.is_released else before
+        return True
+
+    def release(self) -> None:
+        """Let another job become the active one at once."""
+        self._lease.release()
+
+    def _is_free(self) -> bool:
+        # While no broker answers, nobody can tell whether the active job lives.
+        with suppress(CoordinatorNotAvailable):
+            self._watch.look()
+            return self._watch.is_free(LEASE_SECONDS)
+        return False
+
+    def _other(self) -> str:
+        job = self._watch.newest
+        assert job is not None, "a place that is not free has a holder"
+        since = datetime.fromtimestamp(job.started_at / 1000, UTC).isoformat(timespec="seconds")
+        return f"the job on {job.host} with process id {job.process_id} has been active since {since}"
+
+    def _lose(self, overtaken: Overtaken) -> None:
+        self._why_lost = str(overtaken)
+        self._lost.set()
+
+
+@contextmanager
+def candidate(config: Mapping[str, str], topic: str) -> Iterator[Candidate]:
+    """A candidate for the jobs that announce themselves on ``topic``; the end of the block releases its place.
+
+    config: librdkafka's settings, with ``bootstrap.servers``.
+    """
+    servers, client_id = config["bootstrap.servers"], f"{topic}-{socket.gethostname()}-{os.getpid()}"
+    with AnnouncementWatch(servers, client_id, dict(config), topic, ANSWER_LIMIT_SECONDS) as watch:
+        lease = Lease(servers, dict(config), topic, topic, ANSWER_LIMIT_SECONDS)
+        try:
+            yield Candidate(watch, lease)
+        finally:
+            lease.release()

@@ -3,6 +3,9 @@
 group-requests -> key by group id -> the group's state machine -> responses, journal, directory, rejects
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -15,6 +18,9 @@ from streaming.job.operator import INPUT_COLUMNS, OUTPUT_SCHEMA, STATE_SCHEMA, G
 from streaming.job.options import JobOptions
 from streaming.job.session import SINK, SOURCE
 
+WARM_UP_INTERVAL_MS = 500
+"""A batch of the warm-up takes as long as one of the coordinator; more of them would take the active job's cores."""
+
 LOG_APPEND_TIME = 1
 """Kafka's number of this timestamp type, in the column ``timestampType``."""
 
@@ -23,10 +29,42 @@ def coordinator_query(
     spark: SparkSession, options: JobOptions, settings: Settings, state_partitions: int
 ) -> DataStreamWriter:
     """The whole query, from the requests topic to the sink's topics; not started."""
-    kafka = {f"kafka.{key}": value for key, value in options.java_client_config.items()}
+    return (
+        _output_rows(spark, options, settings, state_partitions, SOURCE)
+        .writeStream.format("kafka")
+        .options(**{**SINK, **_kafka_settings(options)})
+        .option("checkpointLocation", checkpoint_location(options))
+        .queryName("group-coordinator")
+        .outputMode("append")
+        .trigger(processingTime=f"{options.batch_interval_ms} milliseconds")
+    )
+
+
+def warm_up_query(
+    spark: SparkSession, options: JobOptions, settings: Settings, state_partitions: int, folder: Path
+) -> DataStreamWriter:
+    """A query of the same shape that answers nobody, with groups of its own in ``folder``; not started.
+
+    It reads what the clients send from now on. So Spark has loaded and compiled its code, and the Python workers have
+    theirs, before the coordinator's query begins.
+    """
+    return (
+        _output_rows(spark, options, settings, state_partitions, {**SOURCE, "startingOffsets": "latest"})
+        .writeStream.format("noop")
+        .option("checkpointLocation", folder.as_uri())
+        .queryName("warm-up")
+        .outputMode("append")
+        .trigger(processingTime=f"{WARM_UP_INTERVAL_MS} milliseconds")
+    )
+
+
+def _output_rows(
+    spark: SparkSession, options: JobOptions, settings: Settings, state_partitions: int, source: Mapping[str, str]
+) -> DataFrame:
+    """The rows for the sink, from the requests topic on."""
     requests = (
         spark.readStream.format("kafka")
-        .options(**{**SOURCE, **kafka})
+        .options(**{**source, **_kafka_settings(options)})
         .option("subscribe", settings.topics.requests)
         .option("maxOffsetsPerTrigger", options.max_requests_per_batch)
         .load()
@@ -38,16 +76,11 @@ def coordinator_query(
     rows = by_group.groupBy("groupId").applyInPandasWithState(
         GroupOperator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "ProcessingTimeTimeout"
     )
-    if options.metrics_port is not None:
-        rows = observe_measures(rows)
-    return (
-        rows.writeStream.format("kafka")
-        .options(**{**SINK, **kafka})
-        .option("checkpointLocation", checkpoint_location(options))
-        .queryName("group-coordinator")
-        .outputMode("append")
-        .trigger(processingTime=f"{options.batch_interval_ms} milliseconds")
-    )
+    return rows if options.metrics_port is None else observe_measures(rows)
+
+
+def _kafka_settings(options: JobOptions) -> dict[str, str]:
+    return {f"kafka.{key}": value for key, value in options.java_client_config.items()}
 
 
 def _by_group(requests: DataFrame, limit: int) -> DataFrame:

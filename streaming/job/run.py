@@ -1,9 +1,11 @@
 """The job from its start to its stop: topics, checkpoint, session, query, metrics."""
 
+import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -35,7 +37,7 @@ from streaming.job.monitoring.metrics import Metrics
 from streaming.job.monitoring.readers import feeding_metrics
 from streaming.job.monitoring.topics_metrics import serve_topics
 from streaming.job.options import JobOptions
-from streaming.job.query import checkpoint_location, coordinator_query
+from streaming.job.query import checkpoint_location, coordinator_query, warm_up_query
 from streaming.job.rows import Limits
 from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals import registry
@@ -156,9 +158,10 @@ def become_active(session: JobSession, report: Report) -> None:
     rival = session.candidate
     has_taken = False
     while not has_taken:
-        if session.options.standby:
-            rival.wait_until_free(report)
-        else:
+        if session.options.standby and not rival.is_free():
+            with _warming_up(session):
+                rival.wait_until_free(report)
+        elif not session.options.standby:
             rival.require_free()
         has_taken = rival.take()
     if session.lock is None:
@@ -185,34 +188,55 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
         CannotRun: the checkpoint does not fit the options or the topics.
     """
     spark, options, watch, metrics, _, _ = session
-    topics = options.topics
     checkpoint = Checkpoint(spark, checkpoint_location(options))
     state_partitions, state_store = _checked_checkpoint(checkpoint, options, watch.found, partitions, report)
+    _configure_state(spark, state_partitions, state_store)
+    settings = _settings(options, partitions, checkpoint.record_start(time.time_ns() // 1_000_000))
+    query = coordinator_query(spark, options, settings, state_partitions).start()
+    if options.metrics_port is not None:
+        stack.enter_context(feeding_metrics(metrics, query, options.librdkafka_config, options.topics.directory))
+    return query
+
+
+def _configure_state(spark: SparkSession, state_partitions: int, state_store: StateStore) -> None:
     for key, value in STATE_STORES[state_store].items():
         spark.conf.set(key, value)
     spark.conf.set("spark.sql.shuffle.partitions", str(state_partitions))
+
+
+def _settings(options: JobOptions, partitions: Partitions, starts: tuple[int, ...]) -> Settings:
     config = msgspec.structs.replace(
         options.protocol,
-        requests_topic=topics.requests,
+        requests_topic=options.topics.requests,
         requests_partitions=partitions.requests,
         late_answer_ms=late_answer_ms(options.batch_interval_ms),
     )
-    starts = checkpoint.record_start(time.time_ns() // 1_000_000)
-    limits = Limits(request=options.max_request_bytes)
-    identity_keys = read_identity_keys(options.identity_key_file)
-    settings = Settings(
-        topics,
+    return Settings(
+        options.topics,
         partitions.responses,
         config,
         starts,
-        limits,
+        Limits(request=options.max_request_bytes),
         has_deadline_checks=True,
-        identity_keys=identity_keys,
+        identity_keys=read_identity_keys(options.identity_key_file),
     )
-    query = coordinator_query(spark, options, settings, state_partitions).start()
-    if options.metrics_port is not None:
-        stack.enter_context(feeding_metrics(metrics, query, options.librdkafka_config, topics.directory))
-    return query
+
+
+@contextmanager
+def _warming_up(session: JobSession) -> Iterator[None]:
+    """Run a query of the coordinator's shape within the block, so that the coordinator's own is fast from its start."""
+    spark, options = session.spark, session.options
+    layout = Checkpoint(spark, checkpoint_location(options)).layout()
+    state_partitions = layout.state_partitions if layout else options.state_partitions or DEFAULT_STATE_PARTITIONS
+    state_store = (layout.state_store if layout else options.state_store) or DEFAULT_STATE_STORE
+    _configure_state(spark, state_partitions, state_store)
+    settings = _settings(options, session.watch.found.partition_counts(options.topics), ())
+    with tempfile.TemporaryDirectory(prefix="group-coordinator-warm-up-") as folder:
+        query = warm_up_query(spark, options, settings, state_partitions, Path(folder)).start()
+        try:
+            yield
+        finally:
+            query.stop()
 
 
 def _checked_checkpoint(

@@ -41,6 +41,13 @@ class Candidate:
         """Why this job is no longer the active one; None while it is."""
         return self._why_lost if self._lost.is_set() else None
 
+    def is_free(self) -> bool:
+        """Look; returns whether no job is active. While no broker answers, nobody can tell, and it is not."""
+        with suppress(CoordinatorNotAvailable):
+            self._watch.look()
+            return self._watch.is_free(LEASE_SECONDS)
+        return False
+
     def require_free(self) -> None:
         """Wait until it is known whether another job is active.
 
@@ -48,17 +55,15 @@ class Candidate:
             CannotRun: one is; the message names it.
         """
         deadline = time.monotonic() + 2 * LEASE_SECONDS
-        while not self._is_free():
+        while not self.is_free():
             if self._watch.silent_seconds == 0.0 and time.monotonic() > deadline:
                 raise CannotRun(f"{self._other()}: stop it first, or start this one with --standby")
             time.sleep(LOOK_SECONDS)
 
     def wait_until_free(self, report: Report) -> None:
         """Wait until no other job is active, however long that takes."""
-        if self._is_free():
-            return
         report(f"standing by: {self._other()}")
-        while not self._is_free():
+        while not self.is_free():
             time.sleep(LOOK_SECONDS)
 
     def take(self) -> bool:
@@ -83,16 +88,10 @@ class Candidate:
         """Let another job become the active one at once."""
         self._lease.release()
 
-    def _is_free(self) -> bool:
-        # While no broker answers, nobody can tell whether the active job lives.
-        with suppress(CoordinatorNotAvailable):
-            self._watch.look()
-            return self._watch.is_free(LEASE_SECONDS)
-        return False
-
     def _other(self) -> str:
         job = self._watch.newest
-        assert job is not None, "a place that is not free has a holder"
+        if job is None:
+            return "no broker says which job is active"
         since = datetime.fromtimestamp(job.started_at / 1000, UTC).isoformat(timespec="seconds")
         return f"the job on {job.host} with process id {job.process_id} has been active since {since}"
 

@@ -43,6 +43,8 @@ class Lease:
             **producer_config(bootstrap_servers, transactional_id, config),
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_LIMIT_MS,
+            # librdkafka would log that the producer is fenced, three times.
+            "log_level": 0,
         }
         self._producer = Producer(settings)
         self._topic = topic
@@ -139,5 +141,5 @@ class Lease:
 def _meaning(failure: Exception) -> Exception:
     """What the job must conclude from a failure: only a fatal one says that it is fenced."""
     if isinstance(failure, KafkaException) and failure.args[0].fatal():
-        return Overtaken(f"another job has become the active one: {failure.args[0].str()}")
+        return Overtaken("another job has become the active one")
     return CoordinatorNotAvailable(f"the active job cannot be announced: {failure}")

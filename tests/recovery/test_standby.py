@@ -42,7 +42,7 @@ def answer(job: CoordinatorProcess, request: dict[str, Any]) -> dict[str, Any]:
 
 def stand_by(job: CoordinatorProcess) -> None:
     job.launch()
-    job.await_line("that it stands by", lambda line: "standing by: the job on" in line)
+    job.await_line("that it stands by", lambda line: "standby: the job on" in line)
 
 
 def committed_offset(job: CoordinatorProcess) -> int:

@@ -19,6 +19,8 @@ __all__ = ["LEASE_SECONDS", "Candidate", "candidate"]
 LEASE_SECONDS = 3 * ANNOUNCEMENT_SECONDS
 """An active job that has not announced itself for this long has lost its place to the first job that takes it."""
 
+CLIENT_ID = "group-coordinator-election"
+
 LOOK_SECONDS = 0.1
 ANSWER_LIMIT_SECONDS = 10.0
 
@@ -62,12 +64,16 @@ class Candidate:
 
     def wait_until_free(self, report: Report) -> None:
         """Wait until no other job is active, however long that takes."""
-        report(f"standing by: {self._other()}")
+        report(f"standby: {self._other()}")
         while not self.is_free():
             time.sleep(LOOK_SECONDS)
 
     def take(self) -> bool:
-        """Become the active job; returns False if another candidate was quicker."""
+        """Become the active job; returns False if another candidate was quicker.
+
+        Raises:
+            CannotRun: the brokers do not answer, or do not let this job announce itself.
+        """
         me = ActiveJob(
             epoch=0,
             host=socket.gethostname(),
@@ -80,6 +86,8 @@ class Candidate:
             self._lease.take(self._watch, me)
         except Overtaken:
             return False
+        except CoordinatorNotAvailable as failure:
+            raise CannotRun(failure.message) from failure
         self._lease.keep(self._lose)
         self.overtaken = None if before is None or before.is_released else before
         return True
@@ -106,8 +114,8 @@ def candidate(config: Mapping[str, str], topic: str) -> Iterator[Candidate]:
 
     config: librdkafka's settings, with ``bootstrap.servers``.
     """
-    servers, client_id = config["bootstrap.servers"], f"{topic}-{socket.gethostname()}-{os.getpid()}"
-    with AnnouncementWatch(servers, client_id, dict(config), topic, ANSWER_LIMIT_SECONDS) as watch:
+    servers = config["bootstrap.servers"]
+    with AnnouncementWatch(servers, CLIENT_ID, dict(config), topic, ANSWER_LIMIT_SECONDS) as watch:
         lease = Lease(servers, dict(config), topic, topic, ANSWER_LIMIT_SECONDS)
         try:
             yield Candidate(watch, lease)

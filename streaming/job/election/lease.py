@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, producer_config
@@ -139,7 +139,7 @@ class Lease:
 
 
 def _meaning(failure: Exception) -> Exception:
-    """What the job must conclude from a failure: only a fatal one says that it is fenced."""
-    if isinstance(failure, KafkaException) and failure.args[0].fatal():
+    """What the job must conclude from a failure: whether it is fenced."""
+    if isinstance(failure, KafkaException) and failure.args[0].code() == KafkaError._FENCED:
         return Overtaken("another job has become the active one")
     return CoordinatorNotAvailable(f"the active job cannot be announced: {failure}")

@@ -42,12 +42,12 @@ TOPIC, GROUP = "orders", "billing"
 
 
 def rights() -> Iterator[AclBinding]:
-    """The ACLs of the document's table, with the test's prefix before the names of the coordinator's topics."""
+    """The ACLs of the document's table, with the test's prefix before the coordinator's topics and transactional id."""
     for role, kind, name, operations in RIGHTS.findall(DOCUMENT.read_text()):
         for operation in operations.split(", "):
             yield AclBinding(
                 RESOURCES[kind],
-                PREFIX + name if kind == "topic" and name.startswith("group-") else name,
+                PREFIX + name if kind != "group" and name.startswith("group-") else name,
                 ResourcePatternType.LITERAL,
                 f"User:{role}",
                 "*",

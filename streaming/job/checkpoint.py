@@ -27,6 +27,9 @@ STARTS_KEPT = 100
 
 LOCK_LIMIT_SECONDS = 30.0
 
+STARTS_FOLDER = "starts"
+"""The folder of the checkpoint with an empty file for each start, whose name is the time in ms since the epoch."""
+
 TOPIC_FOLDER = "requests-topic"
 """The folder of the checkpoint with an empty file whose name is the id of the requests topic."""
 
@@ -56,12 +59,12 @@ class Checkpoint:
 
         A start is an empty file whose name is the time, so it cannot be half written.
         """
-        folder = self._path("starts")
+        folder = self._path(STARTS_FOLDER)
         self._files.mkdirs(folder)
-        self._files.create(self._path("starts", str(now)), True).close()
+        self._files.create(self._path(STARTS_FOLDER, str(now)), True).close()
         starts = sorted(int(name) for name in self._names(folder) if name.isdigit())
         for old in starts[:-STARTS_KEPT]:
-            self._files.delete(self._path("starts", str(old)), False)
+            self._files.delete(self._path(STARTS_FOLDER, str(old)), False)
         return tuple(starts[-STARTS_KEPT:])
 
     def requests_topic_id(self) -> str | None:
@@ -211,6 +214,18 @@ def checkpoint_lock(folder: Path, wait_seconds: float = LOCK_LIMIT_SECONDS) -> I
                 raise CannotRun(f"checkpoint {folder} is in use by another job")
             time.sleep(0.05)
         yield lock.fileno()
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a job runs on a local checkpoint, as far as this user may see."""
+    try:
+        with (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -1,6 +1,5 @@
 """The checkpoint: whether it exists, can be read and written, and fits the options and the topics."""
 
-import fcntl
 import os
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def _check_layout(
     folder: Path, options: JobOptions, request_partitions: int | None, request_topic_id: str | None
 ) -> Finding:
     """Compare the checkpoint and the plan of its newest batch with the options and the request topic."""
-    from streaming.job.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id
+    from streaming.job.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id, is_locked
     from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
 
     batches = [path for path in folder.glob("offsets/*") if path.name.isdigit()]
@@ -66,17 +65,6 @@ def _check_layout(
     except CannotRun as misfit:
         detail, _, advice = str(misfit).rpartition(": ")
         return problem(CHECK, detail, advice)
-    in_use = ", in use by a running job" if _is_locked(folder) else ""
+    in_use = ", in use by a running job" if is_locked(folder) else ""
     stored = f"state store {state_store}, {state_partitions} state partition(s)"
     return ok(CHECK, f"{folder}: batch {newest.name}, {stored}{in_use}")
-
-
-def _is_locked(folder: Path) -> bool:
-    try:
-        with (folder / "lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False

@@ -149,8 +149,7 @@ def _copy_all(
         copied += files[name].size if was_copied else 0
         if count % PROGRESS_FILES == 0:
             report(f"{count} of {len(names)} files")
-    for path in (*(path for path in folder.rglob("*") if path.is_dir()), folder, folder.parent):
-        sync_folder(path)
+    _sync(folder)
     manifest = Manifest(
         needed.batch, int(now.timestamp() * 1000), str(checkpoint.absolute()), present_versions(), files
     )
@@ -159,22 +158,31 @@ def _copy_all(
 
 
 def _bring(source: Path, destination: Path, earlier: _Earlier | None, name: str) -> tuple[BackupFile, bool]:
-    """Link or copy a file under its final name, complete on the disk; returns what it is and whether it was copied."""
-    temporary = destination.with_name(f".{destination.name}.tmp")
-    if is_copied := not _is_linked(source, temporary):
-        file = fingerprint(source)
-        known = None if earlier is None else earlier.files.get(name)
-        same = None if earlier is None else earlier.folder / CHECKPOINT / name
-        if same is not None and known == file and _is_linked(same, temporary):
-            is_copied = False
+    """Link or copy a file; returns what the backup has, and whether it was copied."""
+    if _is_linked(source, destination):
+        return fingerprint(destination), False
+    if earlier is not None and (known := earlier.files.get(name)) is not None and known == fingerprint(source):
+        copied_before = earlier.folder / CHECKPOINT / name
+        if _is_linked(copied_before, destination):
+            return known, False
+    shutil.copyfile(source, destination)
+    return fingerprint(destination), True
+
+
+def _sync(folder: Path) -> None:
+    """Write all files of a backup to the disk, linked ones too: Spark does not.
+
+    All at the end, not each after its copy: on ext4, the first one writes the journal for all of them.
+    """
+    folders = [folder.parent, folder]
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            folders.append(path)
         else:
-            shutil.copyfile(source, temporary)
-    found = fingerprint(temporary)
-    # A linked file too: Spark does not sync what it writes.
-    with temporary.open("rb") as written:
-        os.fsync(written.fileno())
-    temporary.rename(destination)
-    return found, is_copied
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    for path in folders:
+        sync_folder(path)
 
 
 def _is_linked(source: Path, link: Path) -> bool:

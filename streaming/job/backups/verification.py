@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -10,20 +9,22 @@ from coordinator_logic.committed_offsets import UnreadableOffsets
 from coordinator_logic.group import Group
 from coordinator_logic.snapshot import UnreadableSnapshot
 from streaming.contract.errors import CannotRun
+from streaming.embedded.jars import resolve_jars
 from streaming.job.backups.backup import finished_backups
 from streaming.job.backups.journal_claims import JournalComparison
 from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
-from streaming.job.backups.state_reader import UnreadableState, stored_groups
 from streaming.job.checkpoint import is_locked
 from streaming.job.group_batch.state_row import StateRow, load
 from streaming.job.options import JobOptions
+from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals.checkpoint_files import (
     NeededFiles,
     UnreadableCheckpoint,
     needed_files,
     newest_complete_batch,
 )
+from streaming.job.spark_internals.state_reader import UnreadableState, stored_rows
 from streaming.job.state_stores import store_of
 
 PROGRESS_ENTRIES = 100_000
@@ -47,13 +48,26 @@ class Verification(msgspec.Struct, rename="camel"):
     differences: list[str] = []
 
 
-class _StoredGroups(NamedTuple):
+class _StoredGroups:
     """The groups of a state, by group id. The rows are kept, because decoded groups take several times their size."""
 
-    rows: dict[str, bytes]
-    positions: dict[str, tuple[str, int]]
-    """The incarnation and the sequence number of each group that can be read."""
-    unreadable: set[str]
+    def __init__(self) -> None:
+        self.rows: dict[str, bytes] = {}
+        self.positions: dict[str, tuple[str, int]] = {}
+        """The incarnation and the sequence number of each group that can be read."""
+        self.unreadable: set[str] = set()
+
+    def add(self, group_id: str, stored: bytes, result: Verification) -> None:
+        """Add a group, if it can be decoded."""
+        result.groups += 1
+        try:
+            group = _decoded(group_id, stored)
+        except (UnreadableSnapshot, UnreadableOffsets) as damage:
+            self.unreadable.add(group_id)
+            result.differences.append(f"group {group_id}: {damage}")
+        else:
+            self.rows[group_id] = stored
+            self.positions[group_id] = group.incarnation, group.sequence
 
 
 def verify(folder: Path, options: JobOptions, journal_timeout: float | None, report: Report) -> Verification:
@@ -64,6 +78,7 @@ def verify(folder: Path, options: JobOptions, journal_timeout: float | None, rep
     Raises:
         CannotRun: the folder is in use, is an unfinished backup, or is neither a checkpoint nor a backup.
         CoordinatorError: the journal cannot be read.
+        JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
     """
     checkpoint, manifest = _located(folder)
     result = Verification()
@@ -144,18 +159,13 @@ def _verify_groups(
     store = store_of(needed.plan.state_store_class)
     assert store is not None
     report(f"reading the groups of batch {needed.batch} with Spark")
-    found = _StoredGroups({}, {}, set())
+    found = _StoredGroups()
+    # The folder is local, so a local session reads it whatever the job's master is.
+    local = msgspec.structs.replace(options, master="local[*]", checkpoint=str(checkpoint))
     try:
-        for group_id, stored in stored_groups(options, checkpoint, needed.batch, store):
-            result.groups += 1
-            try:
-                group = _decoded(group_id, stored)
-            except (UnreadableSnapshot, UnreadableOffsets) as damage:
-                found.unreadable.add(group_id)
-                result.differences.append(f"group {group_id}: {damage}")
-            else:
-                found.rows[group_id] = stored
-                found.positions[group_id] = group.incarnation, group.sequence
+        with spark_session(spark_settings(local, resolve_jars(report))) as spark:
+            for group_id, stored in stored_rows(spark, checkpoint, needed.batch, store):
+                found.add(group_id, stored, result)
     except UnreadableState as unreadable:
         result.differences.append(f"the state of batch {needed.batch} cannot be read: {unreadable}")
         return None

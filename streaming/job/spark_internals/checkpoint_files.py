@@ -23,7 +23,9 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
+from streaming.contract.errors import CannotRun
 from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
+from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, reason_to_leave_out
 from streaming.job.state_stores import store_of
 
 WHOLE_FOLDERS = ("sources",)
@@ -83,8 +85,11 @@ def needed_files(checkpoint: Path, batch: int) -> NeededFiles:
     """Find the files that a query needs to continue after ``batch``, which is complete.
 
     Raises:
+        CannotRun: this version of Spark may have other files.
         UnreadableCheckpoint: a file that names others cannot be read.
     """
+    if reason := reason_to_leave_out(CHECKPOINT_LAYOUT):
+        raise CannotRun(f"the files that a checkpoint needs are not known: {CHECKPOINT_LAYOUT.name} is {reason}")
     plan = _read_plan(checkpoint, f"offsets/{batch}")
     needed = NeededFiles(batch, plan)
     try:
@@ -184,7 +189,7 @@ def _files_of_snapshot(checkpoint: Path, folder: str, snapshot: str) -> Iterator
 def _lineage(checkpoint: Path, changes: str) -> list[_LineageItem]:
     try:
         with (checkpoint / changes).open("rb") as file:
-            start = _decompressed_start(file.read(2 * MAX_LINEAGE_BYTES), 2 * MAX_LINEAGE_BYTES)
+            start = decompressed(file.read(2 * MAX_LINEAGE_BYTES), 2 * MAX_LINEAGE_BYTES)
         version, rest = _java_string(start)
         if version not in (b"v3", b"v4"):
             raise ValueError(f"its format is {version.decode(errors='replace')!r}, not v3 or v4")
@@ -203,8 +208,12 @@ def _java_string(data: bytes) -> tuple[bytes, bytes]:
     return data[2 : 2 + size], data[2 + size :]
 
 
-def _decompressed_start(compressed: bytes, limit: int) -> bytes:
-    """The first bytes of a stream of lz4-java's ``LZ4BlockOutputStream``, as many whole blocks as ``limit`` needs."""
+def decompressed(compressed: bytes, limit: int) -> bytes:
+    """What lz4-java's ``LZ4BlockOutputStream`` has compressed: whole blocks, until there are ``limit`` bytes.
+
+    Raises:
+        ValueError: it has another format.
+    """
     blocks = bytearray()
     place = 0
     while len(blocks) < limit and place + _LZ4_HEADER.size <= len(compressed):

@@ -119,6 +119,14 @@ OFFSET_LOG = SparkInternal(
     "the checkpoint is not compared with the options and the topics, unless its newest batch can be read",
     ("4.2.0",),
 )
+CHECKPOINT_LAYOUT = SparkInternal(
+    "checkpoint-layout",
+    "the names of the files of a checkpoint and its state, and what names others in `commits` and in RocksDB's files: "
+    "snapshots and changelogs; the columns of the `statestore` reader",
+    "`checkpoint backup` copies a checkpoint while the job runs; `checkpoint verify` names the file that is missing",
+    "`checkpoint backup` and `checkpoint verify` refuse",
+    ("4.2.0",),
+)
 JAVA_OBJECTS = SparkInternal(
     "java-objects",
     "`SparkSession._jvm`, `SparkContext._jsc` and `StreamingQuery._jsq`, for public methods of Spark and Hadoop",
@@ -175,6 +183,7 @@ INTERNALS = (
     CHECKPOINT_FILES,
     BATCH_END,
     OFFSET_LOG,
+    CHECKPOINT_LAYOUT,
     JAVA_OBJECTS,
     STATE_STORE_PROVIDERS,
     CLASS_ARCHIVE,

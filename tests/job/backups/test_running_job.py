@@ -1,0 +1,194 @@
+"""Backups of a job under load, and the check of each: with Spark, and with the journal."""
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from streaming.cli.app import app
+from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.backups.backup import finished_backups
+from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, read_manifest
+from streaming.job.spark_internals.checkpoint_files import newest_complete_batch
+from streaming.job.state_stores import StateStore
+from tests.job.backups.damage import replace_in_state
+from tests.recovery.conversation import Conversation, join_request, sync_request
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.kafka_io import append, reading
+from tests.support.request_events import commit, dumped
+from tests.support.waiting import wait_until
+
+GROUPS = 40
+BACKUPS = 3
+PAID, FORGED = b"paid by alice", b"paid by mally"
+
+
+class Load:
+    """Clients that commit, join and sync until they are stopped."""
+
+    def __init__(self, coordinator: CoordinatorProcess) -> None:
+        self._coordinator = coordinator
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.rounds = 0
+
+    def __enter__(self) -> "Load":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        servers, topics = self._coordinator.bootstrap_servers, self._coordinator.topics
+        with reading(servers, topics.responses) as responses:
+            clients = Conversation(servers, topics, responses)
+            while not self._stop.is_set():
+                commits = [(f"committing-{number}".encode(), self._commit(number)) for number in range(GROUPS)]
+                append(servers, topics.requests, *commits)
+                _form_generation(clients, f"joining-{self.rounds % 3}")
+                self.rounds += 1
+
+    def _commit(self, number: int) -> bytes:
+        request = commit(f"committing-{number}", self.rounds)
+        request["body"]["topics"][0]["partitions"][0]["committedMetadata"] = PAID.decode()
+        return dumped(request)
+
+
+def _form_generation(clients: Conversation, group_id: str) -> None:
+    """The first round makes a group of one static member; later ones restart the member, or let its leader rejoin."""
+    joined = clients.ask(group_id, "JoinGroup", 9, join_request(group_id, instance_id="worker"))["body"]
+    sync = sync_request(group_id, joined["generationId"], joined["memberId"], {joined["memberId"]: b"all"})
+    clients.ask(group_id, "SyncGroup", 5, sync)
+
+
+def run(*arguments: object) -> tuple[int, Any]:
+    """Run ``checkpoint``; its exit code and its JSON, or its error."""
+    ran = CliRunner().invoke(app, ["checkpoint", *map(str, arguments), "--json"])
+    assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.output
+    return ran.exit_code, json.loads(ran.stdout) if ran.stdout else ran.stderr
+
+
+class BackedUp:
+    """A job that has stopped, with backups from its life."""
+
+    def __init__(self, coordinator: CoordinatorProcess, target: Path) -> None:
+        self.coordinator = coordinator
+        self.target = target
+
+    @property
+    def backups(self) -> list[Path]:
+        return finished_backups(self.target)
+
+    def verify(self, folder: Path) -> tuple[int, Any]:
+        """Verify with the journal."""
+        options = ["-b", self.coordinator.bootstrap_servers, "--topic-prefix", self.coordinator.topics.prefix]
+        return run("verify", folder, *options)
+
+    def copy_of_newest(self, folder: Path) -> Path:
+        """A copy of the newest backup's checkpoint, without its manifest."""
+        return Path(shutil.copytree(self.backups[-1] / CHECKPOINT, folder / "copy"))
+
+
+@pytest.fixture(scope="module", params=["memory", "rocksdb"])
+def backed_up(
+    broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[BackedUp]:
+    """Backups of a job under load, each of a later batch, after snapshots and Spark's cleaning of old files."""
+    store: StateStore = request.param
+    folder = tmp_path_factory.mktemp("backed-up")
+    quick = {"spark.sql.streaming.stateStore.maintenanceInterval": "2s", "spark.sql.streaming.minBatchesToRetain": "5"}
+    options = {"state-store": store, "state-partitions": 2, **quick}
+    coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, options)
+    target = folder / "backups"
+    try:
+        coordinator.start()
+        with Load(coordinator) as load:
+            for number in range(BACKUPS):
+                batch = (newest_complete_batch(coordinator.checkpoint) or 0) + 20
+                rounds = load.rounds + 1
+                wait_until(
+                    lambda batch=batch, rounds=rounds: (  # type: ignore[misc]
+                        (newest_complete_batch(coordinator.checkpoint) or 0) >= batch and load.rounds > rounds
+                    ),
+                    "further batches",
+                )
+                code, taken = run("backup", coordinator.checkpoint, target)
+                assert (code, number) == (0, len(finished_backups(target)) - 1), taken
+        coordinator.stop()
+        yield BackedUp(coordinator, target)
+    finally:
+        coordinator.kill()
+
+
+def test_each_backup_is_sound_and_agrees_with_a_journal_that_goes_on(backed_up: BackedUp) -> None:
+    batches = []
+    for backup in (backed_up.backups[0], backed_up.backups[-1]):
+        code, found = backed_up.verify(backup)
+        assert (code, found["differences"]) == (0, [])
+        assert found["groups"] == found["comparedInFull"] == GROUPS + 3
+        batches.append(found["batch"])
+    assert batches[0] < batches[1] < (newest_complete_batch(backed_up.coordinator.checkpoint) or 0)
+    manifest = read_manifest(backed_up.backups[-1])
+    assert manifest is not None
+    assert any(name.endswith((".snapshot", ".zip")) for name in manifest.files)
+
+
+def test_the_checkpoint_itself_is_sound_once_the_job_has_stopped(backed_up: BackedUp) -> None:
+    code, found = backed_up.verify(backed_up.coordinator.checkpoint)
+    assert (code, found["differences"]) == (0, [])
+
+
+def test_a_changed_group_is_found_by_the_journal(backed_up: BackedUp, tmp_path: Path) -> None:
+    if backed_up.coordinator.options["state-store"] != "memory":
+        pytest.skip("the files of RocksDB cannot be forged here")
+    copy = backed_up.copy_of_newest(tmp_path)
+    assert replace_in_state(copy, PAID, FORGED) > 0
+    code, found = backed_up.verify(copy)
+    assert code == 1
+    assert len(found["differences"]) == GROUPS
+    assert all(FORGED.decode() in line and PAID.decode() in line for line in found["differences"])
+
+
+def test_a_state_file_that_spark_cannot_read_is_found_without_a_manifest(backed_up: BackedUp, tmp_path: Path) -> None:
+    copy = backed_up.copy_of_newest(tmp_path)
+    newest = max(copy.glob("state/0/1/[0-9]*.*"), key=lambda path: int(path.name.partition(".")[0].partition("_")[0]))
+    newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
+    code, found = run("verify", copy)
+    assert code == 1
+    assert len(found["differences"]) == 1
+    assert "cannot be read" in found["differences"][0]
+
+
+def test_a_copy_in_the_place_of_the_checkpoint_starts_with_its_groups(backed_up: BackedUp) -> None:
+    coordinator = backed_up.coordinator
+    manifest = read_manifest(backed_up.backups[0])
+    assert manifest is not None
+    shutil.rmtree(coordinator.checkpoint)
+    shutil.copytree(backed_up.backups[0] / CHECKPOINT, coordinator.checkpoint)
+    coordinator.start()
+    try:
+        assert any("loading groups from checkpoint" in line for line in coordinator.output)
+        assert (newest_complete_batch(coordinator.checkpoint) or 0) > manifest.batch
+        code, in_use = run("verify", coordinator.checkpoint)
+        assert code == 1
+        assert "is in use by a running job" in in_use
+    finally:
+        coordinator.stop()
+
+
+def test_an_unfinished_backup_and_a_folder_of_backups_are_refused(backed_up: BackedUp, tmp_path: Path) -> None:
+    unfinished = Path(shutil.copytree(backed_up.backups[0], tmp_path / "unfinished"))
+    (unfinished / MANIFEST).unlink()
+    code, problem = run("verify", unfinished)
+    assert code == 1
+    assert "is an unfinished backup" in problem
+    code, problem = run("verify", backed_up.target)
+    assert code == 1
+    assert f"holds {BACKUPS} backups" in problem

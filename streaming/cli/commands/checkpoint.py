@@ -112,7 +112,7 @@ def _print_verification(found: "Verification") -> None:
             f"{found.compared_in_part} as far as the journal goes back, {alone} not in it"
         )
     _print(f"batch {found.batch}: {found.files} files, {found.groups} groups; {compared}")
-    _print(f"{len(found.differences)} differences" if found.differences else "no difference")
+    _print(f"{len(found.differences)} difference(s)" if found.differences else "no difference")
 
 
 def _local(location: str) -> Path:

@@ -7,8 +7,9 @@ copied: Spark never changes a file of a checkpoint. A backup that is killed has 
 
 import fcntl
 import os
+import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +41,9 @@ OWN_FOLDERS = (STARTS_FOLDER, TOPIC_FOLDER)
 """The job's folders in a checkpoint. Their files are empty: their names are what they say."""
 
 NAME_FORMAT = "%Y-%m-%dT%H-%M-%S.%fZ"
+_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z-batch-\d+")
+"""The name of a backup. What else a user keeps in the target is left alone."""
+
 PROGRESS_FILES = 1000
 """A line of progress follows so many files."""
 
@@ -79,9 +83,10 @@ def back_up(checkpoint: Path, target: Path, keep: int | None, now: datetime, rep
     try:
         target.mkdir(parents=True, exist_ok=True)
         with _target_lock(target):
-            for unfinished in _unfinished(target):
-                report(f"removing {unfinished.name}: it was not finished")
-                shutil.rmtree(unfinished)
+            for folder in _backups(target):
+                if not (folder / MANIFEST).exists():
+                    report(f"removing {folder.name}: it was not finished")
+                    shutil.rmtree(folder)
             taken = _take(checkpoint, target, now, report)
             if keep is not None:
                 for old in finished_backups(target)[:-keep]:
@@ -94,10 +99,10 @@ def back_up(checkpoint: Path, target: Path, keep: int | None, now: datetime, rep
 
 def finished_backups(target: Path) -> list[Path]:
     """The folders of the finished backups in a target, oldest first."""
-    return sorted(path.parent for path in target.glob(f"[0-9]*-batch-*/{MANIFEST}"))
+    return [path for path in _backups(target) if (path / MANIFEST).exists()]
 
 
-def needed_of_newest(checkpoint: Path) -> NeededFiles:
+def _needed_of_newest(checkpoint: Path) -> NeededFiles:
     """The files of the newest complete batch; finds them again while Spark deletes some of an older batch meanwhile.
 
     Raises:
@@ -122,7 +127,7 @@ def _take(checkpoint: Path, target: Path, now: datetime, report: Report) -> Take
     earlier = _newest(target, report)
     tried = None
     while True:
-        needed = needed_of_newest(checkpoint)
+        needed = _needed_of_newest(checkpoint)
         folder = target / f"{now.strftime(NAME_FORMAT)}-batch-{needed.batch}"
         report(f"backing up batch {needed.batch} to {folder}")
         try:
@@ -161,19 +166,20 @@ def _bring(source: Path, destination: Path, earlier: _Earlier | None, name: str)
     """Link or copy a file; returns what the backup has, and whether it was copied."""
     if _is_linked(source, destination):
         return fingerprint(destination), False
-    if earlier is not None and (known := earlier.files.get(name)) is not None and known == fingerprint(source):
+    file = fingerprint(source)
+    if earlier is not None and earlier.files.get(name) == file:
         copied_before = earlier.folder / CHECKPOINT / name
-        if _is_linked(copied_before, destination):
-            return known, False
+        if copied_before.exists() and _is_linked(copied_before, destination):
+            # The disk of the backups may have damaged it since.
+            if fingerprint(destination) == file:
+                return file, False
+            destination.unlink()
     shutil.copyfile(source, destination)
-    return fingerprint(destination), True
+    return file, True
 
 
 def _sync(folder: Path) -> None:
-    """Write all files of a backup to the disk, linked ones too: Spark does not.
-
-    All at the end, not each after its copy: on ext4, the first one writes the journal for all of them.
-    """
+    """Write all files of a backup to the disk, linked ones too: Spark does not."""
     folders = [folder.parent, folder]
     for path in folder.rglob("*"):
         if path.is_dir():
@@ -214,8 +220,8 @@ def _newest(target: Path, report: Report) -> _Earlier | None:
     return None
 
 
-def _unfinished(target: Path) -> Sequence[Path]:
-    return [path for path in sorted(target.glob("[0-9]*-batch-*")) if not (path / MANIFEST).exists()]
+def _backups(target: Path) -> list[Path]:
+    return sorted(path for path in target.glob("*-batch-*") if _NAME.fullmatch(path.name) and path.is_dir())
 
 
 def _remove(backup: Path) -> None:

@@ -22,6 +22,8 @@ def stored_rows(spark: SparkSession, checkpoint: Path, batch: int, store: StateS
     """
     for key, value in STATE_STORES[store].items():
         spark.conf.set(key, value)
+    # Spark would also log the failure of every task, with its stack.
+    spark.sparkContext.setLogLevel("OFF")
     # The reader asks a service of the session that only its manager of queries starts.
     _ = spark.streams
     reader = spark.read.format("statestore").option("path", checkpoint.as_uri()).option("batchId", batch)

@@ -113,6 +113,24 @@ def test_a_file_with_the_same_name_and_size_and_other_contents_is_copied(backups
     assert (Path(taken.folder) / CHECKPOINT / "state/0/0/3.delta").read_text() == "changes X"
 
 
+@pytest.mark.usefixtures("other_file_system")
+def test_a_file_that_was_damaged_in_the_earlier_backup_is_copied_again(backups: Backups) -> None:
+    copied = Path(backups.take().folder) / CHECKPOINT
+    (copied / "metadata").write_text("[]")
+    (copied / "state/0/0/3.delta").unlink()
+    taken = backups.take()
+    assert taken.copied == len("{}changes 2")
+    assert (Path(taken.folder) / CHECKPOINT / "metadata").read_text() == "{}"
+
+
+def test_other_folders_in_the_target_are_left_alone(backups: Backups) -> None:
+    other = backups.target / "2025-batch-7"
+    other.mkdir(parents=True)
+    backups.take(keep=1)
+    backups.take(keep=1)
+    assert other.exists()
+
+
 def test_the_oldest_backups_beyond_the_number_to_keep_are_removed(backups: Backups) -> None:
     folders = [backups.take().folder for _ in range(3)]
     folders.append(backups.take(keep=2).folder)

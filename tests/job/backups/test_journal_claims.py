@@ -80,6 +80,16 @@ def test_another_offset_and_a_lost_one_are_found() -> None:
     assert differences(driven.journal, group, read_by(driven))[0].startswith(f"offset of {topic}-{partition}: none")
 
 
+def test_an_offset_of_a_transaction_does_not_replace_a_newer_one() -> None:
+    driven = Driven()
+    driven.commit_in_transaction({("topic", 0): 5, ("topic", 1): 6})
+    driven.commit(offsets={("topic", 0): 7})
+    driven.end_transaction(commit=True)
+    assert {(partition, each.offset) for _, partition, each in driven.group.committed_offsets()} == {(0, 7), (1, 6)}
+    for cut in range(len(driven.journal)):
+        assert differences(driven.journal[cut:], driven.group, read_by(driven)) == []
+
+
 def test_an_offset_that_the_whole_journal_does_not_have_is_found_and_a_cut_one_does_not_know_it() -> None:
     driven, group, _ = stable_group()
     group.offsets["unknown"] = {3: CommittedOffset(5, None, "", 0, None)}

@@ -1,19 +1,21 @@
 """Backups of a job under load, and the check of each: with Spark, and with the journal."""
 
-import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from streaming.cli.app import app
+from streaming.contract.errors import CannotRun
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.job.backups.backup import finished_backups
+from streaming.job.backups.backup import back_up, finished_backups
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, read_manifest
+from streaming.job.backups.verification import Verification, verify
+from streaming.job.options import load_options
 from streaming.job.spark_internals.checkpoint_files import newest_complete_batch
 from streaming.job.state_stores import StateStore
 from tests.job.backups.damage import replace_in_state
@@ -21,7 +23,7 @@ from tests.recovery.conversation import Conversation, join_request, sync_request
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
 from tests.support.request_events import commit, dumped
-from tests.support.waiting import wait_until
+from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 GROUPS = 40
 BACKUPS = 3
@@ -68,13 +70,6 @@ def _form_generation(clients: Conversation, group_id: str) -> None:
     clients.ask(group_id, "SyncGroup", 5, sync)
 
 
-def run(*arguments: object) -> tuple[int, Any]:
-    """Run ``checkpoint``; its exit code and its JSON, or its error."""
-    ran = CliRunner().invoke(app, ["checkpoint", *map(str, arguments), "--json"])
-    assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.output
-    return ran.exit_code, json.loads(ran.stdout) if ran.stdout else ran.stderr
-
-
 class BackedUp:
     """A job that has stopped, with backups from its life."""
 
@@ -86,14 +81,25 @@ class BackedUp:
     def backups(self) -> list[Path]:
         return finished_backups(self.target)
 
-    def verify(self, folder: Path) -> tuple[int, Any]:
+    def verify(self, folder: Path) -> Verification:
         """Verify with the journal."""
-        options = ["-b", self.coordinator.bootstrap_servers, "--topic-prefix", self.coordinator.topics.prefix]
-        return run("verify", folder, *options)
+        flags = {
+            "bootstrap_servers": self.coordinator.bootstrap_servers,
+            "topic_prefix": self.coordinator.topics.prefix,
+            "checkpoint": str(folder),
+            "driver_memory": "512m",
+        }
+        return verify(folder, load_options(flags, {}), LIMIT_SECONDS, print)
 
     def copy_of_newest(self, folder: Path) -> Path:
         """A copy of the newest backup's checkpoint, without its manifest."""
         return Path(shutil.copytree(self.backups[-1] / CHECKPOINT, folder / "copy"))
+
+
+def has_moved_on(checkpoint: Path, batch: int) -> bool:
+    """Whether a newer batch than this one is complete, and Spark has written a snapshot of the state."""
+    snapshots = [*checkpoint.glob("state/0/*/*.snapshot"), *checkpoint.glob("state/0/*/*.zip")]
+    return (newest_complete_batch(checkpoint) or 0) > batch and bool(snapshots)
 
 
 @pytest.fixture(scope="module", params=["memory", "rocksdb"])
@@ -110,17 +116,12 @@ def backed_up(
     try:
         coordinator.start()
         with Load(coordinator) as load:
-            for number in range(BACKUPS):
-                batch = (newest_complete_batch(coordinator.checkpoint) or 0) + 20
-                rounds = load.rounds + 1
-                wait_until(
-                    lambda batch=batch, rounds=rounds: (  # type: ignore[misc]
-                        (newest_complete_batch(coordinator.checkpoint) or 0) >= batch and load.rounds > rounds
-                    ),
-                    "further batches",
-                )
-                code, taken = run("backup", coordinator.checkpoint, target)
-                assert (code, number) == (0, len(finished_backups(target)) - 1), taken
+            batch = 0
+            for _ in range(BACKUPS):
+                rounds = load.rounds
+                wait_until(partial(has_moved_on, coordinator.checkpoint, batch + 3), "further batches and a snapshot")
+                wait_until(lambda rounds=rounds: load.rounds > rounds, "further requests")  # type: ignore[misc]
+                batch = back_up(coordinator.checkpoint, target, None, datetime.now(UTC), print).batch
         coordinator.stop()
         yield BackedUp(coordinator, target)
     finally:
@@ -130,20 +131,20 @@ def backed_up(
 def test_a_backup_and_the_stopped_checkpoint_are_sound_and_agree_with_the_journal(backed_up: BackedUp) -> None:
     batches = []
     for folder in (backed_up.backups[-1], backed_up.coordinator.checkpoint):
-        code, found = backed_up.verify(folder)
-        assert (code, found["differences"]) == (0, [])
-        assert found["groups"] == found["comparedInFull"] == GROUPS + 3
-        batches.append(found["batch"])
+        found = backed_up.verify(folder)
+        assert found.differences == []
+        assert found.groups == found.compared_in_full
+        assert found.groups > GROUPS
+        batches.append(found.batch)
     # The journal has gone on since the backup.
     assert batches[0] < batches[1]
 
 
-def test_each_backup_is_of_a_later_batch_and_begins_with_a_snapshot(backed_up: BackedUp) -> None:
-    manifests = [read_manifest(backup) for backup in backed_up.backups]
-    batches = [manifest.batch for manifest in manifests if manifest is not None]
+def test_each_backup_is_of_a_later_batch_and_the_last_begins_with_a_snapshot(backed_up: BackedUp) -> None:
+    manifests = [manifest for backup in backed_up.backups if (manifest := read_manifest(backup))]
+    batches = [manifest.batch for manifest in manifests]
     assert len(batches) == BACKUPS
     assert batches == sorted(set(batches))
-    assert manifests[-1] is not None
     assert any(name.endswith((".snapshot", ".zip")) for name in manifests[-1].files)
 
 
@@ -152,20 +153,19 @@ def test_a_changed_group_is_found_by_the_journal(backed_up: BackedUp, tmp_path: 
         pytest.skip("the files of RocksDB cannot be forged here")
     copy = backed_up.copy_of_newest(tmp_path)
     assert replace_in_state(copy, PAID, FORGED) > 0
-    code, found = backed_up.verify(copy)
-    assert code == 1
-    assert len(found["differences"]) == GROUPS
-    assert all(FORGED.decode() in line and PAID.decode() in line for line in found["differences"])
+    found = backed_up.verify(copy)
+    assert len(found.differences) == GROUPS
+    assert all(FORGED.decode() in line and PAID.decode() in line for line in found.differences)
 
 
-def test_a_state_file_that_spark_cannot_read_is_found_without_a_manifest(backed_up: BackedUp, tmp_path: Path) -> None:
+def test_a_state_file_that_is_cut_is_found_without_a_manifest(backed_up: BackedUp, tmp_path: Path) -> None:
     copy = backed_up.copy_of_newest(tmp_path)
-    newest = max(copy.glob("state/0/1/[0-9]*.*"), key=lambda path: int(path.name.partition(".")[0].partition("_")[0]))
-    newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
-    code, found = run("verify", copy)
-    assert code == 1
-    assert len(found["differences"]) == 1
-    assert "cannot be read" in found["differences"][0]
+    newest = max(copy.glob("state/0/1/[0-9]*.*"), key=lambda path: int(re.split("[._]", path.name)[0]))
+    cut = newest.read_bytes()[: newest.stat().st_size // 2]
+    newest.unlink()
+    newest.write_bytes(cut)
+    (difference,) = backed_up.verify(copy).differences
+    assert "cannot be read" in difference
 
 
 def test_a_copy_in_the_place_of_the_checkpoint_starts_with_its_groups(backed_up: BackedUp) -> None:
@@ -178,9 +178,8 @@ def test_a_copy_in_the_place_of_the_checkpoint_starts_with_its_groups(backed_up:
     try:
         assert any("loading groups from checkpoint" in line for line in coordinator.output)
         assert (newest_complete_batch(coordinator.checkpoint) or 0) > manifest.batch
-        code, in_use = run("verify", coordinator.checkpoint)
-        assert code == 1
-        assert "is in use by a running job" in in_use
+        with pytest.raises(CannotRun, match="is in use by a running job"):
+            backed_up.verify(coordinator.checkpoint)
     finally:
         coordinator.stop()
 
@@ -188,9 +187,7 @@ def test_a_copy_in_the_place_of_the_checkpoint_starts_with_its_groups(backed_up:
 def test_an_unfinished_backup_and_a_folder_of_backups_are_refused(backed_up: BackedUp, tmp_path: Path) -> None:
     unfinished = Path(shutil.copytree(backed_up.backups[0], tmp_path / "unfinished"))
     (unfinished / MANIFEST).unlink()
-    code, problem = run("verify", unfinished)
-    assert code == 1
-    assert "is an unfinished backup" in problem
-    code, problem = run("verify", backed_up.target)
-    assert code == 1
-    assert f"holds {BACKUPS} backups" in problem
+    with pytest.raises(CannotRun, match="is an unfinished backup"):
+        backed_up.verify(unfinished)
+    with pytest.raises(CannotRun, match=f"holds {BACKUPS} backups"):
+        backed_up.verify(backed_up.target)

@@ -30,7 +30,7 @@ from streaming.job.backups.manifest import (
     write_manifest,
 )
 from streaming.job.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
-from streaming.job.spark_internals.checkpoint_files import (
+from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     NeededFiles,
     UnreadableCheckpoint,
     needed_files,

@@ -18,13 +18,13 @@ from streaming.job.checkpoint import is_locked
 from streaming.job.group_batch.state_row import StateRow, load
 from streaming.job.options import JobOptions
 from streaming.job.session import spark_session, spark_settings
-from streaming.job.spark_internals.checkpoint_files import (
+from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     NeededFiles,
     UnreadableCheckpoint,
     needed_files,
     newest_complete_batch,
 )
-from streaming.job.spark_internals.state_reader import UnreadableState, stored_rows
+from streaming.job.spark_internals.checkpoint_layout.state_reader import UnreadableState, stored_rows
 from streaming.job.state_stores import store_of
 
 PROGRESS_ENTRIES = 100_000

@@ -3,7 +3,7 @@
 import struct
 from pathlib import Path
 
-from streaming.job.spark_internals.checkpoint_files import decompressed
+from streaming.job.spark_internals.checkpoint_layout.needed_files import decompressed
 
 _SEED = 0x9747B28C
 _PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)

@@ -16,7 +16,7 @@ from streaming.job.backups.backup import back_up, finished_backups
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, read_manifest
 from streaming.job.backups.verification import Verification, verify
 from streaming.job.options import load_options
-from streaming.job.spark_internals.checkpoint_files import newest_complete_batch
+from streaming.job.spark_internals.checkpoint_layout.needed_files import newest_complete_batch
 from streaming.job.state_stores import StateStore
 from tests.job.backups.damage import replace_in_state
 from tests.recovery.conversation import Conversation, join_request, sync_request

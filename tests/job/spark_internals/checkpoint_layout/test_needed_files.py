@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from streaming.contract.errors import CannotRun
-from streaming.job.spark_internals.checkpoint_files import (
+from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     UnreadableCheckpoint,
     decompressed,
     needed_files,

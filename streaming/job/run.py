@@ -16,7 +16,16 @@ from streaming.contract.errors import CannotRun
 from streaming.contract.identity import read_identity_keys
 from streaming.contract.monitoring_server import serving_monitoring
 from streaming.embedded.jars import resolve_jars
-from streaming.job.checkpoint import Checkpoint, check_layout, check_topic_id, checkpoint_lock, local_path
+from streaming.job.checkpoint import (
+    STARTS_FOLDER,
+    TOPIC_FOLDER,
+    Checkpoint,
+    check_layout,
+    check_topic_id,
+    checkpoint_lock,
+    local_path,
+)
+from streaming.job.checkpoint_damage import check_damage, damage_after_failure
 from streaming.job.group_batch.settings import Settings
 from streaming.job.job_signals import StopSignals, stop_signals
 from streaming.job.monitoring.backlog import Backlog, BacklogReport
@@ -134,6 +143,9 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     spark, options, watch, metrics = session
     topics = options.topics
     checkpoint = Checkpoint(spark, checkpoint_location(options))
+    if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
+        check_damage(checkpoint, options.checkpoint)
+    is_new = checkpoint.is_new()
     state_partitions, state_store = _checked_checkpoint(checkpoint, options, watch.found, partitions, report)
     for key, value in STATE_STORES[state_store].items():
         spark.conf.set(key, value)
@@ -145,6 +157,11 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
         late_answer_ms=late_answer_ms(options.batch_interval_ms),
     )
     starts = checkpoint.record_start(time.time_ns() // 1_000_000)
+    if len(starts) == 1 and not is_new:
+        report(
+            f"warning: checkpoint {options.checkpoint} has lost its folder {STARTS_FOLDER} with the times of earlier "
+            'starts (see "Damage" in docs/operations.md)'
+        )
     limits = Limits(request=options.max_request_bytes)
     identity_keys = read_identity_keys(options.identity_key_file)
     settings = Settings(
@@ -174,6 +191,11 @@ def _checked_checkpoint(
     else:
         report(f"loading groups from checkpoint {options.checkpoint}")
         check_topic_id(checkpoint.requests_topic_id(), topic_id, options)
+        if checkpoint.requests_topic_id() is None:
+            report(
+                f"warning: checkpoint {options.checkpoint} has no folder {TOPIC_FOLDER}: it adopts {requests} with the "
+                f"id {topic_id} as the topic that it has read"
+            )
     if topic_id is not None and (is_new or checkpoint.requests_topic_id() is None):
         checkpoint.record_requests_topic_id(topic_id)
     with admin_client(options.librdkafka_config) as admin:
@@ -214,7 +236,7 @@ def _run_until_stopped(
     if watch.failure is not None:
         raise CannotRun(watch.failure)
     if failure is not None:
-        raise CannotRun(f"the query failed: {_first_lines(failure)}")
+        raise CannotRun(_failure_line(failure, session))
     if watch.has_grown(partitions) and not signals.requested.is_set():
         report("starting the query again, because a topic has more partitions")
         return True
@@ -229,6 +251,14 @@ def _ready_line(options: JobOptions, backlog: Backlog) -> str:
         f"ready: append requests to {topics.requests} and read responses from {topics.responses} "
         f"at {options.bootstrap_servers}{behind}"
     )
+
+
+def _failure_line(failure: PySparkException, session: JobSession) -> str:
+    if registry.is_used(registry.CHECKPOINT_LAYOUT, session.spark):
+        checkpoint = Checkpoint(session.spark, checkpoint_location(session.options))
+        if damage := damage_after_failure(checkpoint, session.options.checkpoint, _first_lines(failure)):
+            return damage
+    return f"the query failed: {_first_lines(failure)}"
 
 
 def _first_lines(failure: PySparkException) -> str:

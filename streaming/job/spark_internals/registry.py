@@ -121,10 +121,12 @@ OFFSET_LOG = SparkInternal(
 )
 CHECKPOINT_LAYOUT = SparkInternal(
     "checkpoint-layout",
-    "the names of the files of a checkpoint and its state, and what names others in `commits` and in RocksDB's files: "
-    "snapshots and changelogs; the columns of the `statestore` reader",
-    "`checkpoint backup` copies a checkpoint while the job runs; `checkpoint verify` names the file that is missing",
-    "`checkpoint backup` and `checkpoint verify` refuse",
+    "the names of the files of a checkpoint and its state; which of them Spark reads to start, and what names others in "
+    "`commits`, snapshots and changelogs; the columns of the `statestore` reader",
+    "a damaged checkpoint is refused before the query starts, with a message that names the file and what helps; "
+    "`checkpoint backup` copies a checkpoint while the job runs",
+    "Spark reports most damage with exceptions of its own, some without the file's name; a snapshot of a lost batch is "
+    "not noticed; `checkpoint backup` and `checkpoint verify` refuse",
     ("4.2.0",),
 )
 JAVA_OBJECTS = SparkInternal(

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
 from streaming.job.options import JobOptions
-from streaming.job.spark_internals.checkpoint_files import UnreadableFile
+from streaming.job.spark_internals.checkpoint_layout.start_check import UnreadableFile
 from streaming.job.spark_internals.java_objects import hadoop_configuration, java_virtual_machine
 from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
 from streaming.job.spark_internals.registry import OFFSET_LOG, is_used

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from streaming.contract.errors import CannotRun
-from streaming.job.spark_internals.checkpoint_files import (
+from streaming.job.spark_internals.checkpoint_layout.start_check import (
     COMMITS,
     METADATA,
     OFFSETS,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
-from streaming.job.spark_internals.state_files import (
+from streaming.job.spark_internals.checkpoint_layout.state_files import (
     LZ4_END_BYTES,
     STATE_FOLDER,
     files_of_version,

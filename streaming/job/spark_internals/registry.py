@@ -121,8 +121,8 @@ OFFSET_LOG = SparkInternal(
 )
 CHECKPOINT_LAYOUT = SparkInternal(
     "checkpoint-layout",
-    "the names of the files of a checkpoint and its state; which of them Spark reads to start, and what names others in "
-    "`commits`, snapshots and changelogs; the columns of the `statestore` reader",
+    "the names of the files of a checkpoint and its state; which of them Spark reads to start, and what names others in"
+    " `commits`, snapshots and changelogs; the columns of the `statestore` reader",
     "a damaged checkpoint is refused before the query starts, with a message that names the file and what helps; "
     "`checkpoint backup` copies a checkpoint while the job runs",
     "Spark reports most damage with exceptions of its own, some without the file's name; a snapshot of a lost batch is "

@@ -15,7 +15,11 @@ from streaming.contract.errors import CannotRun
 from streaming.job.backups import backup as backup_module
 from streaming.job.backups.backup import Taken, back_up, finished_backups
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
-from streaming.job.spark_internals.checkpoint_layout.needed_files import NeededFiles, needed_files, newest_complete_batch
+from streaming.job.spark_internals.checkpoint_layout.needed_files import (
+    NeededFiles,
+    needed_files,
+    newest_complete_batch,
+)
 from tests.job.backups.fake_checkpoints import add_batch, memory_checkpoint, write
 from tests.support.processes import Process
 from tests.support.waiting import wait_until

@@ -1,17 +1,9 @@
-"""Which files of a checkpoint a batch needs: Spark's own files, for both state stores.
+"""All files of a checkpoint that a complete batch needs, for a copy of it.
 
-A query that starts reads the newest file of ``offsets``, the one before it, and that of ``commits``. The state of batch
-N has the version N + 1. Each state partition needs the newest snapshot up to that version, and every file of changes
-after the snapshot. Spark writes each file under a temporary name, renames it, never changes it, and deletes old ones in
-the background.
-
-=========  =============================  ==========================================================================
-store      snapshot                       changes
-=========  =============================  ==========================================================================
-memory     ``V.snapshot``                 ``V.delta``
-rocksdb    ``V_ID.zip``, which names      ``V_ID.changelog``, which begins with its lineage: the version and the id
-           files in ``SSTs`` and ``logs``  of each file of changes since a snapshot. ``commits/N`` has the last ids.
-=========  =============================  ==========================================================================
+A query that starts after batch N reads the file N of ``offsets`` and of ``commits``, the one before it in ``offsets``,
+and version N + 1 of the state (:mod:`.state_files`). RocksDB's files name others: a snapshot those of ``SSTs`` and
+``logs``; a changelog begins with its lineage, the version and the id of each changelog since a snapshot. Spark writes
+each file under a temporary name, renames it, never changes it, and deletes old ones in the background.
 """
 
 import struct
@@ -24,6 +16,8 @@ import msgspec
 import pyarrow as pa
 
 from streaming.contract.errors import CannotRun
+from streaming.job.spark_internals.checkpoint_layout.commit_log import state_ids
+from streaming.job.spark_internals.checkpoint_layout.state_files import files_of_version
 from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
 from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, reason_to_leave_out
 from streaming.job.state_stores import store_of
@@ -67,13 +61,6 @@ class _RocksdbSnapshot(msgspec.Struct, rename="camel"):
 class _LineageItem(msgspec.Struct, rename="camel"):
     version: int
     checkpoint_unique_id: str
-
-
-class _Commit(msgspec.Struct, rename="camel"):
-    """A file of ``commits``, after its first line."""
-
-    state_unique_ids: dict[int, list[list[str]]] | None = None
-    """By operator and partition: the ids of the batch's state."""
 
 
 def newest_complete_batch(checkpoint: Path) -> int | None:
@@ -141,19 +128,16 @@ def _add_state(needed: NeededFiles, checkpoint: Path, operator: Path) -> None:
 
 
 def _memory_files(checkpoint: Path, folder: str, version: int) -> Iterator[str]:
-    """Back from ``version`` to the newest snapshot, or to the first version; the last name may be missing."""
-    for number in range(version, 0, -1):
-        snapshot, delta = f"{folder}/{number}.snapshot", f"{folder}/{number}.delta"
-        if (checkpoint / snapshot).exists():
-            yield snapshot
-            return
-        yield delta
-        if not (checkpoint / delta).exists():
+    """Back from ``version`` to the newest snapshot; the last name may be missing."""
+    found = {path.name for path in (checkpoint / folder).glob("[!.]*")}
+    for name in reversed(list(files_of_version("memory", found, version, None))):
+        yield f"{folder}/{name}"
+        if name not in found:
             return
 
 
 def _rocksdb_files(checkpoint: Path, folder: str, version: int, state_id: str) -> Iterator[str]:
-    """As :func:`_memory_files`, along the lineage of a file of changes."""
+    """As :func:`_memory_files`, along the lineage of the files of changes."""
     number: int = version
     while number > 0:
         snapshot, changes = f"{folder}/{number}_{state_id}.zip", f"{folder}/{number}_{state_id}.changelog"
@@ -231,16 +215,13 @@ def decompressed(compressed: bytes, limit: int) -> bytes:
 
 
 def _state_ids(checkpoint: Path, batch: int, operator: int) -> dict[int, str]:
-    """The id of the state after ``batch`` by state partition, from the commit log."""
     name = f"commits/{batch}"
     try:
-        _version, _, text = (checkpoint / name).read_text().partition("\n")
-        ids = msgspec.json.decode(text, type=_Commit).state_unique_ids or {}
+        return state_ids((checkpoint / name).read_text(), operator)
     except FileNotFoundError as vanished:
         raise _Vanished(name) from vanished
     except ValueError as damage:
         raise UnreadableCheckpoint(f"{name} cannot be read: {damage}") from damage
-    return {partition: stores[0] for partition, stores in enumerate(ids.get(operator, ())) if stores}
 
 
 def _read_plan(checkpoint: Path, name: str) -> BatchPlan:

@@ -8,13 +8,13 @@ Spark notices most damage itself. But its exceptions name another cause ("Concur
 after it has begun to write. A snapshot of a lost batch goes unnoticed: a later start would go back to it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
+from streaming.job.spark_internals.checkpoint_layout.commit_log import state_ids
 from streaming.job.spark_internals.checkpoint_layout.state_files import (
     LZ4_END_BYTES,
     STATE_FOLDER,
@@ -24,6 +24,7 @@ from streaming.job.spark_internals.checkpoint_layout.state_files import (
     is_snapshot,
     version_of,
 )
+from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
 from streaming.job.state_stores import store_of
 
 OFFSETS, COMMITS, METADATA, SCHEMA = "offsets", "commits", "metadata", f"{STATE_FOLDER}/0/_metadata/schema"
@@ -74,8 +75,8 @@ class _Start(NamedTuple):
     """The files of the newest batch in ``offsets`` and ``commits``."""
     version: int
     """The version of the state."""
-    state_ids: list[str] | None
-    """RocksDB's id of the version, by state partition."""
+    state_ids: Mapping[int, str]
+    """RocksDB's id of the version, by state partition; empty with the memory store."""
 
 
 class _WithoutFiles:
@@ -168,12 +169,12 @@ def _start(folder: CheckpointFolder) -> _Start | None:
     if newest > 0:
         _read_plan(folder, newest - 1)
     complete = max(commits, default=-1)
-    state_ids = None if complete < 0 else _read_state_ids(folder, complete)
+    ids = {} if complete < 0 else _read_state_ids(folder, complete)
     version = newest + 1 if complete == newest else newest
     if complete < version - 1 and store_of(plan.state_store_class) == "rocksdb":
         # The ids of the version are nowhere else.
         raise DamagedFile(f"{COMMITS}/{version - 1}", "is lost", newest_files)
-    return _Start(plan, newest, newest_files, version, state_ids)
+    return _Start(plan, newest, newest_files, version, ids)
 
 
 def _batches(folder: CheckpointFolder, log: str) -> list[int]:
@@ -217,16 +218,11 @@ def _read_plan(folder: CheckpointFolder, batch: int, removable: Iterable[str] = 
         raise DamagedFile(path, f"is not a batch that Spark has planned: {error}", removable) from error
 
 
-def _read_state_ids(folder: CheckpointFolder, batch: int) -> list[str] | None:
-    """RocksDB's ids in the file of a complete batch, which has a line with its version, and JSON."""
+def _read_state_ids(folder: CheckpointFolder, batch: int) -> dict[int, str]:
     path = f"{COMMITS}/{batch}"
     try:
-        _version, _, metadata = folder.text(path).partition("\n")
-        content: dict[str, Any] = msgspec.json.decode(metadata, type=dict[str, Any])
-        # By operator, by state partition, by store. The query has one operator, which has one store.
-        ids = content.get("stateUniqueIds")
-        return [stores[0] for stores in ids["0"]] if ids else None
-    except (ValueError, KeyError, TypeError, IndexError, UnreadableFile) as error:
+        return state_ids(folder.text(path))
+    except (ValueError, UnreadableFile) as error:
         raise DamagedFile(path, f"is not a batch that Spark has completed: {error}", [path]) from error
 
 
@@ -237,10 +233,9 @@ def _state_files(folder: CheckpointFolder, start: _Start) -> Iterator[str]:
         return
     for partition in range(start.plan.state_partitions):
         parent = f"{STATE_FOLDER}/{partition}"
-        state_id = start.state_ids[partition] if start.state_ids and partition < len(start.state_ids) else None
         # In place of a snapshot that it cannot read, Spark takes the one before and the deltas after that.
         names = [name for name in folder.names(parent) if not is_snapshot(name) or folder.size(f"{parent}/{name}")]
-        for name in files_of_version(store, names, start.version, state_id):
+        for name in files_of_version(store, names, start.version, start.state_ids.get(partition)):
             yield f"{parent}/{name}"
 
 

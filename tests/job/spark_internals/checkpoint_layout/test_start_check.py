@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from streaming.job.checkpoint_damage import LocalFolder
-from streaming.job.spark_internals.checkpoint_layout.start_check import DamagedFile, check_contents, check_files, files_to_remove
+from streaming.job.spark_internals.checkpoint_layout.start_check import (
+    DamagedFile,
+    check_contents,
+    check_files,
+    files_to_remove,
+)
 from streaming.job.state_stores import PROVIDER, STATE_STORES, StateStore
 
 NEWEST = 20

@@ -5,7 +5,19 @@ from typing import Any
 
 import typer
 
-from streaming.cli.commands import broker, demo, doctor, gateway, groups, offsets, quarantine, run, schema, version
+from streaming.cli.commands import (
+    broker,
+    checkpoint,
+    demo,
+    doctor,
+    gateway,
+    groups,
+    offsets,
+    quarantine,
+    run,
+    schema,
+    version,
+)
 from streaming.cli.connection import ENVIRONMENT_HELP
 from streaming.cli.help_output import Command, Group, examples, unwrapped
 
@@ -43,9 +55,11 @@ offsets_app = typer.Typer(cls=Group, help="List and set the offsets that groups 
 quarantine_app = typer.Typer(
     cls=Group, help="Examine and drop groups whose stored state cannot be read.", no_args_is_help=True
 )
+checkpoint_app = typer.Typer(cls=Group, help="Back up and verify the job's checkpoint.", no_args_is_help=True)
 groups_app.add_typer(quarantine_app, name="quarantine")
 app.add_typer(groups_app, name="groups", rich_help_panel=ANSWERS)
 app.add_typer(offsets_app, name="offsets", rich_help_panel=ANSWERS)
+app.add_typer(checkpoint_app, name="checkpoint", rich_help_panel=INSTALLATION)
 
 
 def _add(
@@ -108,6 +122,20 @@ _add(
     offsets.commit_offsets,
     "offsets commit billing orders:0=42 orders:1=0",
     environment=ENVIRONMENT_HELP,
+)
+_add(
+    checkpoint_app,
+    "backup",
+    checkpoint.backup,
+    "checkpoint backup /var/lib/coordinator /backups/coordinator",
+    "checkpoint backup /var/lib/coordinator /backups/coordinator --keep 7",
+)
+_add(
+    checkpoint_app,
+    "verify",
+    checkpoint.verify,
+    "checkpoint verify /backups/coordinator/2026-11-23T12-00-00.000000Z-batch-57",
+    "checkpoint verify /var/lib/coordinator -b kafka-1:9092",
 )
 _add(
     app,

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
 from streaming.job.options import JobOptions
+from streaming.job.spark_internals.checkpoint_layout.start_check import UnreadableFile
 from streaming.job.spark_internals.java_objects import hadoop_configuration, java_virtual_machine
 from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
 from streaming.job.spark_internals.registry import OFFSET_LOG, is_used
@@ -26,6 +28,9 @@ STARTS_KEPT = 100
 """A batch needs the last start before it, and Spark keeps 100 batches to run again."""
 
 LOCK_LIMIT_SECONDS = 30.0
+
+STARTS_FOLDER = "starts"
+"""The folder of the checkpoint with an empty file for each start, whose name is the time in ms since the epoch."""
 
 TOPIC_FOLDER = "requests-topic"
 """The folder of the checkpoint with an empty file whose name is the id of the requests topic."""
@@ -56,18 +61,16 @@ class Checkpoint:
 
         A start is an empty file whose name is the time, so it cannot be half written.
         """
-        folder = self._path("starts")
-        self._files.mkdirs(folder)
-        self._files.create(self._path("starts", str(now)), True).close()
-        starts = sorted(int(name) for name in self._names(folder) if name.isdigit())
+        self._files.mkdirs(self._path(STARTS_FOLDER))
+        self._files.create(self._path(STARTS_FOLDER, str(now)), True).close()
+        starts = sorted(int(name) for name in self.names(STARTS_FOLDER) if name.isdigit())
         for old in starts[:-STARTS_KEPT]:
-            self._files.delete(self._path("starts", str(old)), False)
+            self._files.delete(self._path(STARTS_FOLDER, str(old)), False)
         return tuple(starts[-STARTS_KEPT:])
 
     def requests_topic_id(self) -> str | None:
         """The id of the requests topic that this checkpoint has read; None if it was not recorded."""
-        folder = self._path(TOPIC_FOLDER)
-        return next(iter(self._names(folder)), None) if self._files.exists(folder) else None
+        return next(iter(self.names(TOPIC_FOLDER)), None)
 
     def record_requests_topic_id(self, topic_id: str) -> None:
         """Record the id of the requests topic, in place of a former one."""
@@ -79,12 +82,11 @@ class Checkpoint:
     def offsets_read(self, topic: str) -> dict[int, int]:
         """The offset after the last record of the newest complete batch, by partition; empty without such a batch."""
         newest = self._newest_file("commits")
-        plan = None if newest is None else self._path("offsets", newest.getName())
-        if plan is None or not self._files.exists(plan):
+        if newest is None or newest not in self.names("offsets"):
             return {}
         try:
-            return read_batch_plan(self._text(plan)).offsets.get(topic, {})
-        except UnreadablePlan:
+            return read_batch_plan(self.text(f"offsets/{newest}")).offsets.get(topic, {})
+        except (UnreadablePlan, UnreadableFile):
             # The start of the query reports a damaged checkpoint.
             return {}
 
@@ -105,37 +107,66 @@ class Checkpoint:
         if newest is None:
             return None
         try:
-            plan = read_batch_plan(self._text(newest))
-        except UnreadablePlan as error:
+            plan = read_batch_plan(self.text(f"offsets/{newest}"))
+        except (UnreadablePlan, UnreadableFile) as error:
             if not is_used(OFFSET_LOG, self._spark):
                 return None
-            raise CannotRun(f"{newest} is not a batch that Spark has planned: {error}") from error
+            raise CannotRun(
+                f"{self._path('offsets', newest)} is not a batch that Spark has planned: {error}"
+            ) from error
         return CheckpointLayout(plan.state_partitions, plan.request_partitions, store_of(plan.state_store_class))
 
-    def _newest_batch(self) -> Any:
-        """The path of the newest file in Spark's offset log; None when there is none."""
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder of the checkpoint, without hidden ones; empty if it does not exist."""
+        path = self._path(folder)
+        if not self._files.exists(path):
+            return []
+        # One call for all of them, which gives "{FOLDER/NAME,FOLDER/NAME}": there may be hundreds of files.
+        paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(self._files.listStatus(path))
+        joined = str(self._jvm.org.apache.commons.lang3.ArrayUtils.toString(paths))
+        separator = f",{self._files.makeQualified(path).toString()}/"
+        return [name for name in f",{joined[1:-1]}".split(separator)[1:] if not name.startswith(".")]
+
+    def size(self, path: str) -> int:
+        """The size of an existing file in bytes."""
+        return int(self._files.getFileStatus(self._path(path)).getLen())
+
+    def text(self, path: str) -> str:
+        """The content of an existing file. Raises UnreadableFile."""
+        with self._reading(path) as stream:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+
+    def read_through(self, path: str, end_bytes: int) -> bytes:
+        """Read an existing file of any size; returns its last bytes. Raises UnreadableFile."""
+        with self._reading(path) as stream:
+            self._jvm.org.apache.commons.io.IOUtils.consume(stream)
+            stream.seek(max(0, self.size(path) - end_bytes))
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+
+    def _newest_batch(self) -> str | None:
+        """The newest batch in Spark's offset log; None when there is none."""
         return self._newest_file("offsets")
 
-    def _newest_file(self, log: str) -> Any:
-        """The path of the newest batch's file in one of Spark's logs; None when there is none."""
-        if not self._files.exists(self._path(log)):
-            return None
-        batches = [int(name) for name in self._names(self._path(log)) if name.isdigit()]
-        return self._path(log, str(max(batches))) if batches else None
+    def _newest_file(self, log: str) -> str | None:
+        """The name of the newest batch's file in one of Spark's logs; None when there is none."""
+        batches = [name for name in self.names(log) if name.isdigit()]
+        return max(batches, key=int) if batches else None
 
     def _path(self, folder: str, name: str | None = None) -> Any:
         path = self._jvm.org.apache.hadoop.fs.Path(self._root, folder)
         return path if name is None else self._jvm.org.apache.hadoop.fs.Path(path, name)
 
-    def _text(self, path: Any) -> str:
-        stream = self._files.open(path)
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[Any]:
         try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
-
-    def _names(self, folder: Any) -> list[str]:
-        return [status.getPath().getName() for status in self._files.listStatus(folder)]
+            stream = self._files.open(self._path(path))
+            try:
+                yield stream
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            reason = error.java_exception.getMessage() or error.java_exception.getClass().getName()
+            raise UnreadableFile(str(reason).partition("\n")[0]) from error
 
 
 def check_layout(layout: CheckpointLayout, options: JobOptions, partitions: Partitions) -> tuple[int, StateStore]:
@@ -234,3 +265,15 @@ def checkpoint_lock(folder: Path) -> Iterator[CheckpointLock]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
         yield CheckpointLock(folder, file.fileno())
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a job runs on a local checkpoint, as far as this user may see."""
+    try:
+        with (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -19,6 +19,8 @@ from streaming.contract.identity import read_identity_keys
 from streaming.contract.monitoring_server import serving_monitoring
 from streaming.embedded.jars import resolve_jars
 from streaming.job.checkpoint import (
+    STARTS_FOLDER,
+    TOPIC_FOLDER,
     Checkpoint,
     CheckpointLock,
     check_layout,
@@ -26,6 +28,7 @@ from streaming.job.checkpoint import (
     checkpoint_lock,
     local_path,
 )
+from streaming.job.checkpoint_damage import check_damage, damage_after_failure
 from streaming.job.election.candidate import Candidate, candidate
 from streaming.job.group_batch.settings import Settings
 from streaming.job.job_signals import StopSignals, stop_signals
@@ -189,9 +192,18 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     """
     spark, options, watch, metrics, _, _ = session
     checkpoint = Checkpoint(spark, checkpoint_location(options))
+    if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
+        check_damage(checkpoint, options.checkpoint)
+    is_new = checkpoint.is_new()
     state_partitions, state_store = _checked_checkpoint(checkpoint, options, watch.found, partitions, report)
     _configure_state(spark, state_partitions, state_store)
-    settings = _settings(options, partitions, checkpoint.record_start(time.time_ns() // 1_000_000))
+    starts = checkpoint.record_start(time.time_ns() // 1_000_000)
+    if len(starts) == 1 and not is_new:
+        report(
+            f"warning: checkpoint {options.checkpoint} has lost its folder {STARTS_FOLDER} with the times of earlier "
+            'starts (see "Damage" in docs/operations.md)'
+        )
+    settings = _settings(options, partitions, starts)
     query = coordinator_query(spark, options, settings, state_partitions).start()
     if options.metrics_port is not None:
         stack.enter_context(feeding_metrics(metrics, query, options.librdkafka_config, options.topics.directory))
@@ -251,6 +263,11 @@ def _checked_checkpoint(
     else:
         report(f"loading groups from checkpoint {options.checkpoint}")
         check_topic_id(checkpoint.requests_topic_id(), topic_id, options)
+        if checkpoint.requests_topic_id() is None:
+            report(
+                f"warning: checkpoint {options.checkpoint} has no folder {TOPIC_FOLDER}: it adopts {requests} with the "
+                f"id {topic_id} as the topic that it has read"
+            )
     if topic_id is not None and (is_new or checkpoint.requests_topic_id() is None):
         checkpoint.record_requests_topic_id(topic_id)
     with admin_client(options.librdkafka_config) as admin:
@@ -296,7 +313,7 @@ def _run_until_stopped(
         report("starting the query again, because the job that was active before has written its next batch")
         return True
     if failure is not None:
-        raise CannotRun(f"the query failed: {_first_lines(failure)}")
+        raise CannotRun(_failure_line(failure, session))
     if watch.has_grown(partitions) and not signals.requested.is_set():
         report("starting the query again, because a topic has more partitions")
         return True
@@ -311,6 +328,14 @@ def _ready_line(options: JobOptions, backlog: Backlog) -> str:
         f"ready: append requests to {topics.requests} and read responses from {topics.responses} "
         f"at {options.bootstrap_servers}{behind}"
     )
+
+
+def _failure_line(failure: PySparkException, session: JobSession) -> str:
+    if registry.is_used(registry.CHECKPOINT_LAYOUT, session.spark):
+        checkpoint = Checkpoint(session.spark, checkpoint_location(session.options))
+        if damage := damage_after_failure(checkpoint, session.options.checkpoint, _first_lines(failure)):
+            return damage
+    return f"the query failed: {_first_lines(failure)}"
 
 
 def _first_lines(failure: PySparkException) -> str:

@@ -140,12 +140,13 @@ def test_a_checkpoint_that_does_not_exist_is_noted(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def write_plan(folder: Path, topic: str, partitions: int, batch: int = 3) -> None:
-    """Write the plan of a batch, in the format of Spark's offset log."""
+def write_plan(folder: Path, topic: str, partitions: int) -> None:
+    """Write the checkpoint of a job that was killed in its first batch, whose plan has the format of Spark's log."""
     settings = {"spark.sql.shuffle.partitions": "2", PROVIDER: STATE_STORES["memory"][PROVIDER]}
     offsets = {topic: {str(index): 0 for index in range(partitions)}}
     (folder / "offsets").mkdir()
-    (folder / "offsets" / str(batch)).write_text("v1\n" + json.dumps({"conf": settings}) + "\n" + json.dumps(offsets))
+    (folder / "offsets" / "0").write_text("v1\n" + json.dumps({"conf": settings}) + "\n" + json.dumps(offsets))
+    (folder / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
 
 
 def test_a_checkpoint_that_fits_the_options_and_topics_is_described(
@@ -153,7 +154,7 @@ def test_a_checkpoint_that_fits_the_options_and_topics_is_described(
 ) -> None:
     write_plan(tmp_path, topics.requests, 2)
     options = ["-b", broker.bootstrap_servers, "--topic-prefix", topics.prefix, "--checkpoint", str(tmp_path)]
-    detail = f"{tmp_path}: batch 3, state store memory, 2 state partition(s)"
+    detail = f"{tmp_path}: batch 0, state store memory, 2 state partition(s)"
     _, findings = examine(*options)
     assert (findings["checkpoint"].status, findings["checkpoint"].detail) == ("ok", detail)
     with checkpoint_lock(tmp_path) as lock:
@@ -203,10 +204,24 @@ def test_a_checkpoint_that_does_not_fit_the_options_is_a_problem(tmp_path: Path,
 
 def test_a_checkpoint_whose_newest_batch_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     write_plan(tmp_path, "group-requests", 1)
-    (tmp_path / "offsets" / "10").write_text("not a plan")
+    (tmp_path / "offsets" / "1").write_text("not a plan")
     code, findings = examine("--checkpoint", str(tmp_path))
     assert (code, findings["checkpoint"].status) == (1, "problem")
-    assert str(tmp_path / "offsets" / "10") in findings["checkpoint"].detail
+    damage = f"checkpoint {tmp_path} is damaged: offsets/1 is not a batch that Spark has planned"
+    assert findings["checkpoint"].detail.startswith(damage)
+    assert findings["checkpoint"].advice == "remove offsets/1, and the job reads the requests of that time again"
+
+
+def test_a_checkpoint_without_the_state_of_its_newest_batch_is_a_problem(tmp_path: Path) -> None:
+    write_plan(tmp_path, "group-requests", 1)
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    _, findings = examine("--checkpoint", str(tmp_path))
+    assert findings["checkpoint"].detail == f"checkpoint {tmp_path} is damaged: state/0/0/1.delta is lost"
+    with checkpoint_lock(tmp_path):
+        # The running job may be between two files.
+        _, findings = examine("--checkpoint", str(tmp_path))
+    assert findings["checkpoint"].status == "ok"
 
 
 def test_a_checkpoint_elsewhere_is_not_checked() -> None:

@@ -171,7 +171,7 @@ def test_a_job_that_cannot_continue_ends_with_a_message(new_coordinator: NewCoor
     coordinator.options["state-partitions"] = 1
 
     newest = max(ids(coordinator.checkpoint / "commits"))
-    (coordinator.checkpoint / "commits" / str(newest)).write_text("damaged")
+    (coordinator.checkpoint / "commits" / str(newest)).write_text("v9\n{}")
     coordinator.launch()
     assert coordinator.wait() != 0
     assert any(line.startswith("group-coordinator: the query failed: ") for line in coordinator.output)

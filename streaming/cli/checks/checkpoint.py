@@ -1,6 +1,5 @@
 """The checkpoint: whether it exists, can be read and written, and fits the options and the topics."""
 
-import fcntl
 import os
 from pathlib import Path
 
@@ -44,10 +43,19 @@ def _check_missing(folder: Path) -> Finding:
 def _check_layout(
     folder: Path, options: JobOptions, request_partitions: int | None, request_topic_id: str | None
 ) -> Finding:
-    """Compare the checkpoint and the plan of its newest batch with the options and the request topic."""
-    from streaming.job.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id
+    """Check a checkpoint's files, and compare the plan of its newest batch with the options and the request topic."""
+    from streaming.job.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id, is_locked
+    from streaming.job.checkpoint_damage import LocalFolder, check_damage
     from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
+    from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, is_used
 
+    is_used_by_job = is_locked(folder)
+    if not is_used_by_job and is_used(CHECKPOINT_LAYOUT):
+        # A running job writes and removes files meanwhile.
+        try:
+            check_damage(LocalFolder(folder), str(folder))
+        except CannotRun as damage:
+            return _misfit(damage)
     batches = [path for path in folder.glob("offsets/*") if path.name.isdigit()]
     if not batches:
         return note(CHECK, f"{folder} holds no batch yet")
@@ -64,19 +72,12 @@ def _check_layout(
     except (OSError, UnreadablePlan) as failure:
         return problem(CHECK, f"{newest} cannot be read: {failure}", "restore the checkpoint, or choose another one")
     except CannotRun as misfit:
-        detail, _, advice = str(misfit).rpartition(": ")
-        return problem(CHECK, detail, advice)
-    in_use = ", in use by a running job" if _is_locked(folder) else ""
+        return _misfit(misfit)
+    in_use = ", in use by a running job" if is_used_by_job else ""
     stored = f"state store {state_store}, {state_partitions} state partition(s)"
     return ok(CHECK, f"{folder}: batch {newest.name}, {stored}{in_use}")
 
 
-def _is_locked(folder: Path) -> bool:
-    try:
-        with (folder / "lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+def _misfit(refusal: CannotRun) -> Finding:
+    detail, _, advice = str(refusal).rpartition(": ")
+    return problem(CHECK, detail, advice)

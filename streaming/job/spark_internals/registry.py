@@ -119,6 +119,16 @@ OFFSET_LOG = SparkInternal(
     "the checkpoint is not compared with the options and the topics, unless its newest batch can be read",
     ("4.2.0",),
 )
+CHECKPOINT_LAYOUT = SparkInternal(
+    "checkpoint-layout",
+    "the names of the files of a checkpoint and its state; which of them Spark reads to start, and what names others in"
+    " `commits`, snapshots and changelogs; the columns of the `statestore` reader",
+    "a damaged checkpoint is refused before the query starts, with a message that names the file and what helps; "
+    "`checkpoint backup` copies a checkpoint while the job runs",
+    "Spark reports most damage with exceptions of its own, some without the file's name; a snapshot of a lost batch is "
+    "not noticed; `checkpoint backup` and `checkpoint verify` refuse",
+    ("4.2.0",),
+)
 JAVA_OBJECTS = SparkInternal(
     "java-objects",
     "`SparkSession._jvm`, `SparkContext._jsc` and `StreamingQuery._jsq`, for public methods of Spark and Hadoop",
@@ -175,6 +185,7 @@ INTERNALS = (
     CHECKPOINT_FILES,
     BATCH_END,
     OFFSET_LOG,
+    CHECKPOINT_LAYOUT,
     JAVA_OBJECTS,
     STATE_STORE_PROVIDERS,
     CLASS_ARCHIVE,

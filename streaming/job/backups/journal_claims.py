@@ -1,0 +1,204 @@
+"""What the journal says of a group, compared with the group's stored state.
+
+A journal that retention has cut can say less: the members that joined and the offsets that were committed before its
+first entry are unknown. So its entries are folded into claims, each of one field, member or partition; what no entry
+mentions is not compared. A journal with all entries of a group also claims that there is nothing else.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from coordinator_logic.committed_offsets import CommittedOffset
+from coordinator_logic.group import Group
+from coordinator_logic.records import (
+    GenerationStarted,
+    GroupDeleted,
+    JournalEntry,
+    MemberAdded,
+    MemberRemoved,
+    OffsetCommitted,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    QuarantinedStateDropped,
+    RequestCause,
+    StateChanged,
+    StaticMemberReplaced,
+    TransactionalOffsetsCommitted,
+    TransactionEnded,
+)
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+
+class GroupClaims:
+    """The claims of one group's entries, which are applied in order, each once."""
+
+    def __init__(self, first: int) -> None:
+        self.is_complete = first == 1
+        """Whether all entries of the group are there."""
+        self.sequence = first - 1
+        self._generation: int | None = None
+        self._state: str | None = None
+        self._members: dict[str, bool] = {}
+        self._offsets: dict[Place, CommittedOffset | None] = {}
+        self._pending: dict[int, dict[Place, CommittedOffset]] = {}
+
+    def apply(self, entry: JournalEntry) -> None:
+        """Add what an entry claims. Mirrors :func:`coordinator_logic.records.apply`."""
+        self.sequence = entry.sequence
+        match entry.record:
+            case StateChanged(to_state=to_state):
+                self._state = to_state
+            case GenerationStarted(generation=generation):
+                self._generation = generation
+            case MemberAdded(member_id=member_id):
+                self._members[member_id] = True
+            case MemberRemoved(member_id=member_id):
+                self._members[member_id] = False
+            case StaticMemberReplaced(old_member_id=old, new_member_id=new):
+                self._members |= {old: False, new: True}
+            case OffsetsCommitted(offsets=committed):
+                self._offsets |= _positions(committed, entry.sequence)
+            case TransactionalOffsetsCommitted(producer_id=producer_id, offsets=committed):
+                self._pending.setdefault(producer_id, {}).update(_positions(committed, entry.sequence))
+            case TransactionEnded(producer_id=producer_id, committed=is_committed):
+                self._end_transaction(producer_id, is_committed)
+            case OffsetsDeleted(offsets=deleted):
+                self._delete({(each.topic, partition) for each in deleted for partition in each.partitions})
+            case _:
+                # The other records change what is not compared.
+                pass
+
+    def differences(self, group: Group) -> Iterator[str]:
+        """What the state says otherwise than these claims; ``group`` is as of the last applied entry."""
+        if self._generation is not None and group.generation != self._generation:
+            yield f"generation {group.generation}, in the journal {self._generation}"
+        if self._state is not None and group.state.value != self._state:
+            yield f"state {group.state.value}, in the journal {self._state}"
+        for member_id in sorted({*self._members, *(group.members if self.is_complete else ())}):
+            claimed = self._members.get(member_id, False)
+            if claimed != (member_id in group.members):
+                yield f"member {member_id} is in the {'journal' if claimed else 'state'} only"
+        stored = {(topic, partition): offset for topic, partition, offset in group.committed_offsets()}
+        for place in sorted({*self._offsets, *(stored if self.is_complete else ())}):
+            claim, found = self._offsets.get(place), stored.get(place)
+            if _position(claim) != _position(found):
+                yield f"offset of {place[0]}-{place[1]}: {_shown(found)}, in the journal {_shown(claim)}"
+
+    def _end_transaction(self, producer_id: int, is_committed: bool) -> None:
+        # Offsets from before the first entry are not known. They are older than all that is claimed.
+        for place, pending in self._pending.pop(producer_id, {}).items():
+            existing = self._offsets.get(place)
+            if is_committed and (existing is None or pending.sequence > existing.sequence):
+                self._offsets[place] = pending
+
+    def _delete(self, places: set[Place]) -> None:
+        self._offsets |= dict.fromkeys(places)
+        for pending in self._pending.values():
+            for place in places & pending.keys():
+                del pending[place]
+
+
+class JournalComparison:
+    """Compares a journal, entry by entry, with the groups of a state.
+
+    Args:
+        positions: The incarnation and the sequence number of each group in the state.
+        read: The offset after the last request that the state's batch has read, by partition. The requests topic must
+            be the one that the batch has read.
+    """
+
+    def __init__(self, positions: Mapping[str, tuple[str, int]], read: Mapping[int, int]) -> None:
+        self._positions = positions
+        self._read = read
+        self._claims: dict[str, GroupClaims] = {}
+        self._living: dict[str, str] = {}
+        self._found: dict[str, str] = {}
+        self.entries = 0
+
+    def add(self, entry: JournalEntry) -> None:
+        """Add the next entry of the journal; the entries of a group are in order, and may repeat."""
+        self.entries += 1
+        incarnation, sequence = self._positions.get(entry.group_id, ("", 0))
+        if entry.incarnation != incarnation:
+            self._note_life(entry)
+        elif entry.sequence <= sequence:
+            self._fold(entry)
+        elif self._was_read(entry):
+            self._found[entry.group_id] = (
+                f"the state ends at entry {sequence}, the journal has entry {entry.sequence} of a request that the "
+                "batch has read"
+            )
+
+    def is_complete(self, group_id: str) -> bool | None:
+        """Whether the journal has every entry of a group in the state; None if it has none."""
+        claims = self._claims.get(group_id)
+        return None if claims is None else claims.is_complete
+
+    def differences_of(self, group: Group) -> Iterator[str]:
+        """What the state says otherwise of a group than the journal."""
+        if found := self._found.get(group.group_id):
+            yield found
+        claims = self._claims.get(group.group_id)
+        if claims is None:
+            return
+        if claims.sequence < group.sequence:
+            yield f"the state ends at entry {group.sequence}, the journal at entry {claims.sequence}"
+        else:
+            yield from claims.differences(group)
+
+    def missing(self) -> dict[str, str]:
+        """The groups that existed when the batch ended, and that the state does not have, with their incarnation."""
+        return self._living
+
+    def _fold(self, entry: JournalEntry) -> None:
+        claims = self._claims.setdefault(entry.group_id, GroupClaims(entry.sequence))
+        if entry.sequence <= claims.sequence:
+            return
+        if entry.sequence > claims.sequence + 1:
+            self._found.setdefault(
+                entry.group_id, f"the journal lacks entries {claims.sequence + 1} to {entry.sequence - 1}"
+            )
+        claims.apply(entry)
+
+    def _note_life(self, entry: JournalEntry) -> None:
+        """Note whether an incarnation that the state does not have existed when the batch ended."""
+        ends = isinstance(entry.record, GroupDeleted | QuarantinedStateDropped)
+        was_read = self._was_read(entry)
+        # A timer has no place in the log: a group that has expired may be gone before or after the batch.
+        if ends and (was_read or not isinstance(entry.cause, RequestCause)):
+            if self._living.get(entry.group_id) == entry.incarnation:
+                del self._living[entry.group_id]
+        elif was_read:
+            self._living[entry.group_id] = entry.incarnation
+
+    def _was_read(self, entry: JournalEntry) -> bool:
+        cause = entry.cause
+        return isinstance(cause, RequestCause) and cause.offset < self._read.get(cause.partition, 0)
+
+
+def _positions(committed: list[OffsetCommitted], sequence: int) -> dict[Place, CommittedOffset]:
+    return {
+        (each.topic, each.partition): CommittedOffset(
+            each.offset,
+            each.leader_epoch,
+            each.metadata,
+            each.commit_timestamp,
+            each.expire_timestamp,
+            sequence,
+        )
+        for each in committed
+    }
+
+
+def _position(committed: CommittedOffset | None) -> tuple[object, ...] | None:
+    """What is compared; snapshots of older releases lack the sequence number."""
+    if committed is None:
+        return None
+    return committed.offset, committed.leader_epoch, committed.metadata, committed.commit_timestamp
+
+
+def _shown(committed: CommittedOffset | None) -> str:
+    return (
+        "none" if committed is None else f"{committed.offset} of {committed.commit_timestamp} ({committed.metadata!r})"
+    )

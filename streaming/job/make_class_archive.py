@@ -17,8 +17,8 @@ from streaming.client import CoordinatorClient
 from streaming.contract.errors import CannotRun
 from streaming.embedded.broker import BrokerStartError, EmbeddedBroker
 from streaming.embedded.jars import JarResolutionError, MissingPrerequisite, find_java, locked, resolve_jars
+from streaming.job.lifecycle.run import start
 from streaming.job.options import load_options
-from streaming.job.run import start
 from streaming.job.session import JVM_FLAGS, extra_class_path
 from streaming.job.spark_internals.batch_end import stop_after_batch
 from streaming.job.spark_internals.class_archive import class_archive_path

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streaming.contract.topics import LONGEST_GROUP_ID_BYTES
-from streaming.job.checkpoint import local_path
+from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.group_batch.settings import Settings
 from streaming.job.monitoring.metrics import observe_measures
 from streaming.job.operator import INPUT_COLUMNS, OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator
@@ -114,9 +114,3 @@ def _trusted_time() -> Column:
     """
     is_append_time = sf.col("timestampType") == LOG_APPEND_TIME
     return sf.when(is_append_time, sf.col("timestamp")).otherwise(sf.current_timestamp())
-
-
-def checkpoint_location(options: JobOptions) -> str:
-    """The checkpoint's location for Spark: a URI with an absolute path for a local folder, else the option."""
-    folder = local_path(options.checkpoint)
-    return options.checkpoint if folder is None else folder.as_uri()

@@ -15,7 +15,7 @@ from streaming.cli.checks import packages, runtime
 from streaming.cli.checks.finding import Finding
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.job.checkpoint import checkpoint_lock
+from streaming.job.checkpoints.lock import checkpoint_lock
 from streaming.job.spark_internals.registry import OFF_VARIABLE
 from streaming.job.state_stores import PROVIDER, STATE_STORES
 from streaming.job.topics.creation import ensure_topics

@@ -12,15 +12,15 @@ from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import resolve_jars
-from streaming.job.checkpoint import (
+from streaming.job.checkpoints.checkpoint import (
     STARTS_KEPT,
     Checkpoint,
     CheckpointLayout,
     check_layout,
     check_topic_id,
-    checkpoint_lock,
-    local_path,
 )
+from streaming.job.checkpoints.location import local_path
+from streaming.job.checkpoints.lock import checkpoint_lock
 from streaming.job.options import JobOptions, load_options
 from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals.registry import OFF_VARIABLE, OFFSET_LOG

@@ -17,9 +17,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.contract.errors import CannotRun
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.job import run
-from streaming.job.checkpoint import Checkpoint
-from streaming.job.checkpoint_damage import READS_AGAIN, REPLACE, REPLACE_METADATA, damage_after_failure
+from streaming.job.checkpoints.checkpoint import Checkpoint
+from streaming.job.checkpoints.damage import READS_AGAIN, REPLACE, REPLACE_METADATA, damage_after_failure
+from streaming.job.lifecycle.job_session import start_session
+from streaming.job.lifecycle.query_start import start_query
 from streaming.job.options import load_options
 from streaming.job.spark_internals.batch_end import stop_after_batch
 from streaming.job.state_stores import StateStore
@@ -96,7 +97,7 @@ class Job:
             broker.bootstrap_servers, folder / "process", {**SPARK, "state-partitions": 2}
         )
         self.options = load_options(self.process.options, {})
-        self.session = run.start_session(self.options, stack, self.lines.append)
+        self.session = start_session(self.options, stack, self.lines.append)
         responses = stack.enter_context(reading(broker.bootstrap_servers, self.options.topics.responses))
         self.responses = responses
         self.clients = Conversation(broker.bootstrap_servers, self.options.topics, responses)
@@ -110,7 +111,7 @@ class Job:
         session = self.session._replace(options=options)
         partitions = session.watch.found.partition_counts(options.topics)
         with ExitStack() as stack:
-            query = run.start_query(session, partitions, stack, self.lines.append)
+            query = start_query(session, partitions, stack, self.lines.append)
             try:
                 yield query
             finally:

@@ -21,7 +21,7 @@ def check_checkpoint(options: JobOptions, request_partitions: int | None, reques
     """
     if missing_modules("job"):
         return note(CHECK, "not checked: reading it needs the extra job")
-    from streaming.job.checkpoint import local_path
+    from streaming.job.checkpoints.location import local_path
 
     folder = local_path(options.checkpoint)
     if folder is None:
@@ -44,8 +44,9 @@ def _check_layout(
     folder: Path, options: JobOptions, request_partitions: int | None, request_topic_id: str | None
 ) -> Finding:
     """Check a checkpoint's files, and compare the plan of its newest batch with the options and the request topic."""
-    from streaming.job.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id, is_locked
-    from streaming.job.checkpoint_damage import LocalFolder, check_damage
+    from streaming.job.checkpoints.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id
+    from streaming.job.checkpoints.damage import LocalFolder, check_damage
+    from streaming.job.checkpoints.lock import is_locked
     from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
     from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, is_used
 

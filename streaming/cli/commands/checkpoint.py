@@ -116,7 +116,7 @@ def _print_verification(found: "Verification") -> None:
 
 
 def _local(location: str) -> Path:
-    from streaming.job.checkpoint import local_path
+    from streaming.job.checkpoints.location import local_path
 
     folder = local_path(location)
     if folder is None:

@@ -160,7 +160,7 @@ def run_coordinator(
         options = load_options({**flags, "bootstrap_servers": bootstrap_servers}, os.environ, config)
         # Imported late: pyspark takes seconds, and wrong options are reported at once.
         from streaming.gateway.child import running_gateway
-        from streaming.job.run import run_job
+        from streaming.job.lifecycle.run import run_job
 
         if gateway is not None:
             stack.enter_context(running_gateway(_gateway_options(options, gateway), report))

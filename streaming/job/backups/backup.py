@@ -29,7 +29,7 @@ from streaming.job.backups.manifest import (
     sync_folder,
     write_manifest,
 )
-from streaming.job.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
+from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
 from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     NeededFiles,
     UnreadableCheckpoint,

@@ -14,7 +14,7 @@ from streaming.job.backups.backup import finished_backups
 from streaming.job.backups.journal_claims import JournalComparison
 from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
-from streaming.job.checkpoint import is_locked
+from streaming.job.checkpoints.lock import is_locked
 from streaming.job.group_batch.state_row import StateRow, load
 from streaming.job.options import JobOptions
 from streaming.job.session import spark_session, spark_settings

@@ -14,8 +14,8 @@ from unittest.mock import patch
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.cli import main as cli
-from streaming.job import run as job
-from streaming.job.run import JobSession, Report
+from streaming.job.lifecycle import query_start, run
+from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.topics.layout import Partitions
 
 VARIABLE = "BENCH_PROGRESS_FILE"
@@ -23,7 +23,7 @@ POLL_SECONDS = 0.5
 
 
 def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:
-    """Start the query as :func:`streaming.job.run.start_query` does, and record its progress."""
+    """Start the query as :func:`streaming.job.lifecycle.query_start.start_query` does, and record its progress."""
     query = _start_query(session, partitions, stack, report)
     ended = threading.Event()
     thread = threading.Thread(target=_record_progress, args=(query, Path(os.environ[VARIABLE]), ended))
@@ -33,7 +33,7 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     return query
 
 
-_start_query = job.start_query
+_start_query = query_start.start_query
 
 
 def _record_progress(query: StreamingQuery, file: Path, ended: threading.Event) -> None:
@@ -55,5 +55,5 @@ def _record_progress(query: StreamingQuery, file: Path, ended: threading.Event) 
 
 
 if __name__ == "__main__":
-    with patch.object(job, "start_query", start_query):
+    with patch.object(run, "start_query", start_query):
         cli.main()

@@ -1,16 +1,11 @@
-"""The checkpoint folder: the job's own files in it, how the newest batch was planned, and the lock.
+"""The checkpoint folder: the job's own files in it, and how the newest batch was planned.
 
 Files are read and written through Hadoop's file systems, as Spark does, so every location that Spark supports works.
-The lock is for local folders only.
 """
 
-import fcntl
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -26,8 +21,6 @@ from streaming.job.topics.layout import Partitions
 
 STARTS_KEPT = 100
 """A batch needs the last start before it, and Spark keeps 100 batches to run again."""
-
-LOCK_LIMIT_SECONDS = 30.0
 
 STARTS_FOLDER = "starts"
 """The folder of the checkpoint with an empty file for each start, whose name is the time in ms since the epoch."""
@@ -214,66 +207,3 @@ def check_topic_id(kept: str | None, found: str | None, options: JobOptions) -> 
             "restore the former topic, or choose a new checkpoint, or, to keep the groups and skip requests that wait "
             f"in this topic, remove the checkpoint's folder {TOPIC_FOLDER}"
         )
-
-
-def local_path(location: str) -> Path | None:
-    """The folder of a location on this machine's file system; None for any other file system."""
-    parts = urlsplit(location)
-    if parts.scheme in ("", "file"):
-        return Path(parts.path if parts.scheme else location).absolute()
-    return None
-
-
-class CheckpointLock:
-    """A lock on a local checkpoint, for one job. The JVM should inherit ``descriptor``, and then holds the lock, too.
-
-    So the lock lasts until this process and the JVM have ended, or until :meth:`release`; a job that starts after a
-    ``kill -9`` waits for the last batch of the killed job.
-    """
-
-    def __init__(self, folder: Path, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self._folder = folder
-
-    def acquire(self, wait_seconds: float = LOCK_LIMIT_SECONDS) -> None:
-        """Take the lock.
-
-        Raises:
-            CannotRun: another job has held the lock for ``wait_seconds``.
-        """
-        deadline = time.monotonic() + wait_seconds
-        while not self._try():
-            if time.monotonic() > deadline:
-                raise CannotRun(f"checkpoint {self._folder} is in use by another job")
-            time.sleep(0.05)
-
-    def release(self) -> None:
-        """Let another job take the lock, also while the JVM of this one still runs."""
-        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
-
-    def _try(self) -> bool:
-        try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-
-@contextmanager
-def checkpoint_lock(folder: Path) -> Iterator[CheckpointLock]:
-    """The lock of a local checkpoint, not acquired yet; the folder is created."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as file:
-        yield CheckpointLock(folder, file.fileno())
-
-
-def is_locked(folder: Path) -> bool:
-    """Whether a job runs on a local checkpoint, as far as this user may see."""
-    try:
-        with (folder / "lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False

@@ -1,0 +1,82 @@
+"""What the job keeps from its start to its end: Spark, the topics, the metrics, its place among the candidates."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from streaming.contract.monitoring_server import serving_monitoring
+from streaming.embedded.jars import resolve_jars
+from streaming.job.checkpoints.location import local_path
+from streaming.job.checkpoints.lock import CheckpointLock, checkpoint_lock
+from streaming.job.election.candidate import Candidate, candidate
+from streaming.job.monitoring.health import HealthLimits, job_health
+from streaming.job.monitoring.internals_metrics import serve_internals
+from streaming.job.monitoring.metrics import Metrics
+from streaming.job.monitoring.topics_metrics import serve_topics
+from streaming.job.options import JobOptions
+from streaming.job.session import spark_session, spark_settings
+from streaming.job.spark_internals import registry
+from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
+from streaming.job.spark_internals.internal_settings import unset_missing_classes
+from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
+from streaming.job.spark_internals.worker_choice import choose
+from streaming.job.topics.creation import ensure_topics
+from streaming.job.topics.watch import TopicWatch, watching
+
+Report = Callable[[str], None]
+
+
+class JobSession(NamedTuple):
+    """What lasts from the start of the job to its end, while the query may be stopped and started."""
+
+    spark: SparkSession
+    options: JobOptions
+    watch: TopicWatch
+    metrics: Metrics
+    candidate: Candidate
+    lock: CheckpointLock | None
+    """None if the checkpoint is not a local folder, or executors on other hosts write it."""
+
+
+def start_session(
+    options: JobOptions, stack: ExitStack, report: Report, *, jvm_end_limit_seconds: float = JVM_END_LIMIT_SECONDS
+) -> JobSession:
+    """Create the topics, start Spark and serve the metrics; all of them end with ``stack``.
+
+    The JVM is killed when its end takes longer than ``jvm_end_limit_seconds``.
+
+    Raises:
+        CannotRun: a topic or Spark does not fit.
+        JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
+    """
+    found = ensure_topics(options.librdkafka_config, options.topics, options.layout)
+    for risk in found.risks:
+        report(f"warning: {risk}")
+    watch = TopicWatch(options.librdkafka_config, options.topics, options.layout, found)
+    rival = stack.enter_context(candidate(options.librdkafka_config, options.topics.coordinators))
+    jars = resolve_jars(report)
+    folder = local_path(options.checkpoint) if options.is_local else None
+    lock = None if folder is None else stack.enter_context(checkpoint_lock(folder))
+    inherited = () if lock is None else (lock.descriptor,)
+    settings = spark_settings(options, jars)
+    report(f"starting Spark at {options.master}")
+    session = spark_session(settings, inherited=inherited, jvm_end_limit_seconds=jvm_end_limit_seconds)
+    spark = stack.enter_context(session)
+    if warning := registry.warning(registry.left_out(spark)):
+        report(warning)
+    unset_missing_classes(spark)
+    if folder is not None:
+        drop_hadoop_defaults(spark)
+    report(f"Python workers: {choose(options.python_worker, spark.version).why}")
+    stack.enter_context(watching(watch))
+    metrics = Metrics()
+    if options.metrics_port is not None:
+        serve_internals(metrics.registry, spark, options.python_worker)
+        serve_topics(metrics, watch)
+        # Before the query starts, so that a port in use ends the job before it has changed anything.
+        health = job_health(metrics, HealthLimits(options.health_batch_limit_ms / 1000, options.health_backlog_limit))
+        served = serving_monitoring(options.metrics_host, options.metrics_port, metrics.registry, health)
+        report(f"serving metrics at port {stack.enter_context(served)}")
+    return JobSession(spark, options, watch, metrics, rival, lock)

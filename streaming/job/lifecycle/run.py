@@ -1,0 +1,128 @@
+"""The job from its start to its stop."""
+
+from contextlib import ExitStack
+from functools import partial
+
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streaming.contract.errors import CannotRun
+from streaming.job.checkpoints.checkpoint import Checkpoint
+from streaming.job.checkpoints.damage import damage_after_failure
+from streaming.job.checkpoints.location import checkpoint_location
+from streaming.job.lifecycle.activation import become_active, hand_over
+from streaming.job.lifecycle.job_session import JobSession, Report, start_session
+from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
+from streaming.job.lifecycle.query_start import start_query
+from streaming.job.monitoring.backlog import Backlog, BacklogReport
+from streaming.job.monitoring.clock_skew import SkewReport
+from streaming.job.options import JobOptions
+from streaming.job.spark_internals import registry
+from streaming.job.spark_internals.batch_end import stop_after_batch
+from streaming.job.spark_internals.java_objects import progress_after
+from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
+from streaming.job.topics.layout import Partitions
+
+POLL_SECONDS = 0.1
+MAX_FAILURE_LINES = 12
+
+CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
+"""Spark's class of errors for a batch that another query has written."""
+
+
+def run_job(options: JobOptions, report: Report = print) -> None:
+    """Run the coordinator until SIGTERM or SIGINT; the batch in flight finishes first.
+
+    Call it from the main thread, where Python handles signals. ``report`` is called with each line for the user; the
+    line that begins with ``ready`` follows the first batch.
+
+    Raises:
+        CannotRun: the job cannot start, or the query has failed.
+        JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
+    """
+    with stop_signals() as signals, ExitStack() as stack:
+        session = start_session(options, stack, report)
+        become_active(session, report)
+        starts_again = True
+        while starts_again:
+            partitions = session.watch.found.partition_counts(options.topics)
+            with ExitStack() as until_stopped:
+                query = start_query(session, partitions, until_stopped, report)
+                signals.let_batches_finish()
+                starts_again = _run_until_stopped(query, signals, session, partitions, report)
+        hand_over(session)
+
+
+def start(
+    options: JobOptions, stack: ExitStack, report: Report, *, jvm_end_limit_seconds: float = JVM_END_LIMIT_SECONDS
+) -> StreamingQuery:
+    """Start a session and its query; both end with ``stack``. See :func:`start_session`."""
+    session = start_session(options, stack, report, jvm_end_limit_seconds=jvm_end_limit_seconds)
+    become_active(session, report)
+    return start_query(session, session.watch.found.partition_counts(options.topics), stack, report)
+
+
+def _run_until_stopped(
+    query: StreamingQuery, signals: StopSignals, session: JobSession, partitions: Partitions, report: Report
+) -> bool:
+    """Run until a signal, a failure, or until a topic has more partitions; returns whether to start the query again."""
+    watch, is_ready, clocks = session.watch, False, SkewReport(report)
+    backlog = BacklogReport(partial(progress_after, query), report)
+    rival = session.candidate
+    while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
+        if signals.requested.wait(POLL_SECONDS):
+            break
+        for line in watch.news():
+            report(f"warning: {line}")
+        # The batches prove smaller differences, but are measured for the metrics only.
+        clocks.update(max(session.metrics.skew_seconds, watch.clocks.skew_seconds, key=abs))
+        if is_ready:
+            backlog.update()
+        elif query.lastProgress is not None:
+            is_ready = True
+            report(_ready_line(session.options, backlog.first()))
+    if query.isActive and watch.failure is rival.failure is None:
+        report("stopping after the batch in flight")
+        stop_after_batch(query)
+    elif query.isActive:
+        query.stop()
+    failure = query.exception()
+    if failure is not None:
+        watch.look(missing_limit_seconds=0)
+    if reason := rival.failure or watch.failure:
+        raise CannotRun(reason)
+    if failure is not None and CONCURRENT_UPDATE in str(failure):
+        # It had planned a batch in the moment when this one took its place. It can plan no further ones.
+        report("starting the query again, because the job that was active before has written its next batch")
+        return True
+    if failure is not None:
+        raise CannotRun(_failure_line(failure, session))
+    if watch.has_grown(partitions) and not signals.requested.is_set():
+        report("starting the query again, because a topic has more partitions")
+        return True
+    report("stopped")
+    return False
+
+
+def _ready_line(options: JobOptions, backlog: Backlog) -> str:
+    topics = options.topics
+    behind = f"; working off a backlog first: {backlog}" if backlog.requests else ""
+    return (
+        f"ready: append requests to {topics.requests} and read responses from {topics.responses} "
+        f"at {options.bootstrap_servers}{behind}"
+    )
+
+
+def _failure_line(failure: PySparkException, session: JobSession) -> str:
+    if registry.is_used(registry.CHECKPOINT_LAYOUT, session.spark):
+        checkpoint = Checkpoint(session.spark, checkpoint_location(session.options))
+        if damage := damage_after_failure(checkpoint, session.options.checkpoint, _first_lines(failure)):
+            return damage
+    return f"the query failed: {_first_lines(failure)}"
+
+
+def _first_lines(failure: PySparkException) -> str:
+    # The query's plan follows in Spark's message, and stack traces of all layers are between its lines.
+    message = str(failure).partition("=== Streaming Query ===")[0]
+    lines = [line.strip() for line in message.splitlines()]
+    return " | ".join([line for line in lines if line and not line.startswith("at ")][:MAX_FAILURE_LINES])

@@ -191,6 +191,8 @@ class World:
         self.now = BEGINNING
         self.epoch = 0
         self.job = Job([])
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._rows_seen = 0
         self._clients = [Client(number, self.chance) for number in range(clients)]
 
     def start(self) -> Start:
@@ -212,10 +214,9 @@ class World:
             self.now += STEP_MS
             if self.now % 1_000 == 0:
                 self.describe()
-            answers = {
-                json.loads(row.value or b"")["correlationId"]: json.loads(row.value or b"")
-                for row in self.job.rows[-200:]
-                if row.topic == TOPICS.responses
-            }
+            for row in self.job.rows[self._rows_seen :]:
+                if row.topic == TOPICS.responses:
+                    self._answers[(row.key or b"").decode()] = json.loads(row.value or b"")
+            self._rows_seen = len(self.job.rows)
             for client in self._clients:
-                client.act(self.job, answers, self.now - STEP_MS // 4)
+                client.act(self.job, self._answers, self.now - STEP_MS // 4)

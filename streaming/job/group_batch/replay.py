@@ -2,9 +2,10 @@
 
 A checkpoint can be older than what the last active job had read: it was restored from a copy, or the host has lost its
 newest files. The requests since then are in the log, and they were answered. A group takes each of them with the
-configuration of the start that read it first, and at the time when it was appended: sessions count from the starts before
-that time, no answer counts as late, and a deadline fires before the request that was behind it, or with the last batch
-of that job. So the group comes to the same generations, members and offsets, and its answers and records are the same, byte for byte.
+configuration of the start that read it first, and at the time when it was appended: sessions count from the starts
+before that time, no answer counts as late, and a deadline fires before the request that was behind it, or with the last
+batch of that job. So the group comes to the same generations, members and offsets, and its answers and records are the
+same, byte for byte.
 
 After these requests, the group waits for a deadline check of its own before it counts time up to the present: until it
 has read that, earlier requests may follow.

@@ -17,8 +17,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """A start of the job.
 
     started_at: ms since the epoch of Unix.
-    last_batch_time: the time of the last batch that was planned before this start, ms since the epoch of Unix; 0 without
-        one.
+    last_batch_time: the time of the last batch that was planned before this start, ms since the epoch of Unix; 0
+        without one.
     open_batch_time: the same, if that batch was not completed; else 0.
     open_batch_epoch: the epoch of the start that has planned it.
     release: the version of this package.

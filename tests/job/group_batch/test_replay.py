@@ -4,7 +4,6 @@ Jobs live for minutes of simulated time, with restarts; their clients join, comm
 checkpoint is lost, and a job starts with a copy of some moment before.
 """
 
-import json
 from collections.abc import Sequence
 
 import msgspec
@@ -15,6 +14,8 @@ from coordinator_logic.group import Group
 from streaming.job.group_batch.starts import Start
 from streaming.job.rows import Row
 from tests.job.group_batch.lives import STEP_MS, TOPICS, Checkpoint, Job, World
+
+SEEDS = 20
 
 
 class Lived:
@@ -71,7 +72,7 @@ def group_of(job: Job) -> Group:
 
 
 @pytest.mark.parametrize("limit", [10_000, 7])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_an_older_checkpoint_comes_to_the_same_answers_and_records_byte_for_byte(seed: int, limit: int) -> None:
     lived = Lived(seed)
     job = lived.continued(limit)
@@ -79,22 +80,20 @@ def test_an_older_checkpoint_comes_to_the_same_answers_and_records_byte_for_byte
     assert by_topic(job.rows, TOPICS.journal) == by_topic(lived.written, TOPICS.journal)
     assert sorted(by_topic(job.rows, TOPICS.responses)) == sorted(by_topic(lived.written, TOPICS.responses))
     before, after = group_of(lived.world.job), group_of(job)
-    assert (after.generation, after.state, list(after.members)) == (
-        before.generation,
-        before.state,
-        list(before.members),
-    )
+    assert (after.generation, after.state) == (before.generation, before.state)
+    assert list(after.members) == list(before.members)
     assert after.offsets == before.offsets
 
 
 def test_lives_have_rebalances_expulsions_restarts_and_commits() -> None:
     """The property above would hold of lives in which nothing happens."""
     kinds: dict[str, int] = {}
-    for seed in range(40):
+    for seed in range(SEEDS):
         for _, value in by_topic(Lived(seed).written, TOPICS.journal):
             entry = msgspec.json.decode(value or b"")
             kinds[entry["record"]["type"]] = kinds.get(entry["record"]["type"], 0) + 1
             if entry["record"]["type"] == "MemberRemoved" and entry["cause"]["type"] == "Timer":
                 kinds["expelled"] = kinds.get("expelled", 0) + 1
-    assert kinds["GenerationStarted"] > 40 and kinds["expelled"] > 20 and kinds["OffsetsCommitted"] > 100
-    assert json.dumps(kinds)
+    assert kinds["GenerationStarted"] > 2 * SEEDS
+    assert kinds["expelled"] > SEEDS // 2
+    assert kinds["OffsetsCommitted"] > 5 * SEEDS

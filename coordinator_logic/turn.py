@@ -95,7 +95,7 @@ class Turn:
             self._cause = _cause(self.origin, self.config)
         group.sequence += 1
         apply(group, record, self.now)
-        epoch = self.config.coordinator_epoch
+        epoch = self.config.job_epoch
         self.output.journal.append(
             JournalEntry(self.group_id, group.incarnation, group.sequence, self.now, record, self._cause, epoch)
         )

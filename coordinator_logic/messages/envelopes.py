@@ -38,7 +38,7 @@ class ResponseEnvelope(Message, frozen=True):
 
     ``error_code`` is the error of the request as a whole, even if the API's body repeats it on every entry or has no
     field for it. Errors of single entries are in the body only. If the request is malformed or its version is not
-    supported, ``body`` is null and ``error_message`` gives the reason. ``coordinator_epoch`` counts the jobs that have
+    supported, ``body`` is null and ``error_message`` gives the reason. ``job_epoch`` counts the jobs that have
     been active: whoever has read a response of a job drops those of the jobs before it.
     """
 
@@ -49,4 +49,4 @@ class ResponseEnvelope(Message, frozen=True):
     error_code: Int16
     body: msgspec.Raw
     error_message: str | None = None
-    coordinator_epoch: int = 0
+    job_epoch: int = 0

@@ -295,10 +295,10 @@ class RequestReply:
             log.warning("ignoring a record that is not an answer, in %s: %s", place, failure)
             return
         # A job of an earlier release has no epoch.
-        if 0 < answer.coordinator_epoch < self._newest_epoch:
+        if 0 < answer.job_epoch < self._newest_epoch:
             self.outdated_answers += 1
             return
-        self._newest_epoch = max(self._newest_epoch, answer.coordinator_epoch)
+        self._newest_epoch = max(self._newest_epoch, answer.job_epoch)
         pending = self._pop(answer.correlation_id)
         if pending is None:
             self.unmatched_answers += 1

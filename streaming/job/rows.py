@@ -295,7 +295,7 @@ def response_row(
         group_id=response.group_id,
         error_code=response.error_code,
         body=msgspec.Raw(_encoder.encode(response.body)),
-        coordinator_epoch=epoch,
+        job_epoch=epoch,
     )
     return _within_limit(_response_row(topics, address, envelope, batch_time), limits)
 
@@ -322,7 +322,7 @@ def error_row(
         error_code=error,
         body=NO_BODY,
         error_message=reason[:LONGEST_REASON],
-        coordinator_epoch=epoch,
+        job_epoch=epoch,
     )
     row = _response_row(topics, address, envelope, now)
     if len(row.key or b"") + len(row.value or b"") <= limits.row:

@@ -50,7 +50,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def test_the_last_hundred_starts_are_recorded_in_order(spark: SparkSession, tmp_path: Path) -> None:
     kept = Checkpoint(spark, tmp_path.as_uri())
     assert kept.starts() == []
-    first = Start(started_at=1_000, config=CoordinatorConfig(coordinator_epoch=7), read_until={0: 5, 11: 6})
+    first = Start(started_at=1_000, config=CoordinatorConfig(job_epoch=7), read_until={0: 5, 11: 6})
     kept.record_start(first)
     kept.record_start(Start(started_at=900))
     assert kept.starts() == [Start(started_at=900), first]

@@ -225,7 +225,7 @@ class _GroupBatch:
 
     def rejection_rows(self, rejection: Rejection) -> Iterator[Row]:
         """The answer to a rejected record, if it has an address, and its dead letter."""
-        topics, limits, epoch = self._settings.topics, self._settings.limits, self._settings.config.coordinator_epoch
+        topics, limits, epoch = self._settings.topics, self._settings.limits, self._settings.config.job_epoch
         if rejection.address is not None:
             error, reason = rejection.error, rejection.reason
             yield error_row(topics, rejection.address, self._group_id, error, reason, self._batch_time, limits, epoch)
@@ -276,7 +276,7 @@ class _GroupBatch:
             rows += self._unsendable(address, "the responses topic no longer has its reply partition", None)
             return
         try:
-            epoch = settings.config.coordinator_epoch
+            epoch = settings.config.job_epoch
             row = response_row(settings.topics, response, self._batch_time, settings.limits, epoch)
         except RowTooLarge as error:
             rows += self._unsendable(address, str(error), address)
@@ -299,7 +299,7 @@ class _GroupBatch:
         settings, code = self._settings, Error.UNKNOWN_SERVER_ERROR
         what = str(error) if isinstance(error, RowTooLarge) else f"{type(error).__name__}; see the rejects topic"
         reason = f"{request.address.api} could not be handled: {what}"
-        limits, epoch = settings.limits, settings.config.coordinator_epoch
+        limits, epoch = settings.limits, settings.config.job_epoch
         yield error_row(settings.topics, request.address, self._group_id, code, reason, self._batch_time, limits, epoch)
         yield self._failure_reject(record, error)
 

@@ -44,7 +44,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     @property
     def epoch(self) -> int:
         """The job's epoch, 0 if it is not known."""
-        return 0 if self.config is None else self.config.coordinator_epoch
+        return 0 if self.config is None else self.config.job_epoch
 
     @property
     def replays(self) -> bool:

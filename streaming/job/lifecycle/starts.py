@@ -52,7 +52,7 @@ def new_start(
         open_batch_time=0 if planned.is_complete else planned.time,
         open_batch_epoch=_epoch_of_batch(known, planned.time),
         release=version("spark-group-coordinator"),
-        config=msgspec.structs.replace(config, coordinator_epoch=rival.next_epoch()),
+        config=msgspec.structs.replace(config, job_epoch=rival.next_epoch()),
         response_partitions=partitions.responses,
         read_until=planned.read_until,
         lived_until=lived_until,

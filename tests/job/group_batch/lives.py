@@ -56,7 +56,7 @@ class Job:
             group_initial_rebalance_delay_ms=self.config.group_initial_rebalance_delay_ms,
             requests_partitions=1,
             late_answer_ms=2_000,
-            coordinator_epoch=epoch,
+            job_epoch=epoch,
         )
         start = Start(
             started_at=now,

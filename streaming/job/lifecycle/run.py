@@ -53,7 +53,9 @@ def run_job(options: JobOptions, report: Report = print) -> None:
                 query = start_query(session, partitions, until_stopped, report)
                 signals.let_batches_finish()
                 starts_again = _run_until_stopped(query, signals, session, partitions, report)
-        hand_over(session)
+                if not starts_again:
+                    # Before the clean-up, which takes a while: a job that stands by need not wait for it.
+                    hand_over(session)
 
 
 def start(

@@ -1,7 +1,7 @@
 """Take-overs: how long nobody answers when the active job is killed or stopped, with a standby and without one.
 
-`make bench-takeover` keeps 10,000 groups and 200 members that send 500 heartbeats/s, through 30 kills and 10 stops of the
-active job with a standby, and a few kills and stops of a job without one, which starts again at once.
+`make bench-takeover` keeps 10,000 groups and 200 members that send 500 heartbeats/s, through 30 kills and 10 stops of
+the active job with a standby, and a few kills and stops of a job without one, which starts again at once.
 """
 
 import signal
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -49,8 +50,8 @@ class TakeOver(msgspec.Struct, frozen=True, kw_only=True):
     """What clients saw of one fault. Times in seconds, latencies in milliseconds.
 
     first_answer: from the fault to the first answer after the longest time without one. p50_before: of the 20 s before
-    the fault; p50_after: of the requests of the first 5 s after the first answer. failed: requests without an answer, or
-    with an error.
+    the fault; p50_after: of the requests of the first 5 s after the first answer. failed: requests without an answer,
+    or with an error.
     """
 
     fault: Fault
@@ -66,7 +67,7 @@ def seen(timings: Timings, fault_at: float, fault: Fault, *, has_standby: bool) 
     """What clients saw of a fault at ``fault_at`` (seconds from the first request)."""
     received = sorted(due + latency for due, latency in zip(timings.due, timings.latencies, strict=True))
     near = [time for time in received if time > fault_at - 1]
-    silences = [(after - before, after) for before, after in zip(near, near[1:], strict=False)]
+    silences = [(after - before, after) for before, after in pairwise(near)]
     longest, again_at = max(silences)
     return TakeOver(
         fault=fault,
@@ -172,8 +173,11 @@ def takeover(
     # As an exception, SIGTERM ends the broker and the jobs, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     found: list[TakeOver] = []
-    plan: list[tuple[Fault, bool]] = [("kill", True)] * kills + [("stop", True)] * stops
-    plan += [("kill", False), ("stop", False)] * alone
+    plan: list[tuple[Fault, bool]] = [
+        *[("kill", True)] * kills,
+        *[("stop", True)] * stops,
+        *[("kill", False), ("stop", False)] * alone,
+    ]
     with (
         tempfile.TemporaryDirectory(prefix="group-coordinator-takeover-") as folder,
         EmbeddedBroker() as broker,

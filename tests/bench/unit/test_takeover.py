@@ -20,6 +20,6 @@ def test_a_line_says_what_a_kind_of_fault_did() -> None:
     )
     (line,) = lines([one, one])
     assert line == (
-        "stop with a standby, 2 times: first answer after 0.50 s (p99 0.50 s), longest silence 0.40 s, p50 of the first "
-        "5 s 1.5 times that before (at most 1.5), 2 requests failed"
+        "stop with a standby, 2 times: first answer after 0.50 s (p99 0.50 s), longest silence 0.40 s, p50 of the "
+        "first 5 s 1.5 times that before (at most 1.5), 2 requests failed"
     )

@@ -173,11 +173,9 @@ def takeover(
     # As an exception, SIGTERM ends the broker and the jobs, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     found: list[TakeOver] = []
-    plan: list[tuple[Fault, bool]] = [
-        *[("kill", True)] * kills,
-        *[("stop", True)] * stops,
-        *[("kill", False), ("stop", False)] * alone,
-    ]
+    kill: tuple[Fault, bool] = ("kill", True)
+    stop: tuple[Fault, bool] = ("stop", True)
+    plan = [kill] * kills + [stop] * stops + [(kill[0], False), (stop[0], False)] * alone
     with (
         tempfile.TemporaryDirectory(prefix="group-coordinator-takeover-") as folder,
         EmbeddedBroker() as broker,

@@ -50,7 +50,7 @@ REFUSED = {
     ),
     "spark.sql.shuffle.partitions": "use state-partitions: it is fixed when a checkpoint is made",
     PROVIDER: "use state-store: only the provider that wrote a checkpoint can read it",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "deadlines must fire even when no request arrives",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "the job itself makes Spark run a batch when a deadline has passed",
     "spark.master": "use master",
     "spark.driver.memory": "use driver-memory",
 }
@@ -104,8 +104,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     trigger_interval_ms: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """The minimum time between the starts of two batches, ms. ``None``: the profile's.
 
-    Batches run even when there are no requests. With 0 a batch starts as soon as the one before has ended, which gives
-    the lowest latency and keeps more than a core busy when idle.
+    Without requests and deadlines there is no batch, but Spark looks for requests as often. With 0 a batch starts as
+    soon as the one before has ended, which gives the lowest latency.
     """
 
     max_requests_per_batch: Count = 50_000

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,15 +23,28 @@ def hadoop_configuration(spark: SparkSession) -> Any:
     return context.hadoopConfiguration()
 
 
+class _Phases(msgspec.Struct, rename="camel"):
+    """The phases of a trigger, in a report of Spark's."""
+
+    duration_ms: dict[str, int]
+
+
 def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:
     """The progress of the completed batches after ``batch_id`` as JSON, oldest first, as far as Spark has kept it.
 
-    pyspark's ``recentProgress`` makes some hundred calls into the JVM for each batch that is kept.
+    pyspark's ``recentProgress`` makes some hundred calls into the JVM for each batch that is kept. While there is no
+    new batch, this makes two calls.
     """
     java_query: Any = query._jsq
+    newest = java_query.lastProgress()
+    if newest is None or newest.batchId() <= batch_id:
+        return []
     newer = []
     for progress in reversed(java_query.recentProgress()):
         if progress.batchId() <= batch_id:
             break
-        newer.append(str(progress.json()))
+        text = str(progress.json())
+        # Spark also reports a trigger that has found nothing to read, with the id of the next batch.
+        if "addBatch" in msgspec.json.decode(text, type=_Phases).duration_ms:
+            newer.append(text)
     return newer[::-1]

@@ -50,7 +50,7 @@ REFUSED = {
     ),
     "spark.sql.shuffle.partitions": "use state-partitions: it is fixed when a checkpoint is made",
     PROVIDER: "use state-store: only the provider that wrote a checkpoint can read it",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "the job itself makes Spark run a batch when a deadline has passed",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "the job makes Spark run a batch whenever a deadline is due",
     "spark.master": "use master",
     "spark.driver.memory": "use driver-memory",
 }

@@ -14,7 +14,11 @@ from streaming.job.monitoring.metrics import Metrics
 
 
 class HealthLimits(NamedTuple):
-    """Beyond these, a job is not live (seconds without a batch while requests wait) or not ready (requests that wait)."""
+    """Beyond these, a job is not live or not ready.
+
+    ``batch_seconds``: how long requests may wait without a batch, and Spark's JVM may not answer; not live beyond it.
+    ``backlog``: how many requests may wait; not ready beyond it.
+    """
 
     batch_seconds: float
     backlog: int

@@ -54,8 +54,8 @@ class Progress(BatchSize, rename="camel"):
     """When the trigger fired that ran the batch."""
 
     @property
-    def latest_start(self) -> int | None:
-        """A time that the batch's is not earlier than (ms since the epoch); None for a batch that ran again.
+    def earliest_time(self) -> int | None:
+        """The batch's time is not earlier than this (ms since the epoch); None for a batch that ran again.
 
         Spark takes the batch's time when it has found the end of the log. A batch that runs again has its old time.
         """

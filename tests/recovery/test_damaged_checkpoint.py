@@ -115,6 +115,8 @@ class Job:
             try:
                 yield query
             finally:
+                # An idle query would take longer to stop.
+                self.session.wakes.append()
                 stop_after_batch(query)
 
     def refusal(self, checkpoint: Path) -> str:

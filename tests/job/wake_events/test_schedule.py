@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -156,7 +157,7 @@ def test_after_a_start_with_groups_wake_events_come_regularly_and_ever_less_ofte
     driven = Driven(is_new=False)
     driven.batch()
     times = [0.0, *regular_wakes(driven, 100_000)]
-    for before, after in zip(times, times[1:], strict=False):
+    for before, after in pairwise(times):
         assert after - before <= max(FIRST_REGULAR_SECONDS, before / LATE_PART) + 0.2
         assert after - before <= LAST_REGULAR_SECONDS + 0.2
     assert len([time for time in times if time < 60]) <= 40

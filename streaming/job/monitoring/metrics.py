@@ -55,14 +55,14 @@ class Progress(BatchSize, rename="camel"):
 
     @property
     def earliest_time(self) -> int | None:
-        """The batch's time is not earlier than this (ms since the epoch); None for a batch that ran again.
+        """The batch's time is not earlier than this (ms since the epoch); None for a batch that has run again.
 
-        Spark takes the batch's time when it has found the end of the log. A batch that runs again has its old time.
+        Spark takes the time when it has looked for the end of the log. A batch that runs again has its old time, and
+        Spark does not look again.
         """
-        found_after = self.duration_ms.get("latestOffset")
-        if found_after is None or self.timestamp is None:
+        if "latestOffset" not in self.duration_ms or self.timestamp is None:
             return None
-        return round(self.timestamp.timestamp() * 1000) + found_after
+        return round(self.timestamp.timestamp() * 1000)
 
     @property
     def read_until(self) -> dict[int, int]:

@@ -44,7 +44,9 @@ def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:
         if progress.batchId() <= batch_id:
             break
         text = str(progress.json())
-        # Spark also reports a trigger that has found nothing to read, with the id of the next batch.
+        # Spark also reports that it has found nothing to read: before a batch, and with its id.
         if "addBatch" in msgspec.json.decode(text, type=_Phases).duration_ms:
             newer.append(text)
+            if progress.batchId() == batch_id + 1:
+                break
     return newer[::-1]

@@ -155,10 +155,10 @@ def test_a_batch_is_counted_once() -> None:
     assert value(metrics, "backlog_seconds") == pytest.approx(2 / 20)
 
 
-def test_a_batch_has_its_time_after_spark_has_found_the_end_of_the_log() -> None:
+def test_a_batch_has_its_time_after_its_trigger() -> None:
     planned_at = datetime(2026, 11, 23, 12, 0, 0, 250_000, tzinfo=UTC)
     batch = Progress(3, {"latestOffset": 7, "addBatch": 90}, timestamp=planned_at)
-    assert batch.earliest_time == 1_795_435_200_257
+    assert batch.earliest_time == 1_795_435_200_250
 
 
 def test_the_time_of_a_batch_that_runs_again_is_not_known() -> None:

@@ -29,6 +29,12 @@ class _Phases(msgspec.Struct, rename="camel"):
     duration_ms: dict[str, int]
 
 
+def _is_of_batch(progress: str) -> bool:
+    """Whether a report is one of a batch. Spark also reports that it has found nothing to read: before a batch, and
+    with its id."""
+    return "addBatch" in msgspec.json.decode(progress, type=_Phases).duration_ms
+
+
 def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:
     """The progress of the completed batches after ``batch_id`` as JSON, oldest first, as far as Spark has kept it.
 
@@ -44,9 +50,20 @@ def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:
         if progress.batchId() <= batch_id:
             break
         text = str(progress.json())
-        # Spark also reports that it has found nothing to read: before a batch, and with its id.
-        if "addBatch" in msgspec.json.decode(text, type=_Phases).duration_ms:
+        if _is_of_batch(text):
             newer.append(text)
             if progress.batchId() == batch_id + 1:
                 break
     return newer[::-1]
+
+
+def last_progress(query: StreamingQuery) -> str | None:
+    """The progress of the newest completed batch as JSON; None before the first."""
+    java_query: Any = query._jsq
+    newest = java_query.lastProgress()
+    if newest is None:
+        return None
+    text = str(newest.json())
+    if _is_of_batch(text):
+        return text
+    return next(reversed(progress_after(query, newest.batchId() - 2)), None)

@@ -165,7 +165,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     the network."""
 
     health_batch_limit_ms: Count = 120_000
-    """How long ago the newest batch may have ended, ms: beyond it, ``/health/live`` reports that the job hangs."""
+    """How long requests may wait without a batch that ends, or Spark without an answer, ms: beyond it, ``/health/live``
+    reports that the job hangs."""
 
     health_backlog_limit: Annotated[int, msgspec.Meta(ge=0)] = 100_000
     """How many requests may wait: beyond it, ``/health/ready`` reports that answers are late."""

@@ -65,7 +65,7 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     # Without a record to read, Spark would run no batch, and groups that are due would not be called.
     wakes.append_first()
     query = coordinator_query(spark, options, settings, state_partitions).start()
-    is_waking = stack.enter_context(waking_due_groups(wakes, query, is_new=is_new))
+    is_waking = stack.enter_context(waking_due_groups(wakes, query, options.batch_interval_ms, is_new=is_new))
     topic = options.topics.requests
     rival.follow(partial(reach_of, query, topic, watch.found.topic_ids.get(topic)))
     if options.metrics_port is not None:

@@ -14,8 +14,12 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-REPEAT_SECONDS = 2.0
-"""A wake event that no batch has read after this time is repeated."""
+UNREAD_SECONDS = 5.0
+"""A wake event that no batch has read after this time, and two intervals of the batches, is repeated. While its code is
+not compiled a batch takes seconds, and a wake event that comes during it costs another batch."""
+
+FAILED_SECONDS = 1.0
+"""One that could not be appended is repeated after this time."""
 
 FIRST_REGULAR_SECONDS = 1.0
 LATE_PART = 10
@@ -46,15 +50,17 @@ class WakeSchedule:
 
     Args:
         seconds: The time now.
+        interval_seconds: The least time between the starts of two batches.
         is_new: Whether no group exists, and batch 0 comes first.
     """
 
-    def __init__(self, seconds: float, *, is_new: bool) -> None:
+    def __init__(self, seconds: float, interval_seconds: float, *, is_new: bool) -> None:
+        self._repeat_after = UNREAD_SECONDS + 2 * interval_seconds
         self._due: list[int] = []
         self._known: set[int] = set()
         self._last_batch: int | None = -1 if is_new else None
         self._read_until: Mapping[int, int] = {}
-        self._asked_at: float | None = None
+        self._repeat_at: float | None = None
         self._place: tuple[int, int] | None = None
         self._unknown_since: float | None = None
         self._regular_at = 0.0
@@ -85,7 +91,7 @@ class WakeSchedule:
 
     def is_needed(self, now: int, seconds: float) -> bool:
         """Whether to append a wake event now. Call :meth:`note_asked` when you do."""
-        if self._asked_at is not None and seconds < self._asked_at + REPEAT_SECONDS:
+        if self._repeat_at is not None and seconds < self._repeat_at:
             return False
         is_due = bool(self._due) and self._due[0] <= now
         return is_due or (self._unknown_since is not None and seconds >= self._regular_at)
@@ -96,18 +102,22 @@ class WakeSchedule:
 
     def note_asked(self, seconds: float) -> None:
         """Note that a wake event is being appended."""
-        self._asked_at, self._place = seconds, None
+        self._repeat_at, self._place = seconds + self._repeat_after, None
 
     def note_appended(self, partition: int, offset: int) -> None:
         """Note where the wake event has been appended; the schedule waits until a batch has read it."""
         self._place = partition, offset
         self._resolve()
 
+    def note_failed(self, seconds: float) -> None:
+        """Note that a wake event could not be appended."""
+        self._repeat_at, self._place = seconds + FAILED_SECONDS, None
+
     def _resolve(self) -> None:
         if self._place is not None:
             partition, offset = self._place
             if self._read_until.get(partition, 0) > offset:
-                self._asked_at = self._place = None
+                self._repeat_at = self._place = None
 
     def _delay_regular(self, seconds: float) -> None:
         if self._unknown_since is not None:

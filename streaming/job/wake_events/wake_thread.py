@@ -28,11 +28,11 @@ FAILURE_PAUSE_SECONDS = 5.0
 class _WakeThread(threading.Thread):
     """Reads the query's progress, and appends wake events. An exception is logged, and the thread goes on."""
 
-    def __init__(self, wakes: WakeEvents, query: StreamingQuery, *, is_new: bool) -> None:
+    def __init__(self, wakes: WakeEvents, query: StreamingQuery, interval_seconds: float, *, is_new: bool) -> None:
         super().__init__(name="wake-events", daemon=True)
         self._wakes = wakes
         self._query = query
-        self._schedule = WakeSchedule(time.monotonic(), is_new=is_new)
+        self._schedule = WakeSchedule(time.monotonic(), interval_seconds, is_new=is_new)
         self._last_batch = -1
         self._stopped = threading.Event()
 
@@ -62,9 +62,12 @@ class _WakeThread(threading.Thread):
             progress = msgspec.json.decode(text, type=Progress)
             self._last_batch = progress.batch_id
             schedule.note_batch(_completed(progress), time.monotonic())
-        if place := self._wakes.newest_place():
-            schedule.note_appended(*place)
         now, seconds = time.time_ns() // 1_000_000, time.monotonic()
+        for place in self._wakes.deliveries():
+            if place is None:
+                schedule.note_failed(seconds)
+            else:
+                schedule.note_appended(*place)
         if schedule.is_needed(now, seconds):
             schedule.note_asked(seconds)
             self._wakes.append()
@@ -82,12 +85,15 @@ def _completed(progress: Progress) -> CompletedBatch:
 
 
 @contextmanager
-def waking_due_groups(wakes: WakeEvents, query: StreamingQuery, *, is_new: bool) -> Iterator[Callable[[], bool]]:
+def waking_due_groups(
+    wakes: WakeEvents, query: StreamingQuery, batch_interval_ms: int, *, is_new: bool
+) -> Iterator[Callable[[], bool]]:
     """Keep the deadlines of a query's groups within the block; yields whether the thread runs.
 
-    ``is_new``: whether the query's checkpoint has no batch.
+    ``batch_interval_ms`` is the least time between the starts of two batches; ``is_new``: whether the query's
+    checkpoint has no batch.
     """
-    thread = _WakeThread(wakes, query, is_new=is_new)
+    thread = _WakeThread(wakes, query, batch_interval_ms / 1000, is_new=is_new)
     thread.start()
     try:
         yield thread.is_alive

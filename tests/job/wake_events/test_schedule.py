@@ -11,16 +11,19 @@ from hypothesis import strategies as st
 
 from streaming.job.due_times import STEPS, due_time
 from streaming.job.wake_events.schedule import (
+    FAILED_SECONDS,
     FIRST_REGULAR_SECONDS,
     LAST_REGULAR_SECONDS,
     LATE_PART,
-    REPEAT_SECONDS,
+    UNREAD_SECONDS,
     CompletedBatch,
     WakeSchedule,
 )
 from tests.support.properties import examples
 
 START = 1_700_000_000_000
+INTERVAL_SECONDS = 0.45
+REPEAT_SECONDS = UNREAD_SECONDS + 2 * INTERVAL_SECONDS
 
 
 @dataclass
@@ -33,7 +36,7 @@ class Driven:
     end: int = 0
 
     def __post_init__(self) -> None:
-        self.schedule = WakeSchedule(self.seconds, is_new=self.is_new)
+        self.schedule = WakeSchedule(self.seconds, INTERVAL_SECONDS, is_new=self.is_new)
 
     @property
     def seconds(self) -> float:
@@ -131,6 +134,17 @@ def test_a_wake_event_that_no_batch_reads_is_repeated() -> None:
     assert not driven.asks()
 
 
+def test_a_wake_event_that_cannot_be_appended_is_repeated_soon() -> None:
+    driven = Driven()
+    driven.batch(START + 1_000)
+    driven.now = START + 1_000
+    assert driven.asks()
+    driven.schedule.note_failed(driven.seconds)
+    assert not driven.asks()
+    driven.now += int(FAILED_SECONDS * 1000)
+    assert driven.asks()
+
+
 def test_a_wake_event_that_was_read_before_its_place_was_known_is_not_awaited() -> None:
     driven = Driven()
     driven.batch(START + 1_000)
@@ -210,7 +224,7 @@ def test_when_the_drivers_clock_goes_back_new_due_times_count() -> None:
 # ---- a small world ---------------------------------------------------------------------------------------------
 
 TICK_MS = 10
-TRIGGER_MS = 450
+TRIGGER_MS = int(INTERVAL_SECONDS * 1000)
 REPORT_MS = 250
 STEP_LIMIT_MS = 400_000
 
@@ -235,7 +249,7 @@ class World:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.started = self.now
-        self.schedule = WakeSchedule(0.0, is_new=True)
+        self.schedule = WakeSchedule(0.0, INTERVAL_SECONDS, is_new=True)
         self.requests: set[int] = set()
 
     def run(self) -> None:
@@ -284,7 +298,7 @@ class World:
         self.reports.clear()
         self.acknowledged.clear()
         self.started = self.now
-        self.schedule = WakeSchedule(self._seconds, is_new=False)
+        self.schedule = WakeSchedule(self._seconds, INTERVAL_SECONDS, is_new=False)
         # A start appends one.
         self.end += 1
 

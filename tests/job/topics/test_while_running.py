@@ -9,8 +9,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streaming.embedded.broker import EmbeddedBroker
-from tests.recovery.conversation import Conversation, join_request, sync_request
 from tests.oracle.through_job import planned_batches
+from tests.recovery.conversation import Conversation, join_request, sync_request
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import TopicReader, append, reading
 from tests.support.processes import descendants, executable

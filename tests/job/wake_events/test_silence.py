@@ -13,6 +13,7 @@ from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.steps import DEADLINE_CHECK
 from streaming.job.rows import KafkaRecord
+from tests.job.monitoring.test_health import status
 from tests.job.monitoring.test_metrics import port_of, scraped
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import TopicReader, append, reading
@@ -89,7 +90,7 @@ def following_members(coordinator: CoordinatorProcess) -> Iterator[Callable[[lis
 
 
 def test_a_silent_job_runs_no_batch_and_writes_no_file(new_coordinator: NewCoordinator) -> None:
-    coordinator = new_coordinator({"metrics-port": 0})
+    coordinator = new_coordinator({"metrics-port": 0, "health-batch-limit-ms": 2_000})
     coordinator.start()
     with following_members(coordinator) as await_members:
         join(coordinator, LONG_SESSION_MS)
@@ -98,6 +99,7 @@ def test_a_silent_job_runs_no_batch_and_writes_no_file(new_coordinator: NewCoord
     before = files(coordinator.checkpoint)
     await_silence(coordinator)
     assert files(coordinator.checkpoint) == before
+    assert [status(port_of(coordinator), page) for page in ("live", "ready")] == [200, 200]
     # Neither the wake events nor the rows that carry due times have been seen by anyone.
     counted = scraped(port_of(coordinator))
     requests = {

@@ -90,7 +90,8 @@ def following_members(coordinator: CoordinatorProcess) -> Iterator[Callable[[lis
 
 
 def test_a_silent_job_runs_no_batch_and_writes_no_file(new_coordinator: NewCoordinator) -> None:
-    coordinator = new_coordinator({"metrics-port": 0, "health-batch-limit-ms": 2_000})
+    maintenance = {"spark.sql.streaming.stateStore.maintenanceInterval": "1h"}
+    coordinator = new_coordinator({"metrics-port": 0, "health-batch-limit-ms": 2_000, **maintenance})
     coordinator.start()
     with following_members(coordinator) as await_members:
         join(coordinator, LONG_SESSION_MS)

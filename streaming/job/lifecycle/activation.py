@@ -36,8 +36,10 @@ def become_active(session: JobSession, report: Report) -> None:
     has_taken = False
     while not has_taken:
         if session.options.standby and not rival.is_free():
+            session.metrics.note_standby(True)
             with _warming_up(session) as warm_up:
                 rival.wait_until_free(report, warm_up.end_when_warm)
+            session.metrics.note_standby(False)
         elif not session.options.standby:
             rival.require_free()
         has_taken = rival.take(least_epoch)

@@ -31,10 +31,12 @@ def job_health(metrics: Metrics, limits: HealthLimits, clock: Callable[[], float
     def live() -> Iterator[Check]:
         last, waiting, answered = metrics.last_batch_at, metrics.waiting_since, metrics.answered_at
         now = clock()
-        if last is not None and waiting is None:
+        if metrics.stands_by:
+            yield Check("batches", True, "another job is active")
+        elif last is not None and waiting is None:
             yield Check("batches", True, "all requests are read")
         else:
-            seconds = now - (began if last is None else max(last, waiting or last))
+            seconds = now - ((metrics.active_since or began) if last is None else max(last, waiting or last))
             since = "since the start" if last is None else "since the newest batch, although requests wait"
             yield Check("batches", seconds <= limits.batch_seconds, f"none has ended for {seconds:.0f} s, {since}")
         if answered is not None:

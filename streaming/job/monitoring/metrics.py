@@ -123,6 +123,8 @@ class Metrics:
             "unreadable_directory_records", "Records of the directory topic that the gauges of groups leave out."
         )
         self.last_counted_batch = -1
+        self.stands_by = False
+        self.active_since: float | None = None
         self.last_batch_at: float | None = None
         self.waiting_since: float | None = None
         self.answered_at: float | None = None
@@ -174,6 +176,11 @@ class Metrics:
             self.waiting_since = None
         elif self.waiting_since is None:
             self.waiting_since = time.monotonic()
+
+    def note_standby(self, stands_by: bool) -> None:
+        """Note that the job waits while another one is active, or that its wait has ended."""
+        self.stands_by = stands_by
+        self.active_since = time.monotonic()
 
     def note_answer(self) -> None:
         """Note that Spark's JVM answers."""

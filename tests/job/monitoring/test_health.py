@@ -73,6 +73,17 @@ def test_an_idle_job_is_live_and_ready_however_long(job: Health, metrics: Metric
     assert failing(job.ready) == []
 
 
+def test_a_job_that_stands_by_is_live_and_not_ready_however_long(job: Health, metrics: Metrics, clock: Clock) -> None:
+    metrics.stands_by = True
+    clock.now += 100_000
+    assert failing(job.live) == []
+    assert failing(job.ready) == ["first batch"]
+    metrics.stands_by, metrics.active_since = False, clock.now
+    assert failing(job.live) == []
+    clock.now += 121
+    assert failing(job.live) == ["batches"]
+
+
 def test_a_request_after_a_long_silence_has_the_whole_limit(job: Health, metrics: Metrics, clock: Clock) -> None:
     metrics.last_batch_at = clock.now
     clock.now += 100_000

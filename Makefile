@@ -7,10 +7,10 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo check test properties lint lowest bench bench-quick bench-compare bench-growth bench-backlog bench-takeover oracle fuzz soak documents clean
+.PHONY: help setup archive demo check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-takeover oracle fuzz soak documents clean
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv, install the project, download the jars
 	@$(PYTHON) -m streaming.embedded.jars
@@ -63,6 +63,9 @@ bench-quick: archive ## Measure with less load and without warm-up: under 5 minu
 
 bench-compare: archive ## Compare this checkout with another one: AGAINST=/path/to/checkout, 13 minutes
 	$(PYTHON) -m tests.bench.compare --against $(AGAINST)
+
+bench-idle: archive ## Measure an idle minute, without groups and with 100,000: 5 minutes
+	$(PYTHON) -m tests.bench.idle
 
 bench-growth: archive ## Measure how cost grows with groups, members, offsets, requests, partitions and cores
 	$(PYTHON) -m tests.bench.growth

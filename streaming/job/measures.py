@@ -4,6 +4,8 @@ Only the operator, in a Python worker, knows what a row means; the metrics are c
 (:mod:`streaming.job.monitoring.metrics`). So a row may carry a measure. A worker totals the measures of the rows that
 it sends together, and the totals travel to Spark in a column of the first of these rows, which the Kafka sink ignores.
 They travel as bytes: Spark takes longer to plan a batch and to report it with structs.
+
+The totals also carry the due times of the groups that the worker has called (:mod:`streaming.job.due_times`).
 """
 
 from collections import Counter
@@ -72,7 +74,7 @@ class RejectCount(msgspec.Struct, array_like=True):
 
 
 class Totals(msgspec.Struct, array_like=True):
-    """The measures of some rows."""
+    """The measures of some rows, and the due times of some groups (batch times, ms since the epoch, ascending)."""
 
     requests: list[RequestCount] = []
     rejects: list[RejectCount] = []
@@ -80,6 +82,7 @@ class Totals(msgspec.Struct, array_like=True):
     offsets_committed: int = 0
     offsets_deleted: int = 0
     offsets_expired: int = 0
+    due_times: list[int] = []
 
     def encoded(self) -> bytes:
         """Encode the totals for their way through Spark."""
@@ -114,13 +117,13 @@ def of_record(record: Record) -> Increment | None:
             return None
 
 
-def totals(measures: Iterable[Measure | None]) -> Totals | None:
-    """Add the measures up; None if there are none."""
+def totals(measures: Iterable[Measure | None], due_times: Iterable[int] = ()) -> Totals | None:
+    """Add the measures up, and the due times of groups without duplicates; None if there are neither."""
     counted = Counter(measures)
     counted.pop(None, None)
-    if not counted:
+    added = Totals(due_times=sorted(set(due_times)))
+    if not counted and not added.due_times:
         return None
-    added = Totals()
     for measure, count in counted.items():
         match measure:
             case AnsweredRequest():

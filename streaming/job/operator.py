@@ -3,7 +3,7 @@
 The part without Spark is in :mod:`streaming.job.group_batch`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
 
 from streaming.job import measures
+from streaming.job.due_times import due_time
 from streaming.job.group_batch.processing import Outcome
 from streaming.job.group_batch.replay import process_batch
 from streaming.job.group_batch.settings import Settings
@@ -60,10 +61,13 @@ class GroupOperator:
             state.update((outcome.state.packed(),))
         elif stored is not None:
             state.remove()
+        due_times = []
         if outcome.wake_at is not None:
-            state.setTimeoutDuration(max(1, outcome.wake_at - batch_time))
+            timeout = timeout_of(outcome.wake_at, batch_time)
+            state.setTimeoutDuration(timeout - batch_time)
+            due_times.append(due_time(timeout, batch_time))
         # dtype object: a partition is null or an integer, and Spark concatenates the frames of many groups.
-        columns = dict(zip(OUTPUT_SCHEMA.names, output_columns(outcome.rows), strict=True))
+        columns = dict(zip(OUTPUT_SCHEMA.names, output_columns(outcome.rows, due_times), strict=True))
         yield pd.DataFrame(columns, dtype=object)
 
     def outcome(
@@ -80,13 +84,23 @@ class GroupOperator:
         return process_batch(self.settings, group_id, records, stored, batch_time, more_follow=more_follow)
 
 
-def output_columns(rows: Sequence[Row]) -> list[Sequence[Any]]:
-    """Turn rows into the columns of :data:`OUTPUT_SCHEMA`; the first row carries the totals of their measures."""
-    if not rows:
-        return [()] * len(OUTPUT_SCHEMA)
-    *columns, measured = zip(*rows, strict=True)
-    totals = measures.totals(measured)
-    return [*columns, [totals and totals.encoded(), *[None] * (len(rows) - 1)]]
+def timeout_of(wake_at: int, batch_time: int) -> int:
+    """The timeout to set for a group that asks to be called from ``wake_at`` on: later than the batch (ms)."""
+    return max(wake_at, batch_time + 1)
+
+
+def output_columns(rows: Sequence[Row], due_times: Iterable[int] = ()) -> list[Sequence[Any]]:
+    """Turn rows into the columns of :data:`OUTPUT_SCHEMA`.
+
+    The first row carries the totals of their measures and the groups' due times. Without rows, a row without a topic
+    is added to carry them; the query drops it.
+    """
+    *columns, measured = zip(*rows, strict=True) if rows else [()] * len(OUTPUT_SCHEMA)
+    totals = measures.totals(measured, due_times)
+    encoded = None if totals is None else totals.encoded()
+    if rows:
+        return [*columns, [encoded, *[None] * (len(rows) - 1)]]
+    return [()] * len(OUTPUT_SCHEMA) if encoded is None else [*([None] for _ in columns), [encoded]]
 
 
 def _records(frames: Iterator[pd.DataFrame]) -> list[KafkaRecord]:

@@ -51,7 +51,7 @@ REFUSED = {
     ),
     "spark.sql.shuffle.partitions": "use state-partitions: it is fixed when a checkpoint is made",
     PROVIDER: "use state-store: only the provider that wrote a checkpoint can read it",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "deadlines must fire even when no request arrives",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "the job makes Spark run a batch whenever a deadline is due",
     "spark.master": "use master",
     "spark.driver.memory": "use driver-memory",
 }
@@ -112,8 +112,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     trigger_interval_ms: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """The minimum time between the starts of two batches, ms. ``None``: the profile's.
 
-    Batches run even when there are no requests. With 0 a batch starts as soon as the one before has ended, which gives
-    the lowest latency and keeps more than a core busy when idle.
+    Without requests and deadlines there is no batch, but Spark looks for requests as often. With 0 a batch starts as
+    soon as the one before has ended, which gives the lowest latency.
     """
 
     max_requests_per_batch: Count = 50_000
@@ -168,7 +168,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     the network."""
 
     health_batch_limit_ms: Count = 120_000
-    """How long ago the newest batch may have ended, ms: beyond it, ``/health/live`` reports that the job hangs."""
+    """How long requests may wait without a batch that ends, or Spark without an answer, ms: beyond it, ``/health/live``
+    reports that the job hangs."""
 
     health_backlog_limit: Annotated[int, msgspec.Meta(ge=0)] = 100_000
     """How many requests may wait: beyond it, ``/health/ready`` reports that answers are late."""

@@ -1,9 +1,9 @@
-"""Profiles: named trade-offs between latency and the cost of an idle coordinator.
+"""Profiles: named trade-offs between latency and the cost of batches.
 
-Batches run even when there are no requests, because a deadline may have passed, and an idle batch costs nearly as much
-as one with a few requests. So the interval between batches determines the cost of idling: CPU, and requests to an
-object store. It also determines the latency: a request waits for the next batch, and a rebalance takes four batches.
-docs/performance.md has the figures of each profile.
+Spark looks for requests once in an interval, and runs a batch if there are any, or if a deadline is due. So the
+interval bounds the cost of batches under load: CPU, and requests to an object store. It also determines the latency: a
+request waits for the next batch, and a rebalance takes four batches. docs/performance.md has the figures of each
+profile.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class Profile(NamedTuple):
 
 
 PROFILES: Mapping[ProfileName, Profile] = {
-    # A batch starts as soon as the one before has ended: more than a core is busy, even when idle.
+    # A batch starts as soon as the one before has ended, and Spark looks for requests a hundred times a second.
     "latency": Profile(0, {}),
     "balanced": Profile(450, {}),
     "object-store": Profile(

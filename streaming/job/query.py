@@ -13,6 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from streaming.contract.topics import LONGEST_GROUP_ID_BYTES
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.steps import DEADLINE_CHECK
 from streaming.job.monitoring.metrics import observe_measures
 from streaming.job.operator import INPUT_COLUMNS, OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator
 from streaming.job.options import JobOptions
@@ -69,14 +70,21 @@ def _output_rows(
         .option("maxOffsetsPerTrigger", options.max_requests_per_batch)
         .load()
     )
-    by_group = _by_group(requests, settings.limits.request)
+    by_group = _by_group(_without_wake_events(requests), settings.limits.request)
     if state_partitions == 1:
         # One task reads all partitions and keeps the groups: no shuffle, no second stage.
         by_group = by_group.coalesce(1)
     rows = by_group.groupBy("groupId").applyInPandasWithState(
         GroupOperator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "ProcessingTimeTimeout"
     )
-    return rows if options.metrics_port is None else observe_measures(rows)
+    # A row without a topic has nothing but measures.
+    return observe_measures(rows).where(sf.col("topic").isNotNull())
+
+
+def _without_wake_events(requests: DataFrame) -> DataFrame:
+    """The requests without the job's wake events, which are the deadline checks that have no key."""
+    key, value = sf.col("key"), sf.col("value")
+    return requests.where(key.isNotNull() | value.isNull() | (value != sf.lit(DEADLINE_CHECK)))
 
 
 def _kafka_settings(options: JobOptions) -> dict[str, str]:

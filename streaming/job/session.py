@@ -30,9 +30,13 @@ from streaming.job.spark_internals.registry import OWN_JVM, is_used
 
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
+NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+
 STREAMING = {
-    # Deadlines must fire even when no request arrives.
-    "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+    # With timeouts, Spark would run a batch at every trigger. Wake events see to it that groups are called in time.
+    NO_DATA_BATCHES: "false",
+    # Every ten seconds without a batch Spark would add a report that nobody reads.
+    "spark.sql.streaming.noDataProgressEventInterval": str(365 * 24 * 3_600_000),
     # Spark disables it for a stateful query anyway, with two warnings at every start.
     "spark.sql.adaptive.enabled": "false",
     # It writes a second file for each file of the checkpoint. Disks and object stores have their own checksums.

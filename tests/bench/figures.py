@@ -32,11 +32,11 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     bursts: tuple[int, int] = (3, 2)
     """How many bursts warm up, and how many are measured."""
     many_groups: int = 100_000
-    settling_seconds: float = 110.0
-    """Until a job without groups, at two batches a second, has compiled most of the code of an idle batch."""
+    settling_seconds: float = 60.0
+    """Until a job without groups has ended the work of its start."""
     settling_seconds_of_many: float = 40.0
     """The same for a job that has just formed the many groups."""
-    idle_seconds: float = 10.0
+    idle_seconds: float = 60.0
 
     @property
     def warms_up(self) -> bool:
@@ -148,12 +148,18 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Idle(msgspec.Struct, frozen=True, kw_only=True):
-    """A coordinator that receives no requests; the sessions of its members have not expired."""
+    """A coordinator that receives no requests for ``seconds``; no session expires meanwhile.
+
+    ``files`` are those of the checkpoint that were written. ``batch_ms`` is the median duration of batches that find
+    nothing to do, which were provoked afterwards.
+    """
 
     groups: int
+    seconds: float
     coordinator_cores: float
+    batches: int
+    files: int
     batch_ms: float
-    files_per_hour: int
 
 
 class Population(msgspec.Struct, frozen=True, kw_only=True):

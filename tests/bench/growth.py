@@ -29,7 +29,7 @@ from tests.bench.figures import Idle, Scale
 from tests.bench.latency import percentile, schedule
 from tests.bench.scenarios.job import LATENCY_PROFILE
 from tests.bench.scenarios.loads import Bench
-from tests.bench.scenarios.population import idle
+from tests.bench.scenarios.silence import empty_batches, idle
 from tests.bench.systems.coordinators import Coordinator, median_ms, running
 
 WARM_UP_SECONDS = 15.0
@@ -120,10 +120,8 @@ class _Driver:
         return Point(at, p50, p99, median_ms(batches))
 
     def idle_batches(self, at: int) -> Point:
-        """Measure batches without requests."""
-        began = time.time()
-        time.sleep(self._steps.seconds)
-        durations = [batch.milliseconds for batch in self._coordinator.batches(began, time.time())]
+        """Measure batches that find nothing to do."""
+        durations = empty_batches(self._coordinator)
         return Point(at, percentile(durations, 50), percentile(durations, 99), percentile(durations, 50))
 
 

@@ -49,5 +49,20 @@ def test_the_first_row_carries_the_totals_of_all_rows() -> None:
     assert others == [None] * (len(MEASURES) - 1)
 
 
+def test_the_first_row_carries_the_due_times_in_order_and_once() -> None:
+    rows = [Row("responses", number, b"key", b"value", None) for number in range(2)]
+    *_, (first, other) = output_columns(rows, [30, 10, 30, 20])
+    assert Totals.decoded(first) == Totals(due_times=[10, 20, 30])
+    assert other is None
+
+
+def test_due_times_without_a_row_are_in_a_row_without_a_topic() -> None:
+    columns = output_columns([], [10])
+    assert [len(column) for column in columns] == [1] * len(OUTPUT_SCHEMA)
+    topic, *_, totals = (column[0] for column in columns)
+    assert topic is None
+    assert Totals.decoded(totals) == Totals(due_times=[10])
+
+
 def test_no_rows_are_empty_columns() -> None:
     assert output_columns([]) == [()] * len(OUTPUT_SCHEMA)

@@ -115,6 +115,8 @@ class Job:
             try:
                 yield query
             finally:
+                # An idle query would take longer to stop.
+                self.session.wakes.append()
                 stop_after_batch(query)
 
     def refusal(self, checkpoint: Path) -> str:
@@ -134,7 +136,7 @@ class Job:
         return damage
 
     def request(self) -> None:
-        """Append a request: the first batch, which reads the state, waits for one."""
+        """Append a request."""
         self.clients.send(GROUPS[0], "OffsetFetch", 7, {"groupId": GROUPS[0]})
 
     def commit(self, offset: int, *groups: str) -> None:
@@ -164,7 +166,12 @@ class Job:
             base, self._stopped[store] = self.folder / store, self.folder / f"{store}-stopped"
             with self.query(base, store) as query:
                 self.commit(20, *GROUPS)
-                wait_until(lambda: not query.isActive or needs_snapshots_and_changes(base), "snapshots", pause=0.02)
+
+                def has_snapshots(query: StreamingQuery = query) -> bool:
+                    self.session.wakes.append()
+                    return not query.isActive or needs_snapshots_and_changes(base)
+
+                wait_until(has_snapshots, "snapshots", pause=0.02)
             shutil.copytree(base, self._stopped[store])
         return self._stopped[store]
 

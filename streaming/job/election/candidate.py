@@ -73,10 +73,11 @@ class Candidate:
                 raise CannotRun(f"{self._other()}: stop it first, or start this one with --standby")
             time.sleep(LOOK_SECONDS)
 
-    def wait_until_free(self, report: Report) -> None:
-        """Wait until no other job is active, however long that takes."""
+    def wait_until_free(self, report: Report, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Wait until no other job is active, however long that takes; ``meanwhile`` is called often."""
         report(f"standby: {self._other()}")
         while not self.is_free():
+            meanwhile()
             time.sleep(LOOK_SECONDS)
 
     def take(self, least_epoch: int = 1) -> bool:

@@ -1,9 +1,12 @@
 """How this job becomes the active one of its topics, and hands over to the next."""
 
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.contract.errors import CannotRun
 from streaming.job.checkpoints.checkpoint import Checkpoint
@@ -11,7 +14,11 @@ from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.lifecycle.query_start import DEFAULT_STATE_PARTITIONS, configure_state, group_settings
 from streaming.job.query import warm_up_query
+from streaming.job.session import NO_DATA_BATCHES, STREAMING
 from streaming.job.state_stores import DEFAULT_STATE_STORE
+
+WARM_UP_SECONDS = 60.0
+"""How long a job that stands by runs batches without requests. Until then, Java has compiled most of their code."""
 
 FENCED_LOCK_SECONDS = 1.0
 """How long a job waits for the checkpoint's lock of a job that it has overtaken: a dead one's JVM may still end."""
@@ -29,8 +36,10 @@ def become_active(session: JobSession, report: Report) -> None:
     has_taken = False
     while not has_taken:
         if session.options.standby and not rival.is_free():
-            with _warming_up(session):
-                rival.wait_until_free(report)
+            session.metrics.note_standby(True)
+            with _warming_up(session) as warm_up:
+                rival.wait_until_free(report, warm_up.end_when_warm)
+            session.metrics.note_standby(False)
         elif not session.options.standby:
             rival.require_free()
         has_taken = rival.take(least_epoch)
@@ -51,18 +60,46 @@ def hand_over(session: JobSession) -> None:
     session.candidate.release()
 
 
+class _WarmUp:
+    """Runs a query of the coordinator's shape: batch after batch for a minute, and from then on only for requests."""
+
+    def __init__(self, session: JobSession, state_partitions: int, folder: Path) -> None:
+        settings = group_settings(session.options, session.watch.found.partition_counts(session.options.topics), ())
+        self._spark = session.spark
+        self._writer = warm_up_query(session.spark, session.options, settings, state_partitions, folder)
+        self._warm_at: float | None = time.monotonic() + WARM_UP_SECONDS
+        self._query = self._start(no_data_batches=True)
+
+    def end_when_warm(self) -> None:
+        """Let the query be idle while no requests come, if it has run for long enough. Call it often."""
+        if self._warm_at is not None and time.monotonic() >= self._warm_at:
+            self._warm_at = None
+            self._query.stop()
+            self._query = self._start(no_data_batches=False)
+
+    def stop(self) -> None:
+        self._query.stop()
+
+    def _start(self, *, no_data_batches: bool) -> StreamingQuery:
+        # A query keeps the settings of its start; the coordinator's needs the session's own.
+        self._spark.conf.set(NO_DATA_BATCHES, no_data_batches)
+        try:
+            return self._writer.start()
+        finally:
+            self._spark.conf.set(NO_DATA_BATCHES, STREAMING[NO_DATA_BATCHES])
+
+
 @contextmanager
-def _warming_up(session: JobSession) -> Iterator[None]:
+def _warming_up(session: JobSession) -> Iterator[_WarmUp]:
     """Run a query of the coordinator's shape within the block, so that the coordinator's own is fast from its start."""
     spark, options = session.spark, session.options
     layout = Checkpoint(spark, checkpoint_location(options)).layout()
     state_partitions = layout.state_partitions if layout else options.state_partitions or DEFAULT_STATE_PARTITIONS
     state_store = (layout.state_store if layout else options.state_store) or DEFAULT_STATE_STORE
     configure_state(spark, state_partitions, state_store)
-    settings = group_settings(options, session.watch.found.partition_counts(options.topics), ())
     with tempfile.TemporaryDirectory(prefix="group-coordinator-warm-up-") as folder:
-        query = warm_up_query(spark, options, settings, state_partitions, Path(folder)).start()
+        warm_up = _WarmUp(session, state_partitions, Path(folder))
         try:
-            yield
+            yield warm_up
         finally:
-            query.stop()
+            warm_up.stop()

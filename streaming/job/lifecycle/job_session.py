@@ -24,6 +24,7 @@ from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
 from streaming.job.spark_internals.worker_choice import choose
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.watch import TopicWatch, watching
+from streaming.job.wake_events.producer import WakeEvents
 
 Report = Callable[[str], None]
 
@@ -38,6 +39,7 @@ class JobSession(NamedTuple):
     candidate: Candidate
     lock: CheckpointLock | None
     """None if the checkpoint is not a local folder, or executors on other hosts write it."""
+    wakes: WakeEvents
 
 
 def start_session(
@@ -79,4 +81,5 @@ def start_session(
         health = job_health(metrics, HealthLimits(options.health_batch_limit_ms / 1000, options.health_backlog_limit))
         served = serving_monitoring(options.metrics_host, options.metrics_port, metrics.registry, health)
         report(f"serving metrics at port {stack.enter_context(served)}")
-    return JobSession(spark, options, watch, metrics, rival, lock)
+    wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
+    return JobSession(spark, options, watch, metrics, rival, lock, wakes)

@@ -34,8 +34,12 @@ from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import TopicInspection
 from streaming.job.topics.layout import Partitions
 from streaming.job.topics.losses import has_records, lost_requests
+from streaming.job.wake_events.wake_thread import waking_due_groups
 
 DEFAULT_STATE_PARTITIONS = 1
+
+WAKE_EVENTS = "wake-events"
+"""The name of the thread among the readers in the metrics."""
 
 
 def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:
@@ -44,7 +48,7 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     Raises:
         CannotRun: the checkpoint does not fit the options or the topics.
     """
-    spark, options, watch, metrics, rival, _ = session
+    spark, options, watch, metrics, rival, _, wakes = session
     checkpoint = Checkpoint(spark, checkpoint_location(options))
     if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
         check_damage(checkpoint, options.checkpoint)
@@ -58,10 +62,14 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
         )
     starts = new_start(session, checkpoint, protocol_config(options, partitions), partitions, report)
     settings = group_settings(options, partitions, starts)
+    # Without a record to read, Spark would run no batch, and groups that are due would not be called.
+    wakes.append_first()
     query = coordinator_query(spark, options, settings, state_partitions).start()
+    is_waking = stack.enter_context(waking_due_groups(wakes, query, options.batch_interval_ms, is_new=is_new))
     topic = options.topics.requests
     rival.follow(partial(reach_of, query, topic, watch.found.topic_ids.get(topic)))
     if options.metrics_port is not None:
+        metrics.add_reader(WAKE_EVENTS, is_waking)
         stack.enter_context(feeding_metrics(metrics, query, options.librdkafka_config, options.topics.directory))
     return query
 

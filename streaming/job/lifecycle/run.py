@@ -24,7 +24,10 @@ from streaming.job.spark_internals.java_objects import progress_after
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
 from streaming.job.topics.layout import Partitions
 
-POLL_SECONDS = 0.1
+STARTING_POLL_SECONDS = 0.1
+POLL_SECONDS = 0.5
+"""How often the job looks at the query, before it is ready and after: each look is a call into the JVM."""
+
 MAX_FAILURE_LINES = 12
 
 CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -75,7 +78,7 @@ def _run_until_stopped(
     backlog = BacklogReport(partial(progress_after, query), report)
     rival = session.candidate
     while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
-        if signals.requested.wait(POLL_SECONDS):
+        if signals.requested.wait(POLL_SECONDS if is_ready else STARTING_POLL_SECONDS):
             break
         for line in watch.news():
             report(f"warning: {line}")
@@ -83,11 +86,13 @@ def _run_until_stopped(
         clocks.update(max(session.metrics.skew_seconds, watch.clocks.skew_seconds, key=abs))
         if is_ready:
             backlog.update()
-        elif query.lastProgress is not None:
+        elif progress_after(query, -1):
             is_ready = True
             report(_ready_line(session.options, backlog.first()))
     if query.isActive and watch.failure is rival.failure is None:
         report("stopping after the batch in flight")
+        # An idle query has none, and stops after the one that reads this.
+        session.wakes.append()
         stop_after_batch(query)
     elif query.isActive:
         query.stop()

@@ -14,7 +14,11 @@ from streaming.job.monitoring.metrics import Metrics
 
 
 class HealthLimits(NamedTuple):
-    """Beyond these, a job is not live (seconds since the newest batch ended) or not ready (requests that wait)."""
+    """Beyond these, a job is not live or not ready.
+
+    ``batch_seconds``: how long requests may wait without a batch, and Spark's JVM may not answer; not live beyond it.
+    ``backlog``: how many requests may wait; not ready beyond it.
+    """
 
     batch_seconds: float
     backlog: int
@@ -25,10 +29,19 @@ def job_health(metrics: Metrics, limits: HealthLimits, clock: Callable[[], float
     began = clock()
 
     def live() -> Iterator[Check]:
-        last = metrics.last_batch_at
-        seconds = clock() - (began if last is None else last)
-        since = "since the start, no batch has ended yet" if last is None else "since the end of the newest batch"
-        yield Check("batches", seconds <= limits.batch_seconds, f"{seconds:.0f} s {since}")
+        last, waiting, answered = metrics.last_batch_at, metrics.waiting_since, metrics.answered_at
+        now = clock()
+        if metrics.stands_by:
+            yield Check("batches", True, "another job is active")
+        elif last is not None and waiting is None:
+            yield Check("batches", True, "all requests are read")
+        else:
+            seconds = now - ((metrics.active_since or began) if last is None else max(last, waiting or last))
+            since = "since the start" if last is None else "since the newest batch, although requests wait"
+            yield Check("batches", seconds <= limits.batch_seconds, f"none has ended for {seconds:.0f} s, {since}")
+        if answered is not None:
+            seconds = now - answered
+            yield Check("Spark", seconds <= limits.batch_seconds, f"its JVM has answered {seconds:.0f} s ago")
         for reader, is_alive in metrics.readers.items():
             alive = is_alive()
             yield Check(f"reader of {reader}", alive, "runs" if alive else "has ended")

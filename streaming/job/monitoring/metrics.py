@@ -51,6 +51,24 @@ class Progress(BatchSize, rename="camel"):
 
     observed_metrics: dict[str, Observed] = msgspec.field(default_factory=dict)
     timestamp: datetime | None = None
+    """When the trigger fired that ran the batch."""
+
+    @property
+    def earliest_time(self) -> int | None:
+        """The batch's time is not earlier than this (ms since the epoch); None for a batch that has run again.
+
+        Spark takes the time when it has looked for the end of the log. A batch that runs again has its old time, and
+        Spark does not look again.
+        """
+        if "latestOffset" not in self.duration_ms or self.timestamp is None:
+            return None
+        return round(self.timestamp.timestamp() * 1000)
+
+    @property
+    def read_until(self) -> dict[int, int]:
+        """The end of the batch in each partition of the requests."""
+        topics = [offsets for source in self.sources for offsets in (source.end_offset or {}).values()]
+        return {int(partition): end for offsets in topics for partition, end in offsets.items()}
 
     def totals(self) -> list[Totals]:
         """The totals of the record batches."""
@@ -96,7 +114,7 @@ class Metrics:
             "clock_skew_seconds",
             "How far brokers' clocks are at least ahead of the driver's (negative: behind), as far as it is certain.",
         )
-        self._last_batch = gauge("last_batch_id", "The newest completed batch; alert when it stops growing.")
+        self._last_batch = gauge("last_batch_id", "The newest completed batch.")
         self.groups = GroupGauges(self.registry)
         self._counters = {name: counter(name, text) for name, text in COUNTERS.items()}
         self._reader_alive = gauge("reader_alive", "1 while the thread that feeds these metrics runs.", ["reader"])
@@ -105,7 +123,12 @@ class Metrics:
             "unreadable_directory_records", "Records of the directory topic that the gauges of groups leave out."
         )
         self.last_counted_batch = -1
+        self.stands_by = False
+        self.active_since: float | None = None
         self.last_batch_at: float | None = None
+        self.waiting_since: float | None = None
+        self.answered_at: float | None = None
+        self._read_until: Mapping[int, int] = {}
         self.backlog = Backlog(0, 0.0)
         self.skew_seconds = 0.0
         self._readers: dict[str, Callable[[], bool]] = {}
@@ -131,6 +154,7 @@ class Metrics:
             return
         self.last_counted_batch = progress.batch_id
         self.last_batch_at = time.monotonic()
+        self._read_until = progress.read_until
         self._last_batch.set(progress.batch_id)
         for phase, duration in progress.duration_ms.items():
             self._phases.labels(phase).observe(duration / 1000)
@@ -142,6 +166,25 @@ class Metrics:
         batch_ms = sum(progress.duration_ms.get(phase, 0) for phase in PHASES_UNTIL_ANSWERED)
         for each in totals:
             self._count(each, batch_ms)
+
+    def note_ends(self, ends: Mapping[int, int]) -> None:
+        """Note the ends of the requests' partitions: whether there is something that no batch has read, and since when.
+
+        Any thread may call it.
+        """
+        if all(end <= self._read_until.get(partition, 0) for partition, end in ends.items()):
+            self.waiting_since = None
+        elif self.waiting_since is None:
+            self.waiting_since = time.monotonic()
+
+    def note_standby(self, stands_by: bool) -> None:
+        """Note that the job waits while another one is active, or that its wait has ended."""
+        self.stands_by = stands_by
+        self.active_since = time.monotonic()
+
+    def note_answer(self) -> None:
+        """Note that Spark's JVM answers."""
+        self.answered_at = time.monotonic()
 
     def _measure_skew(self, progress: Progress, totals: list[Totals], unread: int) -> None:
         # JoinGroup and SyncGroup may have been read by an earlier batch than the one that answers them.

@@ -49,7 +49,9 @@ class _BatchCounter(threading.Thread):
             log.debug("the JVM has ended")
 
     def _count_new_batches(self) -> None:
-        for text in progress_after(self._query, self._metrics.last_counted_batch):
+        new = progress_after(self._query, self._metrics.last_counted_batch)
+        self._metrics.note_answer()
+        for text in new:
             try:
                 self._metrics.count_batch(msgspec.json.decode(text, type=Progress))
             except Exception:

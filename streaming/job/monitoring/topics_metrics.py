@@ -10,8 +10,12 @@ TOPICS = "topics"
 
 
 def serve_topics(metrics: Metrics, watch: TopicWatch) -> None:
-    """Add the gauges of the newest inspection, and the watch as a reader: the job is not live without it."""
+    """Add the gauges of the newest inspection, and the watch as a reader: the job is not live without it.
+
+    The watch also finds requests that no batch has read.
+    """
     metrics.add_reader(TOPICS, watch.is_alive)
+    watch.on_ends = metrics.note_ends
     problems = Gauge(
         "group_coordinator_topic_problems",
         "Settings of the topics with which the job would not start, such as CreateTime; alert when not 0.",

@@ -25,9 +25,10 @@ import pyspark.worker
 from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
 from pyspark.sql.pandas.types import to_arrow_type
 
+from streaming.job.due_times import due_time
 from streaming.job.group_batch.processing import Outcome
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.operator import GroupOperator, output_columns
+from streaming.job.operator import GroupOperator, output_columns, timeout_of
 from streaming.job.rows import KafkaRecord, Row
 from streaming.job.spilled_records import SpilledRecords
 
@@ -105,7 +106,8 @@ class GroupInput(NamedTuple):
 class GroupOutput(NamedTuple):
     """The result for a group: the rows of output, and the state in the form that Spark expects.
 
-    ``properties`` is None for a slice that is not the group's last, whose state Spark does not see.
+    ``properties`` is None for a slice that is not the group's last, whose state Spark does not see. ``due_time`` is the
+    batch time from which the group must be called, None if only a request can change it.
     """
 
     rows: list[Row]
@@ -114,6 +116,7 @@ class GroupOutput(NamedTuple):
     value: bytes | None
     old_timeout_timestamp: int
     row_type: Any
+    due_time: int | None = None
 
 
 _properties_decoder = msgspec.json.Decoder(Properties)
@@ -174,16 +177,18 @@ def _stored(value: bytes | None) -> StateRow | None:
 def _output(group: GroupInput, outcome: Outcome, row_type: Any) -> GroupOutput:
     after = group.properties
     old_timeout_timestamp = after.timeout_timestamp
-    value = None
+    value = due = None
     if outcome.state is not None:
         value = pickle.dumps((outcome.state.packed(),), pickle.HIGHEST_PROTOCOL)
         after.defined, after.updated, after.removed = True, True, False
     elif group.value is not None:
         after.defined, after.updated, after.removed = False, False, True
     if outcome.wake_at is not None:
-        after.timeout_timestamp = max(outcome.wake_at, after.batch_processing_time_ms + 1)
+        batch_time = after.batch_processing_time_ms
+        after.timeout_timestamp = timeout_of(outcome.wake_at, batch_time)
+        due = due_time(after.timeout_timestamp, batch_time)
     properties = _properties_encoder.encode(after)
-    return GroupOutput(outcome.rows, properties, group.key, value, old_timeout_timestamp, row_type)
+    return GroupOutput(outcome.rows, properties, group.key, value, old_timeout_timestamp, row_type, due)
 
 
 class ColumnSerializer(ApplyInPandasWithStateSerializer):
@@ -239,19 +244,21 @@ class ColumnSerializer(ApplyInPandasWithStateSerializer):
             yield self._batch(collected)
 
     def _batch(self, outputs: list[GroupOutput]) -> pa.RecordBatch:
-        rows = [row for output in outputs for row in output.rows]
+        due_times = [output.due_time for output in outputs if output.due_time is not None]
+        columns = output_columns([row for output in outputs for row in output.rows], due_times)
+        rows = len(columns[0])
         states = [
             (output.properties, output.key, output.value, output.old_timeout_timestamp)
             for output in outputs
             if output.properties is not None
         ]
-        length = max(len(rows), len(states))
+        length = max(rows, len(states))
         row_type = to_arrow_type(outputs[0].row_type, timezone="UTC", prefers_large_types=self._prefers_large_types)
-        counts = [(len(rows), len(states))]
+        counts = [(rows, len(states))]
         return pa.RecordBatch.from_arrays(
             [
                 _structs(self.result_count_pdf_arrow_type, zip(*counts * length, strict=True), length),
-                _structs(row_type, output_columns(rows), length),
+                _structs(row_type, columns, length),
                 _structs(self.result_state_pdf_arrow_type, _transposed(states), length),
             ],
             names=["_0", "_1", "_2"],

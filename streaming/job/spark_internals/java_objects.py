@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,22 +23,47 @@ def hadoop_configuration(spark: SparkSession) -> Any:
     return context.hadoopConfiguration()
 
 
+class _Phases(msgspec.Struct, rename="camel"):
+    """The phases of a trigger, in a report of Spark's."""
+
+    duration_ms: dict[str, int]
+
+
+def _is_of_batch(progress: str) -> bool:
+    """Whether a report is one of a batch. Spark also reports that it has found nothing to read: before a batch, and
+    with its id."""
+    return "addBatch" in msgspec.json.decode(progress, type=_Phases).duration_ms
+
+
 def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:
     """The progress of the completed batches after ``batch_id`` as JSON, oldest first, as far as Spark has kept it.
 
-    pyspark's ``recentProgress`` makes some hundred calls into the JVM for each batch that is kept.
+    pyspark's ``recentProgress`` makes some hundred calls into the JVM for each batch that is kept. While there is no
+    new batch, this makes two calls.
     """
     java_query: Any = query._jsq
+    newest = java_query.lastProgress()
+    if newest is None or newest.batchId() <= batch_id:
+        return []
     newer = []
     for progress in reversed(java_query.recentProgress()):
         if progress.batchId() <= batch_id:
             break
-        newer.append(str(progress.json()))
+        text = str(progress.json())
+        if _is_of_batch(text):
+            newer.append(text)
+            if progress.batchId() == batch_id + 1:
+                break
     return newer[::-1]
 
 
 def last_progress(query: StreamingQuery) -> str | None:
-    """Spark's newest report of a query as JSON, also of one that had nothing to do; None before the first."""
+    """The progress of the newest completed batch as JSON; None before the first."""
     java_query: Any = query._jsq
-    progress = java_query.lastProgress()
-    return None if progress is None else str(progress.json())
+    newest = java_query.lastProgress()
+    if newest is None:
+        return None
+    text = str(newest.json())
+    if _is_of_batch(text):
+        return text
+    return next(reversed(progress_after(query, newest.batchId() - 2)), None)

@@ -162,6 +162,14 @@ INTERPRETED_PLANS = SparkInternal(
     "slower batches",
     None,
 )
+IDLE_REPORTS = SparkInternal(
+    "idle-reports",
+    "the internal setting `spark.sql.streaming.noDataProgressEventInterval`; Spark ignores settings that it does not "
+    "know",
+    "Spark does not report every ten seconds that it has found nothing to read",
+    "the job skips these reports, which costs an idle job some CPU time",
+    None,
+)
 OPTIMIZER_RULES = SparkInternal(
     "optimizer-rules",
     "the names of 95 rules in `spark.sql.optimizer.excludedRules`",
@@ -190,6 +198,7 @@ INTERNALS = (
     STATE_STORE_PROVIDERS,
     CLASS_ARCHIVE,
     INTERPRETED_PLANS,
+    IDLE_REPORTS,
     OPTIMIZER_RULES,
     LOG_CATEGORIES,
 )

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 from typing import Any
@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.contract.topics import TopicNames
-from streaming.job.topics.append_times import AppendTimeComparison, newest_appends
+from streaming.job.topics.append_times import AppendTimeComparison, NewestAppend, newest_appends
 from streaming.job.topics.inspection import (
     TopicInspection,
     describe_topics,
@@ -57,12 +57,16 @@ class TopicWatch:
             # A broker with auto.create.topics.enable must not create a deleted topic because the watch asks for it.
             "allow.auto.create.topics": False,
         }
+        self.on_ends: Callable[[Mapping[int, int]], object] = lambda _: None
+        """Called on the thread with the ends of the requests' partitions, whenever they were read."""
         self._admin = AdminClient(settings)
         self._names = names
         self._layout = layout
         self._reported = {*found.problems, *found.risks}
         self._missing_since: float | None = None
         self._ends: dict[int, int] = {}
+        self._compared: dict[int, int] | None = None
+        self._newest: dict[int, NewestAppend] = {}
         self._look_is_due = True
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="topic-watch", daemon=True)
@@ -159,8 +163,11 @@ class TopicWatch:
         ends = {partition: found.offset for partition, found in latest.items()}
         self._look_is_due |= any(end < self._ends.get(partition, 0) for partition, end in ends.items())
         self._ends = ends
-        found = newest_appends(self._admin, requests, ends, ADMIN_LIMIT_SECONDS)
-        self.clocks.update(found, begun_ms, time.time_ns() // 1_000_000)
+        self.on_ends(ends)
+        if ends != self._compared:
+            self._newest = newest_appends(self._admin, requests, ends, ADMIN_LIMIT_SECONDS)
+            self._compared = ends
+        self.clocks.update(self._newest, begun_ms, time.time_ns() // 1_000_000)
 
     def _look_at_settings(self) -> None:
         found = inspect_topics(self._admin, self._names, self._layout, ADMIN_LIMIT_SECONDS)

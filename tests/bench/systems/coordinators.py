@@ -16,7 +16,9 @@ from tests.bench.usage import CoordinatorProcesses, find_coordinator
 from tests.support.coordinator_process import CoordinatorProcess
 
 START_LIMIT_SECONDS = 180.0
-PROGRESS_LIMIT_SECONDS = 30.0
+
+ENDED_SECONDS = 3.0
+"""If no batch has begun for so long, the last one has ended and is recorded."""
 
 OBSERVED_MODULE = "tests.bench.systems.watched"
 DEFAULTS_MODULE = "tests.bench.systems.default_settings"
@@ -106,10 +108,9 @@ class Coordinator(CoordinatorProcess):
 
     def batches(self, since: float, until: float) -> list[Batch]:
         """Return the batches that began in this interval (seconds since the epoch); wait until all are recorded."""
-        deadline = time.monotonic() + PROGRESS_LIMIT_SECONDS
         while True:
             known = [_batch(line) for line in self._progress.read_text().splitlines() if line.endswith("}")]
-            if (known and known[-1].began >= until) or time.monotonic() > deadline:
+            if time.time() >= until + ENDED_SECONDS or (known and known[-1].began >= until):
                 return [batch for batch in known if since <= batch.began < until]
             time.sleep(0.1)
 

@@ -4,11 +4,11 @@ Spark's progress report of every completed batch is appended, as a line of JSON,
 variable names. Nothing else differs from the job as it ships.
 """
 
+import json
 import os
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streaming.cli import main as cli
 from streaming.job.lifecycle import query_start, run
 from streaming.job.lifecycle.job_session import JobSession, Report
+from streaming.job.spark_internals.java_objects import progress_after
 from streaming.job.topics.layout import Partitions
 
 VARIABLE = "BENCH_PROGRESS_FILE"
@@ -37,19 +38,11 @@ _start_query = query_start.start_query
 
 
 def _record_progress(query: StreamingQuery, file: Path, ended: threading.Event) -> None:
-    execution: Any = query._jsq
     last = -1
     with file.open("a") as out:
         while not ended.wait(POLL_SECONDS):
-            if not query.isActive:
-                return
-            lines = []
-            for progress in reversed(execution.recentProgress()):
-                if progress.batchId() <= last:
-                    break
-                lines.append((progress.batchId(), progress.json()))
-            for batch, line in reversed(lines):
-                last = batch
+            for line in progress_after(query, last):
+                last = json.loads(line)["batchId"]
                 out.write(line + "\n")
             out.flush()
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from streaming.contract.monitoring_server import Health, serving_monitoring
-from streaming.job.monitoring.backlog import Backlog
+from streaming.job.monitoring.backlog import Backlog, SourceProgress
 from streaming.job.monitoring.health import HealthLimits, job_health
-from streaming.job.monitoring.metrics import Metrics
+from streaming.job.monitoring.metrics import Metrics, Progress
 from streaming.job.options import load_options
 from tests.job.monitoring.test_metrics import port_of, scraped
 from tests.support.coordinator_process import CoordinatorProcess
@@ -61,9 +61,58 @@ def test_a_job_whose_batches_end_is_ready(job: Health, metrics: Metrics, clock: 
 def test_a_job_whose_batch_does_not_end_is_not_live(
     job: Health, metrics: Metrics, clock: Clock, has_begun: bool
 ) -> None:
-    metrics.last_batch_at = clock.now if has_begun else None
+    metrics.last_batch_at = metrics.waiting_since = clock.now if has_begun else None
     clock.now += 121
     assert failing(job.live) == ["batches"]
+
+
+def test_an_idle_job_is_live_and_ready_however_long(job: Health, metrics: Metrics, clock: Clock) -> None:
+    metrics.last_batch_at = clock.now
+    clock.now += 100_000
+    metrics.answered_at = clock.now
+    assert failing(job.ready) == []
+
+
+def test_a_job_that_stands_by_is_live_and_not_ready_however_long(job: Health, metrics: Metrics, clock: Clock) -> None:
+    metrics.stands_by = True
+    clock.now += 100_000
+    assert failing(job.live) == []
+    assert failing(job.ready) == ["first batch"]
+    metrics.stands_by, metrics.active_since = False, clock.now
+    assert failing(job.live) == []
+    clock.now += 121
+    assert failing(job.live) == ["batches"]
+
+
+def test_a_request_after_a_long_silence_has_the_whole_limit(job: Health, metrics: Metrics, clock: Clock) -> None:
+    metrics.last_batch_at = clock.now
+    clock.now += 100_000
+    metrics.waiting_since = clock.now
+    clock.now += 119
+    assert failing(job.live) == []
+    clock.now += 2
+    assert failing(job.live) == ["batches"]
+
+
+def test_an_idle_job_whose_jvm_hangs_is_not_live(job: Health, metrics: Metrics, clock: Clock) -> None:
+    metrics.last_batch_at = metrics.answered_at = clock.now
+    clock.now += 121
+    assert failing(job.live) == ["Spark"]
+
+
+def test_a_request_waits_until_a_batch_has_read_it(metrics: Metrics) -> None:
+    read = [SourceProgress(None, {"requests": {"0": 7, "1": 5}})]
+    metrics.count_batch(Progress(3, {}, read))
+    metrics.note_ends({0: 7, 1: 5})
+    assert metrics.waiting_since is None
+    metrics.note_ends({0: 7, 1: 6})
+    since = metrics.waiting_since
+    assert since is not None
+    metrics.note_ends({0: 9, 1: 6})
+    assert metrics.waiting_since == since
+    metrics.count_batch(Progress(4, {}, [SourceProgress(None, {"requests": {"0": 9, "1": 6}})]))
+    metrics.note_ends({0: 9, 1: 6})
+    assert metrics.waiting_since is None
 
 
 def test_a_job_with_a_backlog_is_live_and_not_ready(job: Health, metrics: Metrics, clock: Clock) -> None:

@@ -3,6 +3,7 @@
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 
 import pytest
 from prometheus_client import Metric
@@ -152,6 +153,17 @@ def test_a_batch_is_counted_once() -> None:
     assert value(metrics, "batch_phase_seconds_sum", phase="addBatch") == pytest.approx(0.18)
     assert value(metrics, "backlog_requests") == 2
     assert value(metrics, "backlog_seconds") == pytest.approx(2 / 20)
+
+
+def test_a_batch_has_its_time_after_its_trigger() -> None:
+    planned_at = datetime(2026, 11, 23, 12, 0, 0, 250_000, tzinfo=UTC)
+    batch = Progress(3, {"latestOffset": 7, "addBatch": 90}, timestamp=planned_at)
+    assert batch.earliest_time == 1_795_435_200_250
+
+
+def test_the_time_of_a_batch_that_runs_again_is_not_known() -> None:
+    batch = Progress(3, {"addBatch": 90}, timestamp=datetime(2026, 11, 23, tzinfo=UTC))
+    assert batch.earliest_time is None
 
 
 def test_latency_is_the_wait_for_the_batch_plus_its_duration() -> None:

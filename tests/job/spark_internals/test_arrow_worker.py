@@ -16,6 +16,7 @@ from pyspark.worker import wrap_grouped_map_pandas_udf_with_state
 
 from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.topics import TopicNames
+from streaming.job.due_times import due_time
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.measures import CounterName, Totals
@@ -193,7 +194,10 @@ def deleted(group_id: str) -> KafkaRecord:
 
 
 def summed_measures(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
-    """Take the measures out of the rows and add them up: counts of requests and rejects, and the other totals."""
+    """Take the measures out of the rows, and the rows that have nothing else, and add them up.
+
+    They are counts of requests and rejects, the other totals, and due times.
+    """
     summed: Counter[tuple[Any, ...]] = Counter()
     for totals in map(Totals.decoded, filter(None, [row.pop("measures") for row in rows])):
         for request in totals.requests:
@@ -201,6 +205,8 @@ def summed_measures(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
         for reject in totals.rejects:
             summed[(reject.cause,)] += reject.count
         summed.update({(name,): getattr(totals, name) for name in get_args(CounterName)})
+        summed |= Counter({("due", due): 1 for due in totals.due_times})
+    rows[:] = [row for row in rows if row["topic"] is not None]
     return summed
 
 
@@ -247,6 +253,20 @@ def test_both_workers_send_the_same(groups: list[BatchGroup], records_per_batch:
     assert summed_measures(native.rows) == summed_measures(stock.rows)
     assert native == stock
     assert len(native.states) == len(groups)
+
+
+@pytest.mark.parametrize("worker", ["native", "stock"])
+def test_a_group_without_rows_has_its_due_time_sent(worker: str) -> None:
+    group = spark_batches([BatchGroup("a", [], with_member("a"))])
+    if worker == "native":
+        sent = run_worker(ColumnSerializer, arrow_worker.group_function, group, 10_000)
+    else:
+        sent = run_worker(ApplyInPandasWithStateSerializer, wrap_grouped_map_pandas_udf_with_state, group, 10_000)
+    (row,) = sent.rows
+    assert row["topic"] is None
+    (due,) = Totals.decoded(row["measures"]).due_times
+    ((state, *_),) = sent.states
+    assert due == due_time(state["timeoutTimestamp"], NOW + 100) > state["timeoutTimestamp"]
 
 
 class Handled(NamedTuple):

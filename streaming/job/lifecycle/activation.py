@@ -9,9 +9,9 @@ from streaming.contract.errors import CannotRun
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.job_session import JobSession, Report
-from streaming.job.lifecycle.query_start import DEFAULT_STATE_PARTITIONS, configure_state, group_settings
+from streaming.job.lifecycle.query_start import configure_state, group_settings
 from streaming.job.query import warm_up_query
-from streaming.job.state_stores import DEFAULT_STATE_STORE
+from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE
 
 FENCED_LOCK_SECONDS = 1.0
 """How long a job waits for the checkpoint's lock of a job that it has overtaken: a dead one's JVM may still end."""

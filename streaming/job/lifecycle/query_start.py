@@ -25,13 +25,11 @@ from streaming.job.options import JobOptions
 from streaming.job.query import coordinator_query
 from streaming.job.rows import Limits
 from streaming.job.spark_internals import registry
-from streaming.job.state_stores import DEFAULT_STATE_STORE, STATE_STORES, StateStore
+from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, STATE_STORES, StateStore
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import TopicInspection
 from streaming.job.topics.layout import Partitions
 from streaming.job.topics.losses import lost_requests
-
-DEFAULT_STATE_PARTITIONS = 1
 
 
 def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:

@@ -1,5 +1,6 @@
-"""Read how a batch was planned from Spark's offset log, the folder ``offsets`` of a checkpoint."""
+"""How a batch was planned: Spark's offset log, the folder ``offsets`` of a checkpoint."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +21,8 @@ class BatchPlan(NamedTuple):
     offsets: dict[str, dict[int, int]]
     """The offset after the batch's last record, by topic and partition."""
     state_store_class: str
+    time: int = 0
+    """The batch's time, ms since the epoch."""
 
     @property
     def request_partitions(self) -> dict[str, int]:
@@ -37,8 +40,16 @@ def read_batch_plan(text: str) -> BatchPlan:
         raise UnreadablePlan('it is empty, as after a power failure (see "Power failures" in docs/operations.md)')
     try:
         _version, metadata, offsets = text.split("\n")[:3]
-        settings = msgspec.json.decode(metadata)["conf"]
+        decoded = msgspec.json.decode(metadata)
+        settings = decoded["conf"]
         ends = msgspec.json.decode(offsets, type=dict[str, dict[int, int]])
-        return BatchPlan(int(settings[STATE_PARTITIONS]), ends, settings[PROVIDER])
+        time = int(decoded.get("batchTimestampMs", 0))
+        return BatchPlan(int(settings[STATE_PARTITIONS]), ends, settings[PROVIDER], time)
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise UnreadablePlan(str(error)) from error
+
+
+def with_offsets(text: str, topic: str, ends: Mapping[int, int]) -> str:
+    """A file of the offset log of a query with one source, with the offsets of a topic in place of that source's."""
+    version, metadata, _ = text.split("\n")
+    return "\n".join([version, metadata, msgspec.json.encode({topic: ends}).decode()])

@@ -68,6 +68,7 @@ class GroupFold:
         "_contents",
         "_ended",
         "_first",
+        "_knows_generation",
         "_knows_members",
         "_knows_offsets",
         "_newest_epoch",
@@ -93,7 +94,7 @@ class GroupFold:
         self.is_forked = False
         """Whether two coordinators have told different histories: see :func:`last_history`."""
         self._read = read
-        self._knows_members = self._knows_offsets = True
+        self._knows_members = self._knows_offsets = self._knows_generation = True
         self._turn: list[JournalEntry] = []
         self._first = self.sequence + 1
         self._contents = array("I")
@@ -204,17 +205,19 @@ class GroupFold:
         match entry.record:
             case GenerationStarted(generation=generation):
                 group.generation = generation
+                self._knows_generation = True
             case MemberAdded(protocol_type=protocol_type):
                 group.protocol_type = protocol_type
-            case StateChanged(to_state=State.EMPTY.value):
+            case StateChanged(from_state=before, to_state=State.EMPTY.value):
+                group.previous_state = State(before)
                 group.state_timestamp = entry.timestamp
-                self._knows_members = True
+                self._knows_members = self._knows_generation
             case _:
                 pass
 
     def _forget_what_is_missing(self) -> None:
         group = self.group
-        self._knows_members = self._knows_offsets = False
+        self._knows_members = self._knows_offsets = self._knows_generation = False
         if group is None:
             return
         for member_id in list(group.members):

@@ -174,9 +174,10 @@ def _rebuilt(
         for partition, offset in sorted(cut.items())
     ]
     _tell_forked_again(rebuilt, options, timeout, report)
-    groups = list(rebuilt.finished(resumption, options.protocol))
-    directory = read_directory(str(client["bootstrap.servers"]), topics.directory, CLIENT_ID, client, timeout)
-    found.compare(groups, {entry.group_id: entry for entry in directory})
+    told = read_directory(str(client["bootstrap.servers"]), topics.directory, CLIENT_ID, client, timeout)
+    directory = {entry.group_id: entry for entry in told}
+    groups = list(rebuilt.finished(resumption, options.protocol, directory))
+    found.compare(groups, directory)
     stored = [group.stored for group in groups]
     return Content(stored, topics.requests, positions, base.state_partitions, base.state_store), found
 

@@ -81,8 +81,13 @@ class RebuiltGroups:
         for entry in last_history(entries):
             fold.add(entry)
 
-    def finished(self, resumption: Resumption, config: CoordinatorConfig) -> Iterator[RebuiltGroup]:
-        """Each group that exists, as it is to be stored; ends all groups."""
+    def finished(
+        self, resumption: Resumption, config: CoordinatorConfig, directory: Mapping[str, GroupDirectoryEntry]
+    ) -> Iterator[RebuiltGroup]:
+        """Each group that exists, as it is to be stored; ends all groups.
+
+        The directory gives the generation of a group whose journal lacks it: generations never go back.
+        """
         for group_id in sorted({*self._backup, *self._folds}):
             fold = self._folds.pop(group_id, None)
             kept = self._backup.get(group_id)
@@ -91,6 +96,8 @@ class RebuiltGroups:
                 # A group that the backup has and that cannot be read is rebuilt if the journal has all of it.
                 if kept is None or fold.known is Known.ALL or _decoded(kept.stored) is not None:
                     if fold.group is not None:
+                        if fold.known is not Known.ALL and group_id in directory:
+                            fold.group.generation = max(fold.group.generation, directory[group_id].generation)
                         yield _loaded(fold.group, fold, resumption, config)
                     continue
             if kept is not None:

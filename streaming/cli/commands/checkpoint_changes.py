@@ -104,7 +104,7 @@ def rebuild(
         options = _options(bootstrap_servers, topic_prefix, checkpoint, config, settings, **fixed)
         if options.bootstrap_servers == NOT_GIVEN:
             fail("the journal is read from the brokers: -b is missing", USAGE)
-        from streaming.job.backups.rebuilding import rebuild as rebuild_checkpoint
+        from streaming.job.backups.rebuild.rebuilding import rebuild as rebuild_checkpoint
 
         source, target = None if backup is None else local_folder(backup), local_folder(checkpoint)
         try:

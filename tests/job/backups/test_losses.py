@@ -3,11 +3,11 @@
 import pytest
 
 from coordinator_logic.records import GroupDirectoryEntry
-from streaming.job.backups.journal_fold import Known
 from streaming.job.backups.losses import LossReport, RestorePoint, restore_losses
-from streaming.job.backups.rebuild_report import SHOWN, RebuildReport
-from streaming.job.backups.rebuilt_groups import RebuiltGroup
-from streaming.job.backups.start_positions import cut_partitions, start_positions
+from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroup
+from streaming.job.backups.rebuild.report import SHOWN, RebuildReport
+from streaming.job.backups.rebuild.start_positions import cut_partitions, start_positions
 from streaming.job.backups.topic_reach import PartitionReach
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
 

@@ -24,10 +24,10 @@ from streaming.job.backups.checkpoint_writing import (
 from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.manifest import CHECKPOINT, Manifest
 from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
-from streaming.job.backups.rebuild_report import RebuildReport
-from streaming.job.backups.rebuilt_groups import RebuiltGroups, Resumption
+from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroups, Resumption
+from streaming.job.backups.rebuild.report import RebuildReport
+from streaming.job.backups.rebuild.start_positions import cut_partitions, start_positions
 from streaming.job.backups.restoration import GO_ON, copy_files, finished_manifest, kept_topic_id, present_topic_id
-from streaming.job.backups.start_positions import cut_partitions, start_positions
 from streaming.job.backups.topic_reach import CLIENT_ID, append_times, offsets_after, topic_reach
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
 from streaming.job.election.candidate import candidate

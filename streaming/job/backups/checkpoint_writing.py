@@ -84,9 +84,9 @@ def read_groups(spark: SparkSession, checkpoint: Path, needed: NeededFiles, repo
 
 
 def write_checkpoint(spark: SparkSession, content: Content, folder: Path, checkpoint: Path, report: Report) -> None:
-    """Write a checkpoint into ``folder``, which is empty, at ``checkpoint`` in it, and compare what Spark has stored.
+    """Write a checkpoint at ``checkpoint`` in ``folder``, and compare what Spark has stored with the groups.
 
-    :func:`finish_checkpoint` completes it when the session has ended: until then Spark may write files.
+    It can be put in its place when the session has ended: until then Spark may write files.
 
     Raises:
         CannotRun: it cannot be written, or Spark has stored something else.
@@ -96,6 +96,7 @@ def write_checkpoint(spark: SparkSession, content: Content, folder: Path, checkp
         f"{content.state_store}"
     )
     write_state(spark, content.groups, checkpoint, folder / "groups", content.state_partitions, content.state_store)
+    name_offsets(checkpoint, content.topic, content.offsets)
     report("comparing what was written")
     needed = complete_batch(checkpoint)
     if (store_in(needed), needed.plan.state_partitions) != (content.state_store, content.state_partitions):
@@ -113,10 +114,8 @@ def write_checkpoint(spark: SparkSession, content: Content, folder: Path, checkp
             raise CannotRun(f"Spark has stored group {group.group_id} otherwise")
 
 
-def finish_checkpoint(content: Content, checkpoint: Path, own_files: Path | None) -> None:
-    """Name the requests that a written checkpoint has read, and copy the job's own files from another checkpoint."""
-    name_offsets(checkpoint, content.topic, content.offsets)
-    for folder in OWN_FOLDERS if own_files is not None else ():
-        assert own_files is not None
-        if (own_files / folder).is_dir():
-            shutil.copytree(own_files / folder, checkpoint / folder, ignore=shutil.ignore_patterns(".*"))
+def copy_own_files(source: Path, checkpoint: Path) -> None:
+    """Copy the job's own files from another checkpoint."""
+    for folder in OWN_FOLDERS:
+        if (source / folder).is_dir():
+            shutil.copytree(source / folder, checkpoint / folder, ignore=shutil.ignore_patterns(".*"))

@@ -9,7 +9,7 @@ from streaming.contract.errors import CannotRun
 from streaming.job.backups.checkpoint_writing import (
     Content,
     complete_batch,
-    finish_checkpoint,
+    copy_own_files,
     local_session,
     read_groups,
     store_in,
@@ -85,7 +85,7 @@ def rewrite(
             content = Content(groups, topic, offsets, partitions, store)
             write_checkpoint(spark, content, folder, new, report)
         with writing(target):
-            finish_checkpoint(content, new, own_files=source)
+            copy_own_files(source, new)
         former = source
         if is_same_place:
             former = replace(new, source)

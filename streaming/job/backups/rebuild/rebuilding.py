@@ -15,7 +15,7 @@ from streaming.contract.errors import CannotRun
 from streaming.job.backups.checkpoint_writing import (
     Content,
     complete_batch,
-    finish_checkpoint,
+    copy_own_files,
     local_session,
     read_groups,
     store_in,
@@ -96,9 +96,10 @@ def rebuild(
                 raise CannotRun(GO_ON)
             write_checkpoint(session.spark(), content, folder, folder / CHECKPOINT, report)
         with writing(checkpoint):
-            finish_checkpoint(content, folder / CHECKPOINT, base.own_files)
             if base.own_files is None:
                 _write_own_files(folder / CHECKPOINT, topic_id)
+            else:
+                copy_own_files(base.own_files, folder / CHECKPOINT)
         place(folder / CHECKPOINT, checkpoint)
     return Rebuilt(str(checkpoint), dict(content.offsets), found)
 
@@ -165,6 +166,8 @@ def _rebuilt(
     positions = start_positions(requests, base.read, rebuilt.newest, options.max_requests_per_batch)
     cut = cut_partitions(requests, rebuilt.newest)
     positions |= offsets_after(client, topics.requests, {each: rebuilt.newest_times[each] for each in cut}, timeout)
+    again = sum(reach.end - positions[partition] for partition, reach in requests.items())
+    report(f"after its start, the job reads the last {again} requests of {topics.requests}")
     times = append_times(client, topics.requests, positions, timeout)
     resumption = Resumption(positions, times, now, frozenset(cut))
     found = RebuildReport(entries=rebuilt.entries, forked=sorted(rebuilt.forked))

@@ -77,8 +77,8 @@ def write_state(
 ) -> int:
     """Write a checkpoint with these groups as of its batch 0; returns how many there are.
 
-    The session keeps the settings of the state. Both folders must not exist. :func:`name_offsets` makes it a checkpoint
-    of the coordinator's query.
+    The session keeps the settings of the state. Neither folder may exist. :func:`name_offsets` makes it a checkpoint of
+    the coordinator's query.
 
     Raises:
         CannotRun: this version of Spark may need other files, or the query has failed.

@@ -7,7 +7,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo check test properties lint lowest bench bench-quick bench-compare bench-growth bench-backlog oracle fuzz soak documents clean
+.PHONY: help setup archive demo check test properties lint lowest bench bench-quick bench-compare bench-growth bench-backlog bench-takeover oracle fuzz soak documents clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ bench-growth: archive ## Measure how cost grows with groups, members, offsets, r
 
 bench-backlog: archive ## Measure how a million waiting requests are worked off in 1 GiB of heap: about 5 minutes
 	$(PYTHON) -m tests.bench.backlog
+
+bench-takeover: archive ## Measure 30 kills and 10 stops of the active job with a standby, and some without: about an hour
+	$(PYTHON) -m tests.bench.takeover
 
 SCRIPTS ?= 2000
 SEED ?= 1

@@ -145,7 +145,9 @@ def write_plan(folder: Path, topic: str, partitions: int) -> None:
     settings = {"spark.sql.shuffle.partitions": "2", PROVIDER: STATE_STORES["memory"][PROVIDER]}
     offsets = {topic: {str(index): 0 for index in range(partitions)}}
     (folder / "offsets").mkdir()
-    (folder / "offsets" / "0").write_text("v1\n" + json.dumps({"conf": settings}) + "\n" + json.dumps(offsets))
+    (folder / "offsets" / "0").write_text(
+        "v1\n" + json.dumps({"batchTimestampMs": 5, "conf": settings}) + "\n" + json.dumps(offsets)
+    )
     (folder / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
 
 

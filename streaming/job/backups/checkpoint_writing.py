@@ -28,11 +28,16 @@ from streaming.job.state_stores import StateStore, store_of
 
 
 class Content(NamedTuple):
-    """What a checkpoint is written with. ``offsets`` are those after the last request that it has read."""
+    """What a checkpoint is written with.
+
+    ``offsets`` are those after the last request that it has read, ``time`` is that of the batch that has read it, in ms
+    since the epoch.
+    """
 
     groups: Sequence[StoredGroup]
     topic: str
     offsets: Mapping[int, int]
+    time: int
     state_partitions: int
     state_store: StateStore
 
@@ -96,7 +101,7 @@ def write_checkpoint(spark: SparkSession, content: Content, folder: Path, checkp
         f"{content.state_store}"
     )
     write_state(spark, content.groups, checkpoint, folder / "groups", content.state_partitions, content.state_store)
-    name_offsets(checkpoint, content.topic, content.offsets)
+    name_offsets(checkpoint, content.topic, content.offsets, content.time)
     report("comparing what was written")
     needed = complete_batch(checkpoint)
     if (store_in(needed), needed.plan.state_partitions) != (content.state_store, content.state_partitions):

@@ -82,7 +82,7 @@ def rewrite(
         new = folder / CHECKPOINT
         with local_session(options, new, report) as spark:
             groups = read_groups(spark, source, needed, report)
-            content = Content(groups, topic, offsets, partitions, store)
+            content = Content(groups, topic, offsets, needed.plan.time, partitions, store)
             write_checkpoint(spark, content, folder, new, report)
         with writing(target):
             copy_own_files(source, new)

@@ -21,7 +21,7 @@ class BatchPlan(NamedTuple):
     offsets: dict[str, dict[int, int]]
     """The offset after the batch's last record, by topic and partition."""
     state_store_class: str
-    time: int = 0
+    time: int
     """The batch's time, ms since the epoch."""
 
     @property
@@ -40,16 +40,19 @@ def read_batch_plan(text: str) -> BatchPlan:
         raise UnreadablePlan('it is empty, as after a power failure (see "Power failures" in docs/operations.md)')
     try:
         _version, metadata, offsets = text.split("\n")[:3]
-        decoded = msgspec.json.decode(metadata)
-        settings = decoded["conf"]
+        planned = msgspec.json.decode(metadata)
+        settings = planned["conf"]
         ends = msgspec.json.decode(offsets, type=dict[str, dict[int, int]])
-        time = int(decoded.get("batchTimestampMs", 0))
-        return BatchPlan(int(settings[STATE_PARTITIONS]), ends, settings[PROVIDER], time)
+        return BatchPlan(int(settings[STATE_PARTITIONS]), ends, settings[PROVIDER], int(planned["batchTimestampMs"]))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise UnreadablePlan(str(error)) from error
 
 
-def with_offsets(text: str, topic: str, ends: Mapping[int, int]) -> str:
-    """A file of the offset log of a query with one source, with the offsets of a topic in place of that source's."""
+def with_offsets(text: str, topic: str, ends: Mapping[int, int], time: int) -> str:
+    """A file of the offset log of a query with one source, with the offsets of a topic in place of that source's.
+
+    ``time`` is the batch's, ms since the epoch.
+    """
     version, metadata, _ = text.split("\n")
-    return "\n".join([version, metadata, msgspec.json.encode({topic: ends}).decode()])
+    planned = {**msgspec.json.decode(metadata), "batchTimestampMs": time}
+    return "\n".join([version, *(msgspec.json.encode(line).decode() for line in (planned, {topic: ends}))])

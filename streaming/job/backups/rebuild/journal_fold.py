@@ -51,11 +51,6 @@ class Known(Enum):
     OFFSETS = "offsets since the journal's beginning, but no members"
 
 
-def epoch_of(entry: JournalEntry) -> int:
-    """The epoch of the coordinator that wrote an entry, 0 if it did not say."""
-    return int(getattr(entry, "coordinator_epoch", 0))
-
-
 class GroupFold:
     """A group while its entries are added, in the order of the journal.
 
@@ -117,8 +112,8 @@ class GroupFold:
             place = entry.sequence - self._first
             self.is_forked |= place >= 0 and self._contents[place] != content
             return
-        self.is_forked |= epoch_of(entry) < self._newest_epoch
-        self._newest_epoch = epoch_of(entry)
+        self.is_forked |= entry.job_epoch < self._newest_epoch
+        self._newest_epoch = entry.job_epoch
         if entry.incarnation != self.incarnation:
             self._begin(entry)
         elif entry.sequence > self.sequence + 1:
@@ -280,7 +275,7 @@ def last_history(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
     """The entries of one group that hold, if two coordinators have told different histories.
 
     They do after a copy of a checkpoint was started without the requests since it, and while one that is paused does
-    not know that another has taken over. The entry of the later epoch holds, of the same epoch the later one; what
+    not know that another has taken over. The entry of the later epoch holds, of the same epoch the later entry; what
     followed the other is void.
     """
     kept: list[JournalEntry] = []
@@ -289,9 +284,9 @@ def last_history(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
         place = _Place(entry.incarnation, entry.sequence)
         index = places.get(place)
         if index is None:
-            if kept and epoch_of(entry) < epoch_of(kept[-1]):
+            if kept and entry.job_epoch < kept[-1].job_epoch:
                 continue
-        elif content_of(kept[index]) == content_of(entry) or epoch_of(entry) < epoch_of(kept[index]):
+        elif content_of(kept[index]) == content_of(entry) or entry.job_epoch < kept[index].job_epoch:
             continue
         else:
             for void in kept[index:]:

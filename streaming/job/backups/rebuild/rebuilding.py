@@ -1,7 +1,7 @@
 """Rebuild a checkpoint from the journal, or from a backup and the journal after it."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -30,12 +30,16 @@ from streaming.job.backups.rebuild.start_positions import cut_partitions, start_
 from streaming.job.backups.restoration import GO_ON, copy_files, finished_manifest, kept_topic_id, present_topic_id
 from streaming.job.backups.topic_reach import CLIENT_ID, append_times, offsets_after, topic_reach
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
-from streaming.job.election.candidate import candidate
+from streaming.job.election.announcements import AnnouncementWatch, Reach
+from streaming.job.election.candidate import LEASE_SECONDS
+from streaming.job.group_batch.starts import Start, later
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, StateStore
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, describe_topics
+
+LOOK_SECONDS = 0.1
 
 PROGRESS_ENTRIES = 100_000
 """A line of progress follows so many entries of the journal."""
@@ -47,6 +51,13 @@ class Rebuilt(msgspec.Struct, frozen=True, rename="camel"):
     checkpoint: str
     positions: dict[int, int]
     report: RebuildReport
+
+
+class _LastJob(NamedTuple):
+    """How far jobs have announced to have read the requests, and their starts."""
+
+    reach: Reach
+    starts: list[Start]
 
 
 class _Base(NamedTuple):
@@ -82,36 +93,48 @@ def rebuild(
     with ExitStack() as stack:
         stack.enter_context(locked_place(checkpoint))
         require_free(checkpoint)
-        _require_no_active_job(options)
-        folder = stack.enter_context(unfinished_folder(checkpoint, report))
         topic_id = present_topic_id(options)
+        last_job = _last_job(options, topic_id, timeout)
+        folder = stack.enter_context(unfinished_folder(checkpoint, report))
         with ExitStack() as until_written:
             session = _Session(until_written, options, folder / CHECKPOINT, report)
             base = _base(backup, folder / "backup", options, topic_id, session, report)
             rebuilt = RebuiltGroups(base.groups, base.read)
-            content, found = _rebuilt(rebuilt, base, options, timeout, report)
+            content, found = _rebuilt(rebuilt, base, last_job.reach, options, timeout, report)
             for line in found.lines():
                 report(line)
             if not found.is_lossless and not accepts_losses:
                 raise CannotRun(GO_ON)
             write_checkpoint(session.spark(), content, folder, folder / CHECKPOINT, report)
         with writing(checkpoint):
-            if base.own_files is None:
-                _write_own_files(folder / CHECKPOINT, topic_id)
-            else:
+            if base.own_files is not None:
                 copy_own_files(base.own_files, folder / CHECKPOINT)
+            _write_own_files(folder / CHECKPOINT, topic_id, last_job.starts)
         place(folder / CHECKPOINT, checkpoint)
     return Rebuilt(str(checkpoint), dict(content.offsets), found)
 
 
-def _require_no_active_job(options: JobOptions) -> None:
-    """Check that no job writes the journal meanwhile. Raises CannotRun."""
+def _last_job(options: JobOptions, topic_id: str | None, timeout: float) -> _LastJob:
+    """What jobs have announced for the present requests topic.
+
+    Raises:
+        CannotRun: a job is active, and writes the journal meanwhile.
+    """
     topic = options.topics.coordinators
     with admin_client(options.librdkafka_config) as admin:
         if not describe_topics(admin, [topic], ADMIN_LIMIT_SECONDS):
-            return
-    with candidate(options.librdkafka_config, topic) as rival:
-        rival.require_free()
+            return _LastJob(Reach(), [])
+    config = options.librdkafka_config
+    with AnnouncementWatch(str(config["bootstrap.servers"]), CLIENT_ID, config, topic, timeout) as watch:
+        deadline = time.monotonic() + 2 * LEASE_SECONDS
+        watch.look()
+        while not watch.is_free(LEASE_SECONDS):
+            if watch.silent_seconds == 0.0 and time.monotonic() > deadline:
+                raise CannotRun("a job is active for these topics: stop it first")
+            time.sleep(LOOK_SECONDS)
+            watch.look()
+        reach = Reach() if watch.newest is None else watch.newest.reach
+        return _LastJob(reach if reach.topic_id == topic_id else Reach(), watch.starts(topic_id))
 
 
 class _Session:
@@ -156,14 +179,15 @@ def _base(
 
 
 def _rebuilt(
-    rebuilt: RebuiltGroups, base: _Base, options: JobOptions, timeout: float, report: Report
+    rebuilt: RebuiltGroups, base: _Base, reach: Reach, options: JobOptions, timeout: float, report: Report
 ) -> tuple[Content, RebuildReport]:
     topics, client = options.topics, options.librdkafka_config
     # Before the journal: what is appended meanwhile is read by the job.
     requests = topic_reach(client, topics.requests, timeout)
     _read_journal(rebuilt, options, timeout, report)
     now = time.time_ns() // 1_000_000
-    positions = start_positions(requests, base.read, rebuilt.newest, options.max_requests_per_batch)
+    complete = later(base.read, reach.read_until)
+    positions = start_positions(requests, complete, rebuilt.newest, options.max_requests_per_batch)
     cut = cut_partitions(requests, rebuilt.newest)
     positions |= offsets_after(client, topics.requests, {each: rebuilt.newest_times[each] for each in cut}, timeout)
     again = sum(reach.end - positions[partition] for partition, reach in requests.items())
@@ -182,7 +206,8 @@ def _rebuilt(
     groups = list(rebuilt.finished(resumption, options.protocol, directory))
     found.compare(groups, directory)
     stored = [group.stored for group in groups]
-    return Content(stored, topics.requests, positions, base.state_partitions, base.state_store), found
+    batch_time = reach.batch_time or max(rebuilt.newest_times.values(), default=now)
+    return Content(stored, topics.requests, positions, batch_time, base.state_partitions, base.state_store), found
 
 
 def _read_journal(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, report: Report) -> None:
@@ -211,9 +236,13 @@ def _entries(options: JobOptions, timeout: float) -> Iterator[JournalEntry]:
     return (entry for entry in entries if entry is not None)
 
 
-def _write_own_files(checkpoint: Path, topic_id: str | None) -> None:
-    """What a job writes at its first start: the time, and the requests topic."""
-    names = {STARTS_FOLDER: str(time.time_ns() // 1_000_000)} | ({} if topic_id is None else {TOPIC_FOLDER: topic_id})
-    for folder, name in names.items():
-        (checkpoint / folder).mkdir()
-        (checkpoint / folder / name).touch()
+def _write_own_files(checkpoint: Path, topic_id: str | None, starts: Sequence[Start]) -> None:
+    """Write what a job writes at its starts: the starts, of which one is known at least, and the requests topic."""
+    (checkpoint / STARTS_FOLDER).mkdir(exist_ok=True)
+    for start in starts:
+        (checkpoint / STARTS_FOLDER / str(start.started_at)).write_bytes(msgspec.json.encode(start))
+    if not any((checkpoint / STARTS_FOLDER).iterdir()):
+        (checkpoint / STARTS_FOLDER / str(time.time_ns() // 1_000_000)).touch()
+    if topic_id is not None and kept_topic_id(checkpoint) is None:
+        (checkpoint / TOPIC_FOLDER).mkdir(exist_ok=True)
+        (checkpoint / TOPIC_FOLDER / topic_id).touch()

@@ -111,10 +111,13 @@ def write_state(
     return count
 
 
-def name_offsets(checkpoint: Path, topic: str, offsets: Mapping[int, int]) -> None:
-    """Let the only batch of a written checkpoint have read the requests topic up to these offsets, by partition."""
+def name_offsets(checkpoint: Path, topic: str, offsets: Mapping[int, int], time: int) -> None:
+    """Let the only batch of a written checkpoint have read the requests topic up to these offsets, by partition.
+
+    ``time`` is the time of that batch, ms since the epoch.
+    """
     plan = checkpoint / "offsets" / "0"
-    text = with_offsets(plan.read_text(), topic, offsets)
+    text = with_offsets(plan.read_text(), topic, offsets, time)
     # Hadoop's checksum is that of the former contents; a file without one is not checked.
     plan.with_name(f".{plan.name}.crc").unlink(missing_ok=True)
     plan.write_text(text)

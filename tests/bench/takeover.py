@@ -1,0 +1,203 @@
+"""Take-overs: how long nobody answers when the active job is killed or stopped, with a standby and without one.
+
+`make bench-takeover` keeps 10,000 groups and 200 members that send 500 heartbeats/s, through 30 kills and 10 stops of
+the active job with a standby, and a few kills and stops of a job without one, which starts again at once.
+"""
+
+import signal
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+
+from streaming.embedded.broker import EmbeddedBroker
+from tests.bench.environment import machine, versions
+from tests.bench.events import Events, PreparedRequest
+from tests.bench.latency import Timings, percentile, schedule
+from tests.bench.scenarios.loads import group_names
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.waiting import wait_until
+
+RATE = 500.0
+SESSION_MS = 60_000
+LIVE_GROUPS, MEMBERS_A_GROUP = 50, 4
+FAULT_AT, CYCLE_SECONDS = 60.0, 80.0
+BEFORE_SECONDS, FIRST_SECONDS = 20.0, 5.0
+STANDBY_LIMIT_SECONDS = 50.0
+
+OPTIONS = {
+    "driver-memory": "1g",
+    "profile": "latency",
+    "request-partitions": 1,
+    "response-partitions": 1,
+    "topic-prefix": "takeover-",
+    "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+
+Fault = Literal["kill", "stop"]
+Report = Callable[[str], None]
+
+
+class TakeOver(msgspec.Struct, frozen=True, kw_only=True):
+    """What clients saw of one fault. Times in seconds, latencies in milliseconds.
+
+    first_answer: from the fault to the first answer after the longest time without one. p50_before: of the 20 s before
+    the fault; p50_after: of the requests of the first 5 s after the first answer. failed: requests without an answer,
+    or with an error.
+    """
+
+    fault: Fault
+    has_standby: bool
+    first_answer: float
+    longest_silence: float
+    p50_before: float
+    p50_after: float
+    failed: int
+
+
+def seen(timings: Timings, fault_at: float, fault: Fault, *, has_standby: bool) -> TakeOver:
+    """What clients saw of a fault at ``fault_at`` (seconds from the first request)."""
+    received = sorted(due + latency for due, latency in zip(timings.due, timings.latencies, strict=True))
+    near = [time for time in received if time > fault_at - 1]
+    silences = [(after - before, after) for before, after in pairwise(near)]
+    longest, again_at = max(silences)
+    return TakeOver(
+        fault=fault,
+        has_standby=has_standby,
+        first_answer=round(again_at - fault_at, 2),
+        longest_silence=round(longest, 2),
+        p50_before=_p50(timings, fault_at - BEFORE_SECONDS, fault_at - 1),
+        p50_after=_p50(timings, again_at, again_at + FIRST_SECONDS),
+        failed=timings.failed,
+    )
+
+
+def _p50(timings: Timings, since: float, until: float) -> float:
+    """The median latency of the requests that were due in the interval, in milliseconds."""
+    latencies = [one for due, one in zip(timings.due, timings.latencies, strict=True) if since <= due < until]
+    return round(1000 * statistics.median(latencies), 1)
+
+
+class Jobs:
+    """Jobs on one checkpoint, one of which is active."""
+
+    def __init__(self, broker: EmbeddedBroker, folder: Path, stack: ExitStack) -> None:
+        self._broker = broker
+        self._folder = folder
+        self._stack = stack
+        self._started = 0
+        self.active = self._new()
+        self.active.start()
+
+    def launch_standby(self) -> CoordinatorProcess:
+        """Start a job that stands by."""
+        standby = self._new()
+        standby.launch()
+        standby.await_line("that it stands by", lambda line: "standby: the job on" in line, STANDBY_LIMIT_SECONDS)
+        return standby
+
+    def _new(self) -> CoordinatorProcess:
+        self._started += 1
+        options = {**OPTIONS, "checkpoint": str(self._folder / "checkpoint"), "standby": True}
+        job = CoordinatorProcess(
+            self._broker.bootstrap_servers, self._folder / str(self._started), options, defaults={}
+        )
+        self._stack.callback(job.kill)
+        return job
+
+
+def cycle(
+    jobs: Jobs, events: Events, requests: Sequence[PreparedRequest], fault: Fault, *, has_standby: bool
+) -> TakeOver:
+    """Send requests for a while, and kill or stop the active job in between."""
+    with _load(events, requests) as (began, timings):
+        standby = jobs.launch_standby() if has_standby else None
+        time.sleep(max(0.0, began + FAULT_AT - time.perf_counter()))
+        fault_at = time.perf_counter() - began
+        if fault == "kill":
+            jobs.active.kill()
+        else:
+            jobs.active.terminate()
+        if standby is None:
+            jobs.active.wait()
+            jobs.active.launch()
+    if standby is not None:
+        jobs.active.wait()
+        jobs.active = standby
+    return seen(timings[0], fault_at, fault, has_standby=has_standby)
+
+
+@contextmanager
+def _load(events: Events, requests: Sequence[PreparedRequest]) -> Iterator[tuple[float, list[Timings]]]:
+    """Send requests on a thread for a cycle, which the end of the block awaits; the timings are there then."""
+    timings: list[Timings] = []
+    times = schedule(RATE, CYCLE_SECONDS)
+    thread = threading.Thread(target=lambda: timings.append(events.send_on_schedule(requests, times)), daemon=True)
+    began = time.perf_counter()
+    thread.start()
+    yield began, timings
+    wait_until(lambda: not thread.is_alive(), "the end of the load", CYCLE_SECONDS + STANDBY_LIMIT_SECONDS)
+
+
+def lines(takeovers: Sequence[TakeOver]) -> Iterator[str]:
+    """A line for each kind of fault."""
+    kinds = sorted({(one.has_standby, one.fault) for one in takeovers}, reverse=True)
+    for has_standby, fault in kinds:
+        of_kind = [one for one in takeovers if (one.has_standby, one.fault) == (has_standby, fault)]
+        first = [one.first_answer for one in of_kind]
+        ratios = [one.p50_after / one.p50_before for one in of_kind]
+        silences = [one.longest_silence for one in of_kind]
+        yield (
+            f"{fault} {'with' if has_standby else 'without'} a standby, {len(of_kind)} times: first answer after "
+            f"{statistics.median(first):.2f} s (p99 {percentile(first, 99):.2f} s), longest silence "
+            f"{max(silences):.2f} s, p50 of the first {FIRST_SECONDS:g} s {statistics.median(ratios):.1f} times that "
+            f"before (at most {max(ratios):.1f}), {sum(one.failed for one in of_kind)} requests failed"
+        )
+
+
+def takeover(
+    kills: Annotated[int, typer.Option(help="Kills of the active job with a standby.")] = 30,
+    stops: Annotated[int, typer.Option(help="Stops of the active job with a standby.")] = 10,
+    alone: Annotated[int, typer.Option(help="Kills, and stops, without a standby.")] = 3,
+    groups: Annotated[int, typer.Option(help="Groups that send nothing.")] = 10_000,
+) -> None:
+    """Measure take-overs, print a line for each kind, and the figures as JSON."""
+    # As an exception, SIGTERM ends the broker and the jobs, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    found: list[TakeOver] = []
+    kill: tuple[Fault, bool] = ("kill", True)
+    stop: tuple[Fault, bool] = ("stop", True)
+    plan = [kill] * kills + [stop] * stops + [(kill[0], False), (stop[0], False)] * alone
+    with (
+        tempfile.TemporaryDirectory(prefix="group-coordinator-takeover-") as folder,
+        EmbeddedBroker() as broker,
+        ExitStack() as stack,
+    ):
+        jobs = Jobs(broker, Path(folder), stack)
+        topics = jobs.active.topics
+        with Events(broker.bootstrap_servers, topics.requests, topics.responses) as events:
+            events.form_groups(group_names("idle", groups), 1)
+            members = events.form_groups(
+                group_names("live", LIVE_GROUPS), MEMBERS_A_GROUP, session_timeout_ms=SESSION_MS
+            )
+            requests = events.heartbeats(members)
+            for number, (fault, has_standby) in enumerate(plan, 1):
+                one = cycle(jobs, events, requests, fault, has_standby=has_standby)
+                found.append(one)
+                typer.echo(f"{number} of {len(plan)}: {msgspec.json.encode(one).decode()}", err=True)
+    for line in lines(found):
+        typer.echo(line, err=True)
+    result = {"machine": machine(), "versions": versions(), "takeovers": found}
+    typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+
+
+if __name__ == "__main__":
+    typer.run(takeover)

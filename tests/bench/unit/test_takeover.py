@@ -1,0 +1,25 @@
+"""What clients see of a take-over is computed from the timings of their requests."""
+
+from tests.bench.latency import Timings
+from tests.bench.takeover import TakeOver, lines, seen
+
+
+def test_the_silence_ends_with_the_first_answer_after_it_and_not_with_answers_that_were_under_way() -> None:
+    due = [number / 10 for number in range(600)]
+    # The fault is at 40 s; an answer that was sent before it arrives 10 ms later, the next one 2 s later.
+    latencies = [0.05 if at < 39.99 else max(0.1, 42.0 - at) for at in due]
+    found = seen(Timings(latencies, due, [], 0), 39.94, "kill", has_standby=True)
+    assert found.first_answer == 2.06
+    assert found.longest_silence == 2.05
+    assert (found.p50_before, found.p50_after) == (50.0, 100.0)
+
+
+def test_a_line_says_what_a_kind_of_fault_did() -> None:
+    one = TakeOver(
+        fault="stop", has_standby=True, first_answer=0.5, longest_silence=0.4, p50_before=50, p50_after=75, failed=1
+    )
+    (line,) = lines([one, one])
+    assert line == (
+        "stop with a standby, 2 times: first answer after 0.50 s (p99 0.50 s), longest silence 0.40 s, p50 of the "
+        "first 5 s 1.5 times that before (at most 1.5), 2 requests failed"
+    )

@@ -220,7 +220,8 @@ def test_a_checkpoint_without_the_state_of_its_newest_batch_is_a_problem(tmp_pat
     (tmp_path / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
     _, findings = examine("--checkpoint", str(tmp_path))
     assert findings["checkpoint"].detail == f"checkpoint {tmp_path} is damaged: state/0/0/1.delta is lost"
-    with checkpoint_lock(tmp_path):
+    with checkpoint_lock(tmp_path) as lock:
+        lock.acquire()
         # The running job may be between two files.
         _, findings = examine("--checkpoint", str(tmp_path))
     assert findings["checkpoint"].status == "ok"

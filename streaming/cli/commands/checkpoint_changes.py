@@ -9,6 +9,7 @@ from streaming.cli.commands.checkpoint import local_folder, print_line, progress
 from streaming.cli.commands.doctor import NOT_GIVEN
 from streaming.cli.console import (
     KAFKA_PANEL,
+    REFUSED,
     UNANSWERED,
     USAGE,
     AnyOption,
@@ -105,6 +106,7 @@ def rebuild(
         if options.bootstrap_servers == NOT_GIVEN:
             fail("the journal is read from the brokers: -b is missing", USAGE)
         from streaming.job.backups.rebuild.rebuilding import rebuild as rebuild_checkpoint
+        from streaming.job.backups.restoration import GO_ON
 
         source, target = None if backup is None else local_folder(backup), local_folder(checkpoint)
         try:
@@ -113,7 +115,9 @@ def rebuild(
             fail(error.message, UNANSWERED)
     if as_json:
         print_json(done)
-    else:
+    if not done.is_written:
+        fail(GO_ON, REFUSED)
+    if not as_json:
         found = done.report
         partial = len(found.incomplete) + len(found.differing)
         summary = f"{found.groups} groups, {partial} of them in part, {len(found.lost)} lost"

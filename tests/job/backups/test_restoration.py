@@ -219,6 +219,40 @@ def test_a_checkpoint_with_which_no_query_could_start_is_not_put_in_place(tmp_pa
     assert not target.exists()
 
 
+def test_a_rebuild_needs_the_brokers(target: Path) -> None:
+    refused = CliRunner().invoke(app, ["checkpoint", "rebuild", str(target)])
+    assert (refused.exit_code, target.exists()) == (2, False)
+    assert "-b is missing" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("repartition", "{0}", "--state-partitions", "2"), "has no complete batch"),
+        (("migrate", "{0}", "{1}"), "has no complete batch"),
+        (("migrate", "{0}/none", "{1}"), "does not exist"),
+        (("migrate", "{0}", "{0}/within"), "are in each other"),
+        (("migrate", "s3a://a/b", "{1}"), "is not a local folder"),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused_before_spark_starts(
+    tmp_path: Path, arguments: tuple[str, ...], why: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    words = [argument.format(tmp_path / "empty", tmp_path / "target") for argument in arguments]
+    refused = CliRunner().invoke(app, ["checkpoint", *words])
+    assert refused.exit_code == 1
+    assert why in refused.stderr
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_change_that_changes_nothing_is_refused(tmp_path: Path) -> None:
+    place = checkpoint_in(tmp_path / "checkpoint")
+    refused = CliRunner().invoke(app, ["checkpoint", "repartition", str(place), "--state-partitions", "1"])
+    assert refused.exit_code == 1
+    assert "has state-partitions 1 and state-store memory already" in refused.stderr
+
+
 def test_the_command_prints_a_line_and_its_exit_code(backup: Path, target: Path) -> None:
     refused = CliRunner().invoke(app, ["checkpoint", "restore", str(backup), str(target)])
     assert (refused.exit_code, target.exists()) == (1, False)

@@ -27,7 +27,7 @@ from streaming.job.backups.placement import Report, locked_place, place, require
 from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroups, Resumption
 from streaming.job.backups.rebuild.report import RebuildReport
 from streaming.job.backups.rebuild.start_positions import cut_partitions, start_positions
-from streaming.job.backups.restoration import GO_ON, copy_files, finished_manifest, kept_topic_id, present_topic_id
+from streaming.job.backups.restoration import copy_files, finished_manifest, kept_topic_id, present_topic_id
 from streaming.job.backups.topic_reach import CLIENT_ID, append_times, offsets_after, topic_reach
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
 from streaming.job.election.announcements import AnnouncementWatch, Reach
@@ -46,9 +46,13 @@ PROGRESS_ENTRIES = 100_000
 
 
 class Rebuilt(msgspec.Struct, frozen=True, rename="camel"):
-    """A rebuilt checkpoint. ``positions`` are the offsets of the first requests that the job reads, by partition."""
+    """A rebuild. ``positions`` are the offsets of the first requests that the job reads, by partition.
+
+    ``is_written`` is False if a group cannot be rebuilt as it was, and that was not accepted: nothing has changed.
+    """
 
     checkpoint: str
+    is_written: bool
     positions: dict[int, int]
     report: RebuildReport
 
@@ -84,8 +88,7 @@ def rebuild(
     ``timeout`` is the longest wait for the next records of a topic, in seconds.
 
     Raises:
-        CannotRun: the place is in use or not free, the backup is unfinished or damaged, or a group cannot be rebuilt
-            as it was and that is not accepted.
+        CannotRun: the place is in use or not free, the backup is unfinished or damaged, or a job is active.
         CoordinatorError: a topic cannot be read.
         JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
     """
@@ -104,14 +107,14 @@ def rebuild(
             for line in found.lines():
                 report(line)
             if not found.is_lossless and not accepts_losses:
-                raise CannotRun(GO_ON)
+                return Rebuilt(str(checkpoint), False, dict(content.offsets), found)
             write_checkpoint(session.spark(), content, folder, folder / CHECKPOINT, report)
         with writing(checkpoint):
             if base.own_files is not None:
                 copy_own_files(base.own_files, folder / CHECKPOINT)
             _write_own_files(folder / CHECKPOINT, topic_id, last_job.starts)
         place(folder / CHECKPOINT, checkpoint)
-    return Rebuilt(str(checkpoint), dict(content.offsets), found)
+    return Rebuilt(str(checkpoint), True, dict(content.offsets), found)
 
 
 def _last_job(options: JobOptions, topic_id: str | None, timeout: float) -> _LastJob:

@@ -198,6 +198,18 @@ def test_of_two_histories_the_later_one_holds() -> None:
     assert [kept.offset for _, _, kept in group.committed_offsets()] == [20]
 
 
+def test_what_an_older_job_writes_late_is_void() -> None:
+    driven = Driven()
+    for offset in (1, 2, 3):
+        driven.commit(offsets={("topic", 0): offset})
+    first = driven.journal
+    newer = [msgspec.structs.replace(entry, job_epoch=2) for entry in first[:-1]]
+    late = committed(first[-1], 30, first[-1].sequence)
+    assert folded([*newer, late]).is_forked
+    assert last_history([*newer, late]) == newer
+    assert last_history([*newer, late, msgspec.structs.replace(first[-1], job_epoch=2)])[-1].record == first[-1].record
+
+
 def test_a_history_that_is_told_again_is_no_second_one() -> None:
     driven = Driven()
     driven.stable_group(2)

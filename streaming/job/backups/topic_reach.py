@@ -73,7 +73,7 @@ def append_times(config: LibrdkafkaConfig, topic: str, offsets: Mapping[int, int
                 )
             if partition in unfinished:
                 unfinished.discard(partition)
-                consumer.incremental_unassign([TopicPartition(topic, partition)])
+                consumer.pause([TopicPartition(topic, partition)])
     finally:
         consumer.close()
     return times

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from streaming.contract.errors import CannotRun
 from streaming.contract.topics import TopicNames
@@ -33,19 +35,18 @@ from streaming.job.state_stores import STATE_STORES, StateStore
 GROUPS_A_CHUNK = 5_000
 """How many groups are in memory as Arrow's columns at once, and in a row group of the file."""
 
-COLUMNS = "groupId string, timestamp bigint, partition int, offset bigint, key binary, value binary"
+COLUMNS = (
+    StructType()
+    .add("groupId", StringType())
+    .add("timestamp", LongType())
+    .add("partition", IntegerType())
+    .add("offset", LongType())
+    .add("key", BinaryType())
+    .add("value", BinaryType())
+)
 """The columns of the coordinator's operator. ``value`` has the group, ``timestamp`` when to call it."""
 
-ARROW_COLUMNS = pa.schema(
-    [
-        ("groupId", pa.string()),
-        ("timestamp", pa.int64()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
+ARROW_COLUMNS = to_arrow_schema(COLUMNS, timezone="UTC")
 
 NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 

@@ -139,7 +139,9 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     time of the last batch if it answered a JoinGroup, else 0. No session counts from before ``sessions_from``.
     ``checked_until`` is the append time of the newest deadline check, ``next_check_at`` the batch time from which the
     group may ask for one again; both are 0 without one (:mod:`coordinator_logic.timing.deadline_checks`).
-    ``append_distance`` is that of the newest request (:mod:`coordinator_logic.timing.clocks`).
+    ``append_distance`` is that of the newest request (:mod:`coordinator_logic.timing.clocks`). In a group that was
+    rebuilt from its journal, ``applied_until`` are the offsets after the last requests that the journal names, by
+    partition of the requests: requests before them are read again, and not applied again.
 
     ``pending_joins`` (handed-out member ids that are not used yet) and ``pending_syncs`` (members that have not synced)
     are ordered sets of member ids: the keys of a dict.
@@ -170,6 +172,7 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     checked_until: int = 0
     next_check_at: int = 0
     append_distance: int = 0
+    applied_until: dict[int, int] = {}
 
     @property
     def can_rebalance(self) -> bool:

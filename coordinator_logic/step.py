@@ -31,6 +31,7 @@ from coordinator_logic.timing.clocks import (
     latest_request_time,
     newest_append,
 )
+from coordinator_logic.timing.loading import without_applied
 from coordinator_logic.timing.sessions import remember_join_answers
 from coordinator_logic.timing.timers import fire, wake_time
 from coordinator_logic.turn import FiredTimer, Output, Turn
@@ -84,6 +85,8 @@ def step(
     if group is not None and group.state is State.DEAD:
         _refuse_all(group, requests, config, output)
         return StepResult(group, output.responses, output.journal, None)
+    if group is not None and group.applied_until:
+        requests = without_applied(group, requests)
     newest = newest_append(requests)
     distance = 0 if newest is None else append_distance(newest, batch_time, read_until)
     is_in_order = True

@@ -62,8 +62,7 @@ def reschedule(turn: Turn, records: Sequence[Record]) -> None:
     """
     group = turn.group
     if _is_obsolete(group) or any(isinstance(record, _CHANGES_RETENTION) for record in records):
-        turn.cancel_expiry()
-        _arm(turn, _earliest(group, turn.config))
+        schedule(turn)
         return
     base = _retention_base(group)
     if base is None:
@@ -81,6 +80,12 @@ def reschedule(turn: Turn, records: Sequence[Record]) -> None:
     armed = group.timers.get("expiry")
     if earliest is not None and (armed is None or armed.armed_at + armed.timeout_ms > earliest):
         _arm(turn, earliest)
+
+
+def schedule(turn: Turn) -> None:
+    """Arm the expiry timer for the next tick at which something can expire, by all offsets of the group."""
+    turn.cancel_expiry()
+    _arm(turn, _earliest(turn.group, turn.config))
 
 
 def _is_obsolete(group: Group) -> bool:

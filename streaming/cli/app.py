@@ -8,6 +8,7 @@ import typer
 from streaming.cli.commands import (
     broker,
     checkpoint,
+    checkpoint_changes,
     demo,
     doctor,
     gateway,
@@ -55,7 +56,9 @@ offsets_app = typer.Typer(cls=Group, help="List and set the offsets that groups 
 quarantine_app = typer.Typer(
     cls=Group, help="Examine and drop groups whose stored state cannot be read.", no_args_is_help=True
 )
-checkpoint_app = typer.Typer(cls=Group, help="Back up and verify the job's checkpoint.", no_args_is_help=True)
+checkpoint_app = typer.Typer(
+    cls=Group, help="Back up, verify, restore, rebuild and change the job's checkpoint.", no_args_is_help=True
+)
 groups_app.add_typer(quarantine_app, name="quarantine")
 app.add_typer(groups_app, name="groups", rich_help_panel=ANSWERS)
 app.add_typer(offsets_app, name="offsets", rich_help_panel=ANSWERS)
@@ -136,6 +139,33 @@ _add(
     checkpoint.verify,
     "checkpoint verify /backups/coordinator/2026-11-23T12-00-00.000000Z-batch-57",
     "checkpoint verify /var/lib/coordinator -b kafka-1:9092",
+)
+_add(
+    checkpoint_app,
+    "restore",
+    checkpoint_changes.restore,
+    "checkpoint restore /backups/coordinator/2026-11-23T12-00-00.000000Z-batch-57 /var/lib/coordinator -b kafka-1:9092",
+)
+_add(
+    checkpoint_app,
+    "rebuild",
+    checkpoint_changes.rebuild,
+    "checkpoint rebuild /var/lib/coordinator -b kafka-1:9092",
+    "checkpoint rebuild /var/lib/coordinator --backup /backups/coordinator/2026-11-23T12-00-00.000000Z-batch-57 "
+    "-b kafka-1:9092",
+)
+_add(
+    checkpoint_app,
+    "repartition",
+    checkpoint_changes.repartition,
+    "checkpoint repartition /var/lib/coordinator --state-partitions 4",
+)
+_add(
+    checkpoint_app,
+    "migrate",
+    checkpoint_changes.migrate,
+    "checkpoint migrate /var/lib/coordinator /mnt/fast/coordinator",
+    "checkpoint migrate /var/lib/coordinator /var/lib/coordinator --state-store rocksdb",
 )
 _add(
     app,

@@ -11,6 +11,8 @@ StateStore = Literal["memory", "rocksdb"]
 
 DEFAULT_STATE_STORE: StateStore = "memory"
 
+DEFAULT_STATE_PARTITIONS = 1
+
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 STATE_STORES: Mapping[StateStore, Mapping[str, str]] = {

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from streaming.embedded.broker import BrokerStartError, EmbeddedBroker
 from streaming.embedded.jars import JarResolutionError, MissingPrerequisite
-from streaming.job.lifecycle.query_start import DEFAULT_STATE_PARTITIONS
 from streaming.job.options import load_options
+from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS
 from tests.bench import assignors, logic
 from tests.bench.environment import RESULTS, commit, machine, versions
 from tests.bench.figures import (

@@ -145,7 +145,9 @@ def write_plan(folder: Path, topic: str, partitions: int) -> None:
     settings = {"spark.sql.shuffle.partitions": "2", PROVIDER: STATE_STORES["memory"][PROVIDER]}
     offsets = {topic: {str(index): 0 for index in range(partitions)}}
     (folder / "offsets").mkdir()
-    (folder / "offsets" / "0").write_text("v1\n" + json.dumps({"conf": settings}) + "\n" + json.dumps(offsets))
+    (folder / "offsets" / "0").write_text(
+        "v1\n" + json.dumps({"batchTimestampMs": 5, "conf": settings}) + "\n" + json.dumps(offsets)
+    )
     (folder / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
 
 
@@ -218,7 +220,8 @@ def test_a_checkpoint_without_the_state_of_its_newest_batch_is_a_problem(tmp_pat
     (tmp_path / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
     _, findings = examine("--checkpoint", str(tmp_path))
     assert findings["checkpoint"].detail == f"checkpoint {tmp_path} is damaged: state/0/0/1.delta is lost"
-    with checkpoint_lock(tmp_path):
+    with checkpoint_lock(tmp_path) as lock:
+        lock.acquire()
         # The running job may be between two files.
         _, findings = examine("--checkpoint", str(tmp_path))
     assert findings["checkpoint"].status == "ok"

@@ -52,11 +52,13 @@ def backup(
     from streaming.job.backups.backup import back_up
 
     with failures_as_lines():
-        taken = back_up(_local(checkpoint), _local(target), keep, datetime.now(UTC), _reporter(as_json))
+        taken = back_up(local_folder(checkpoint), local_folder(target), keep, datetime.now(UTC), progress(as_json))
     if as_json:
         print_json(taken)
     else:
-        _print(f"{taken.folder}: batch {taken.batch}, {taken.files} files, {taken.size} bytes, {taken.copied} copied")
+        print_line(
+            f"{taken.folder}: batch {taken.batch}, {taken.files} files, {taken.size} bytes, {taken.copied} copied"
+        )
 
 
 def verify(
@@ -89,7 +91,7 @@ def verify(
 
         journal_timeout = None if options.bootstrap_servers == NOT_GIVEN else float(timeout)
         try:
-            found = verify_folder(_local(folder), options, journal_timeout, _reporter(as_json))
+            found = verify_folder(local_folder(folder), options, journal_timeout, progress(as_json))
         except CoordinatorError as error:
             fail(error.message, UNANSWERED)
     if as_json:
@@ -102,7 +104,7 @@ def verify(
 
 def _print_verification(found: "Verification") -> None:
     for difference in found.differences:
-        _print(difference)
+        print_line(difference)
     if found.journal_entries is None:
         compared = "the journal was not compared"
     else:
@@ -111,25 +113,29 @@ def _print_verification(found: "Verification") -> None:
             f"{found.journal_entries} entries of the journal: {found.compared_in_full} groups compared in full, "
             f"{found.compared_in_part} as far as the journal goes back, {alone} not in it"
         )
-    _print(f"batch {found.batch}: {found.files} files, {found.groups} groups; {compared}")
-    _print(f"{len(found.differences)} difference(s)" if found.differences else "no difference")
+    print_line(f"batch {found.batch}: {found.files} files, {found.groups} groups; {compared}")
+    print_line(f"{len(found.differences)} difference(s)" if found.differences else "no difference")
 
 
-def _local(location: str) -> Path:
+def local_folder(location: str) -> Path:
+    """The folder that an argument names. Raises CannotRun for another file system."""
     from streaming.job.checkpoints.location import local_path
 
     folder = local_path(location)
     if folder is None:
-        raise CannotRun(f"{location} is not a local folder: backups are taken and verified on local file systems only")
+        raise CannotRun(
+            f"{location} is not a local folder: checkpoints and backups are read and written on local file systems only"
+        )
     return folder
 
 
-def _reporter(as_json: bool) -> "Report":
+def progress(as_json: bool) -> "Report":
     """Prints progress; to standard error where standard output is JSON."""
-    return _print_progress if as_json else _print
+    return _print_progress if as_json else print_line
 
 
-def _print(line: str) -> None:
+def print_line(line: str) -> None:
+    """Print a line as it is."""
     out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

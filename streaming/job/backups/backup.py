@@ -27,6 +27,7 @@ from streaming.job.backups.manifest import (
     present_versions,
     read_manifest,
     sync_folder,
+    sync_tree,
     write_manifest,
 )
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
@@ -154,7 +155,7 @@ def _copy_all(
         copied += files[name].size if was_copied else 0
         if count % PROGRESS_FILES == 0:
             report(f"{count} of {len(names)} files")
-    _sync(folder)
+    sync_tree(folder)
     manifest = Manifest(
         needed.batch, int(now.timestamp() * 1000), str(checkpoint.absolute()), present_versions(), files
     )
@@ -176,19 +177,6 @@ def _bring(source: Path, destination: Path, earlier: _Earlier | None, name: str)
             destination.unlink()
     shutil.copyfile(source, destination)
     return file, True
-
-
-def _sync(folder: Path) -> None:
-    """Write all files of a backup to the disk, linked ones too: Spark does not."""
-    folders = [folder.parent, folder]
-    for path in folder.rglob("*"):
-        if path.is_dir():
-            folders.append(path)
-        else:
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-    for path in folders:
-        sync_folder(path)
 
 
 def _is_linked(source: Path, link: Path) -> bool:

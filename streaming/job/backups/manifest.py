@@ -96,3 +96,16 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """Write all files of a folder to the disk, linked ones too: Spark does not."""
+    folders = [folder.parent, folder]
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            folders.append(path)
+        else:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    for path in folders:
+        sync_folder(path)

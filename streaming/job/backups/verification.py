@@ -24,7 +24,7 @@ from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     needed_files,
     newest_complete_batch,
 )
-from streaming.job.spark_internals.checkpoint_layout.state_reader import UnreadableState, stored_rows
+from streaming.job.spark_internals.checkpoint_layout.state_reader import UnreadableState, stored_groups
 from streaming.job.state_stores import store_of
 
 PROGRESS_ENTRIES = 100_000
@@ -164,7 +164,7 @@ def _verify_groups(
     local = msgspec.structs.replace(options, master="local[*]", checkpoint=str(checkpoint))
     try:
         with spark_session(spark_settings(local, resolve_jars(report))) as spark:
-            for group_id, stored in stored_rows(spark, checkpoint, needed.batch, store):
+            for group_id, stored, _ in stored_groups(spark, checkpoint, needed.batch, store):
                 found.add(group_id, stored, result)
     except UnreadableState as unreadable:
         result.differences.append(f"the state of batch {needed.batch} cannot be read: {unreadable}")

@@ -12,10 +12,10 @@ from streaming.contract.errors import CannotRun
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.job_session import JobSession, Report
-from streaming.job.lifecycle.query_start import DEFAULT_STATE_PARTITIONS, configure_state, group_settings
+from streaming.job.lifecycle.query_start import configure_state, group_settings
 from streaming.job.query import warm_up_query
 from streaming.job.session import NO_DATA_BATCHES, STREAMING
-from streaming.job.state_stores import DEFAULT_STATE_STORE
+from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE
 
 WARM_UP_SECONDS = 60.0
 """How long a job that stands by runs batches without requests. Until then, Java has compiled most of their code."""

@@ -29,18 +29,15 @@ from streaming.job.options import JobOptions
 from streaming.job.query import coordinator_query
 from streaming.job.rows import Limits
 from streaming.job.spark_internals import registry
-from streaming.job.state_stores import DEFAULT_STATE_STORE, STATE_STORES, StateStore
+from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, STATE_STORES, StateStore
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import TopicInspection
 from streaming.job.topics.layout import Partitions
 from streaming.job.topics.losses import has_records, lost_requests
 from streaming.job.wake_events.wake_thread import waking_due_groups
 
-DEFAULT_STATE_PARTITIONS = 1
-
 WAKE_EVENTS = "wake-events"
 """The name of the thread among the readers in the metrics."""
-
 
 def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:
     """Start the query on its checkpoint, for topics with so many partitions; ``stack`` ends the count of its batches.

@@ -1,5 +1,6 @@
-"""Read how a batch was planned from Spark's offset log, the folder ``offsets`` of a checkpoint."""
+"""How a batch was planned: Spark's offset log, the folder ``offsets`` of a checkpoint."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -45,3 +46,13 @@ def read_batch_plan(text: str) -> BatchPlan:
         return BatchPlan(int(settings[STATE_PARTITIONS]), ends, settings[PROVIDER], int(planned["batchTimestampMs"]))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise UnreadablePlan(str(error)) from error
+
+
+def with_offsets(text: str, topic: str, ends: Mapping[int, int], time: int) -> str:
+    """A file of the offset log of a query with one source, with the offsets of a topic in place of that source's.
+
+    ``time`` is the batch's, ms since the epoch.
+    """
+    version, metadata, _ = text.split("\n")
+    planned = {**msgspec.json.decode(metadata), "batchTimestampMs": time}
+    return "\n".join([version, *(msgspec.json.encode(line).decode() for line in (planned, {topic: ends}))])

@@ -129,6 +129,15 @@ CHECKPOINT_LAYOUT = SparkInternal(
     "not noticed; `checkpoint backup` and `checkpoint verify` refuse",
     ("4.2.0",),
 )
+CHECKPOINT_WRITING = SparkInternal(
+    "checkpoint-writing",
+    "what a query with `applyInPandasWithState` leaves in its checkpoint: state, settings, name and number of the "
+    "operator do not depend on source and sink; the offset log's line for a source",
+    "`checkpoint rebuild`, `repartition` and `migrate` write a checkpoint by a query of their own",
+    "these three commands refuse; the coordinator itself does not use it",
+    ("4.2.0",),
+    java_classes=("org.apache.spark.sql.execution.python.streaming.FlatMapGroupsInPandasWithStateExec",),
+)
 JAVA_OBJECTS = SparkInternal(
     "java-objects",
     "`SparkSession._jvm`, `SparkContext._jsc` and `StreamingQuery._jsq`, for public methods of Spark and Hadoop",
@@ -194,6 +203,7 @@ INTERNALS = (
     BATCH_END,
     OFFSET_LOG,
     CHECKPOINT_LAYOUT,
+    CHECKPOINT_WRITING,
     JAVA_OBJECTS,
     STATE_STORE_PROVIDERS,
     CLASS_ARCHIVE,

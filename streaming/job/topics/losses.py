@@ -25,12 +25,14 @@ def lost_requests(admin: AdminClient, topic: str, read: Mapping[int, int]) -> li
     vanished = {partition: (end[partition], offset) for partition, offset in read.items() if end[partition] < offset}
     lines = []
     if unread:
-        what = f"{topic} has lost {_count(unread)} requests that the job had not read, to retention or a deletion"
-        lines.append(f"{what} ({', '.join(_ranges(unread))}): {MEANING}")
+        what = (
+            f"{topic} has lost {request_count(unread)} requests that the job had not read, to retention or a deletion"
+        )
+        lines.append(f"{what} ({', '.join(range_lines(unread))}): {MEANING}")
     if vanished:
-        what = f"{topic} no longer holds the last {_count(vanished)} requests that the job has read"
+        what = f"{topic} no longer holds the last {request_count(vanished)} requests that the job has read"
         meaning = "an unclean election or a restored disk has cut the log; the groups keep what these requests changed"
-        lines.append(f"{what} ({', '.join(_ranges(vanished))}): {meaning}")
+        lines.append(f"{what} ({', '.join(range_lines(vanished))}): {meaning}")
     return lines
 
 
@@ -45,10 +47,12 @@ def _offsets(admin: AdminClient, topic: str, partitions: Mapping[int, int], spec
     return {partition: found.offset for partition, found in list_offsets(admin, topic, partitions, spec).items()}
 
 
-def _count(ranges: Mapping[int, tuple[int, int]]) -> int:
+def request_count(ranges: Mapping[int, tuple[int, int]]) -> int:
+    """How many offsets are in ranges (first, end), by partition."""
     return sum(end - start for start, end in ranges.values())
 
 
-def _ranges(ranges: Mapping[int, tuple[int, int]]) -> Iterator[str]:
+def range_lines(ranges: Mapping[int, tuple[int, int]]) -> Iterator[str]:
+    """Describe ranges of offsets, each of at least one."""
     for partition, (start, end) in sorted(ranges.items()):
         yield f"partition {partition}: offsets {start} to {end - 1}"

@@ -11,7 +11,7 @@ from streaming.job.state_stores import PROVIDER, STATE_STORES, StateStore
 def plan(store: StateStore = "memory", partitions: int = 1) -> str:
     """A file of the offset log."""
     conf = {"spark.sql.shuffle.partitions": str(partitions), PROVIDER: STATE_STORES[store][PROVIDER]}
-    return f'v1\n{json.dumps({"conf": conf})}\n{{"group-requests":{{"0":5}}}}'
+    return f'v1\n{json.dumps({"batchTimestampMs": 5, "conf": conf})}\n{{"group-requests":{{"0":5}}}}'
 
 
 def write(folder: Path, **contents: str) -> None:

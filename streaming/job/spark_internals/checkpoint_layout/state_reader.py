@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -14,8 +15,19 @@ class UnreadableState(Exception):
     """Spark cannot load the state."""
 
 
-def stored_rows(spark: SparkSession, checkpoint: Path, batch: int, store: StateStore) -> Iterator[tuple[str, bytes]]:
-    """The group id and the packed state row of each group after ``batch``. Writes nothing.
+class StoredGroup(NamedTuple):
+    """A group in Spark's state: its packed state row, and when Spark calls it without requests.
+
+    ``wake_at`` is ms since the epoch; 0 or less if only a request can change the group.
+    """
+
+    group_id: str
+    stored: bytes
+    wake_at: int
+
+
+def stored_groups(spark: SparkSession, checkpoint: Path, batch: int, store: StateStore) -> Iterator[StoredGroup]:
+    """Each group after ``batch``. Writes nothing.
 
     Raises:
         UnreadableState: a file of the state is missing or damaged.
@@ -29,11 +41,12 @@ def stored_rows(spark: SparkSession, checkpoint: Path, batch: int, store: StateS
     reader = spark.read.format("statestore").option("path", checkpoint.as_uri()).option("batchId", batch)
     try:
         # Many times as fast as toLocalIterator, which pickles each row.
-        rows = reader.load().selectExpr("key.groupId", "value.groupState.stored").toArrow()
+        columns = "key.groupId", "value.groupState.stored", "value.timeoutTimestamp"
+        rows = reader.load().selectExpr(*columns).toArrow()
     except (Py4JJavaError, PySparkException) as error:
         raise UnreadableState(_root_cause(error)) from error
     for part in rows.to_batches():
-        yield from zip(*(column.to_pylist() for column in part.columns), strict=True)
+        yield from map(StoredGroup._make, zip(*(column.to_pylist() for column in part.columns), strict=True))
 
 
 def _root_cause(error: Exception) -> str:

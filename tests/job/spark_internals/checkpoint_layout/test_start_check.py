@@ -35,7 +35,9 @@ def checkpoint(store: StateStore, tmp_path: Path) -> Path:
         (tmp_path / f"state/0/{partition}").mkdir(parents=True)
     settings = {"spark.sql.shuffle.partitions": "2", PROVIDER: STATE_STORES[store][PROVIDER]}
     for batch in range(10, NEWEST + 1):
-        (tmp_path / f"offsets/{batch}").write_text(f'v1\n{json.dumps({"conf": settings})}\n{{"requests":{{"0":1}}}}')
+        (tmp_path / f"offsets/{batch}").write_text(
+            f'v1\n{json.dumps({"batchTimestampMs": 5, "conf": settings})}\n{{"requests":{{"0":1}}}}'
+        )
         ids = {"0": [[f"id{batch}"], [f"id{batch}"]]} if store == "rocksdb" else None
         (tmp_path / f"commits/{batch}").write_text(f"v2\n{json.dumps({'stateUniqueIds': ids})}")
         for partition in range(2):

@@ -1,0 +1,251 @@
+"""Rebuild a checkpoint from the journal, or from a backup and the journal after it."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from coordinator_logic.records import JournalEntry
+from streaming.client.directory import read_directory
+from streaming.contract.errors import CannotRun
+from streaming.job.backups.checkpoint_writing import (
+    Content,
+    complete_batch,
+    copy_own_files,
+    local_session,
+    read_groups,
+    store_in,
+    write_checkpoint,
+)
+from streaming.job.backups.journal_reader import journal_entries
+from streaming.job.backups.manifest import CHECKPOINT, Manifest
+from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
+from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroups, Resumption
+from streaming.job.backups.rebuild.report import RebuildReport
+from streaming.job.backups.rebuild.start_positions import cut_partitions, start_positions
+from streaming.job.backups.restoration import copy_files, finished_manifest, kept_topic_id, present_topic_id
+from streaming.job.backups.topic_reach import CLIENT_ID, append_times, offsets_after, topic_reach
+from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
+from streaming.job.election.announcements import AnnouncementWatch, Reach
+from streaming.job.election.candidate import LEASE_SECONDS
+from streaming.job.group_batch.starts import Start, later
+from streaming.job.options import JobOptions
+from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
+from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, StateStore
+from streaming.job.topics.creation import admin_client
+from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, describe_topics
+
+LOOK_SECONDS = 0.1
+
+PROGRESS_ENTRIES = 100_000
+"""A line of progress follows so many entries of the journal."""
+
+
+class Rebuilt(msgspec.Struct, frozen=True, rename="camel"):
+    """A rebuild. ``positions`` are the offsets of the first requests that the job reads, by partition.
+
+    ``is_written`` is False if a group cannot be rebuilt as it was, and that was not accepted: nothing has changed.
+    """
+
+    checkpoint: str
+    is_written: bool
+    positions: dict[int, int]
+    report: RebuildReport
+
+
+class _LastJob(NamedTuple):
+    """How far jobs have announced to have read the requests, and their starts."""
+
+    reach: Reach
+    starts: list[Start]
+
+
+class _Base(NamedTuple):
+    """The groups before the entries of the journal, and what is fixed when a checkpoint is made."""
+
+    groups: Mapping[str, StoredGroup]
+    read: Mapping[int, int]
+    state_partitions: int
+    state_store: StateStore
+    own_files: Path | None
+
+
+def rebuild(
+    checkpoint: Path,
+    backup: Path | None,
+    options: JobOptions,
+    timeout: float,
+    report: Report,
+    *,
+    accepts_losses: bool,
+) -> Rebuilt:
+    """Write a new checkpoint at ``checkpoint``, which must be empty or missing.
+
+    ``timeout`` is the longest wait for the next records of a topic, in seconds.
+
+    Raises:
+        CannotRun: the place is in use or not free, the backup is unfinished or damaged, or a job is active.
+        CoordinatorError: a topic cannot be read.
+        JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
+    """
+    checkpoint = checkpoint.resolve()
+    with ExitStack() as stack:
+        stack.enter_context(locked_place(checkpoint))
+        require_free(checkpoint)
+        topic_id = present_topic_id(options)
+        last_job = _last_job(options, topic_id, timeout)
+        folder = stack.enter_context(unfinished_folder(checkpoint, report))
+        with ExitStack() as until_written:
+            session = _Session(until_written, options, folder / CHECKPOINT, report)
+            base = _base(backup, folder / "backup", options, topic_id, session, report)
+            rebuilt = RebuiltGroups(base.groups, base.read)
+            content, found = _rebuilt(rebuilt, base, last_job.reach, options, timeout, report)
+            for line in found.lines():
+                report(line)
+            if not found.is_lossless and not accepts_losses:
+                return Rebuilt(str(checkpoint), False, dict(content.offsets), found)
+            write_checkpoint(session.spark(), content, folder, folder / CHECKPOINT, report)
+        with writing(checkpoint):
+            if base.own_files is not None:
+                copy_own_files(base.own_files, folder / CHECKPOINT)
+            _write_own_files(folder / CHECKPOINT, topic_id, last_job.starts)
+        place(folder / CHECKPOINT, checkpoint)
+    return Rebuilt(str(checkpoint), True, dict(content.offsets), found)
+
+
+def _last_job(options: JobOptions, topic_id: str | None, timeout: float) -> _LastJob:
+    """What jobs have announced for the present requests topic.
+
+    Raises:
+        CannotRun: a job is active, and writes the journal meanwhile.
+    """
+    topic = options.topics.coordinators
+    with admin_client(options.librdkafka_config) as admin:
+        if not describe_topics(admin, [topic], ADMIN_LIMIT_SECONDS):
+            return _LastJob(Reach(), [])
+    config = options.librdkafka_config
+    with AnnouncementWatch(str(config["bootstrap.servers"]), CLIENT_ID, config, topic, timeout) as watch:
+        deadline = time.monotonic() + 2 * LEASE_SECONDS
+        watch.look()
+        while not watch.is_free(LEASE_SECONDS):
+            if watch.silent_seconds == 0.0 and time.monotonic() > deadline:
+                raise CannotRun("a job is active for these topics: stop it first")
+            time.sleep(LOOK_SECONDS)
+            watch.look()
+        reach = Reach() if watch.newest is None else watch.newest.reach
+        return _LastJob(reach if reach.topic_id == topic_id else Reach(), watch.starts(topic_id))
+
+
+class _Session:
+    """A Spark session that starts when it is needed."""
+
+    def __init__(self, stack: ExitStack, options: JobOptions, checkpoint: Path, report: Report) -> None:
+        self._stack, self._options, self._checkpoint, self._report = stack, options, checkpoint, report
+        self._spark: SparkSession | None = None
+
+    def spark(self) -> SparkSession:
+        if self._spark is None:
+            self._spark = self._stack.enter_context(local_session(self._options, self._checkpoint, self._report))
+        return self._spark
+
+
+def _base(
+    backup: Path | None, copy: Path, options: JobOptions, topic_id: str | None, session: _Session, report: Report
+) -> _Base:
+    """The groups of the backup, read from a copy whose files were compared with the manifest."""
+    partitions, store = options.state_partitions, options.state_store
+    if backup is None:
+        return _Base({}, {}, partitions or DEFAULT_STATE_PARTITIONS, store or DEFAULT_STATE_STORE, None)
+    manifest: Manifest = finished_manifest(backup)
+    with writing(copy):
+        copy_files(backup, manifest, copy, report)
+    needed = complete_batch(copy)
+    read = needed.plan.offsets.get(options.topics.requests)
+    if read is None:
+        raise CannotRun(
+            f"{backup} belongs to {', '.join(needed.plan.offsets)}, not to {options.topics.requests}: "
+            "set its topic-prefix"
+        )
+    kept = kept_topic_id(copy)
+    if kept is not None and topic_id is not None and kept != topic_id:
+        raise CannotRun(
+            f"{options.topics.requests} was deleted and created again since the backup: the places of the backup's and "
+            "the journal's requests cannot be compared; rebuild without the backup"
+        )
+    groups = read_groups(session.spark(), copy, needed, report)
+    by_id = {group.group_id: group for group in groups}
+    return _Base(by_id, read, partitions or needed.plan.state_partitions, store or store_in(needed), copy)
+
+
+def _rebuilt(
+    rebuilt: RebuiltGroups, base: _Base, reach: Reach, options: JobOptions, timeout: float, report: Report
+) -> tuple[Content, RebuildReport]:
+    topics, client = options.topics, options.librdkafka_config
+    # Before the journal: what is appended meanwhile is read by the job.
+    requests = topic_reach(client, topics.requests, timeout)
+    _read_journal(rebuilt, options, timeout, report)
+    now = time.time_ns() // 1_000_000
+    complete = later(base.read, reach.read_until)
+    positions = start_positions(requests, complete, rebuilt.newest, options.max_requests_per_batch)
+    cut = cut_partitions(requests, rebuilt.newest)
+    positions |= offsets_after(client, topics.requests, {each: rebuilt.newest_times[each] for each in cut}, timeout)
+    again = sum(reach.end - positions[partition] for partition, reach in requests.items())
+    report(f"after its start, the job reads the last {again} requests of {topics.requests}")
+    times = append_times(client, topics.requests, positions, timeout)
+    resumption = Resumption(positions, times, now, frozenset(cut))
+    found = RebuildReport(entries=rebuilt.entries, forked=sorted(rebuilt.forked))
+    found.topic_problems = [
+        f"partition {partition} of {topics.requests} ends at offset {requests[partition].end}, the journal names "
+        f"{offset}: it was deleted and created again, or cut; the job reads what was appended after the last change"
+        for partition, offset in sorted(cut.items())
+    ]
+    _tell_forked_again(rebuilt, options, timeout, report)
+    told = read_directory(str(client["bootstrap.servers"]), topics.directory, CLIENT_ID, client, timeout)
+    directory = {entry.group_id: entry for entry in told}
+    groups = list(rebuilt.finished(resumption, options.protocol, directory))
+    found.compare(groups, directory)
+    stored = [group.stored for group in groups]
+    batch_time = reach.batch_time or max(rebuilt.newest_times.values(), default=now)
+    return Content(stored, topics.requests, positions, batch_time, base.state_partitions, base.state_store), found
+
+
+def _read_journal(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, report: Report) -> None:
+    report(f"reading {options.topics.journal}")
+    for entry in _entries(options, timeout):
+        rebuilt.add(entry)
+        if rebuilt.entries % PROGRESS_ENTRIES == 0:
+            report(f"{rebuilt.entries} entries of the journal")
+
+
+def _tell_forked_again(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, report: Report) -> None:
+    forked = rebuilt.forked
+    if not forked:
+        return
+    report(f"reading {options.topics.journal} again for {len(forked)} groups with two histories")
+    histories: dict[str, list[JournalEntry]] = {group_id: [] for group_id in forked}
+    for entry in _entries(options, timeout):
+        if entry.group_id in histories:
+            histories[entry.group_id].append(entry)
+    for group_id, entries in histories.items():
+        rebuilt.tell_again(group_id, entries)
+
+
+def _entries(options: JobOptions, timeout: float) -> Iterator[JournalEntry]:
+    entries = journal_entries(options.librdkafka_config, options.topics.journal, timeout)
+    return (entry for entry in entries if entry is not None)
+
+
+def _write_own_files(checkpoint: Path, topic_id: str | None, starts: Sequence[Start]) -> None:
+    """Write what a job writes at its starts: the starts, of which one is known at least, and the requests topic."""
+    (checkpoint / STARTS_FOLDER).mkdir(exist_ok=True)
+    for start in starts:
+        (checkpoint / STARTS_FOLDER / str(start.started_at)).write_bytes(msgspec.json.encode(start))
+    if not any((checkpoint / STARTS_FOLDER).iterdir()):
+        (checkpoint / STARTS_FOLDER / str(time.time_ns() // 1_000_000)).touch()
+    if topic_id is not None and kept_topic_id(checkpoint) is None:
+        (checkpoint / TOPIC_FOLDER).mkdir(exist_ok=True)
+        (checkpoint / TOPIC_FOLDER / topic_id).touch()

@@ -1,0 +1,147 @@
+"""Restore a backup: a copy of its checkpoint, each file compared with the manifest, put in its place all at once."""
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from streaming.contract.errors import CannotRun
+from streaming.job.backups.backup import PROGRESS_FILES, finished_backups
+from streaming.job.backups.losses import LossReport, RestorePoint, restore_losses
+from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, BackupFile, Manifest, read_manifest
+from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
+from streaming.job.backups.topic_reach import topic_reach
+from streaming.job.checkpoints.checkpoint import TOPIC_FOLDER
+from streaming.job.options import JobOptions
+from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
+from streaming.job.topics.creation import admin_client
+from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, describe_topics, text_of_id
+
+_CHUNK_BYTES = 1024 * 1024
+
+UNKNOWN_LOSSES = "what can be lost is not known without the brokers: -b compares the backup with the topics"
+
+GO_ON = "nothing has been changed: --yes goes on in spite of this"
+
+
+class Restored(msgspec.Struct, frozen=True, rename="camel"):
+    """A finished restore: the batch of the checkpoint, its files and their bytes, and what was said before it."""
+
+    checkpoint: str
+    batch: int
+    files: int
+    size: int
+    losses: list[str]
+
+
+def restore(
+    backup: Path,
+    checkpoint: Path,
+    options: JobOptions,
+    timeout: float | None,
+    report: Report,
+    *,
+    accepts_losses: bool,
+) -> Restored:
+    """Put a copy of the backup's checkpoint at ``checkpoint``, which must be empty or missing.
+
+    ``timeout`` is the limit of each request to the brokers, in seconds; None if they are not asked what can be lost.
+
+    Raises:
+        CannotRun: the backup is unfinished or damaged, the place is in use or not free, or something can be lost and
+            that is not accepted.
+        CoordinatorError: the topics cannot be read.
+    """
+    manifest, checkpoint = finished_manifest(backup), checkpoint.resolve()
+    with locked_place(checkpoint):
+        require_free(checkpoint)
+        losses = _losses(backup, manifest, options, timeout)
+        for line in losses.lines:
+            report(line)
+        if not losses.is_lossless and not accepts_losses:
+            raise CannotRun(GO_ON)
+        with unfinished_folder(checkpoint, report) as folder:
+            new = folder / CHECKPOINT
+            report(f"copying {len(manifest.files)} files of batch {manifest.batch}")
+            with writing(new):
+                copy_files(backup, manifest, new, report)
+            place(new, checkpoint)
+    return Restored(str(checkpoint), manifest.batch, len(manifest.files), manifest.size, losses.lines)
+
+
+def finished_manifest(backup: Path) -> Manifest:
+    """The manifest of a backup. Raises CannotRun for a folder that is no finished backup."""
+    if backups := finished_backups(backup):
+        raise CannotRun(f"{backup} holds {len(backups)} backups: choose one of them, the newest is {backups[-1]}")
+    manifest = read_manifest(backup)
+    if manifest is None:
+        raise CannotRun(f"{backup} is not a finished backup: it has no {MANIFEST}")
+    return manifest
+
+
+def copy_files(backup: Path, manifest: Manifest, new: Path, report: Report) -> None:
+    """Copy the files of a backup's checkpoint, and compare each with the manifest.
+
+    Raises:
+        CannotRun: a file is lost, or has other contents.
+    """
+    for count, (name, expected) in enumerate(sorted(manifest.files.items()), 1):
+        target = new / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            found = _copy(backup / CHECKPOINT / name, target)
+        except FileNotFoundError as lost:
+            raise CannotRun(f"{backup} is damaged: {name} is lost: choose another backup") from lost
+        if found != expected:
+            raise CannotRun(f"{backup} is damaged: {name} is not as in its manifest: choose another backup")
+        if count % PROGRESS_FILES == 0:
+            report(f"{count} of {len(manifest.files)} files")
+
+
+def plan_of(backup: Path, manifest: Manifest) -> BatchPlan:
+    """How the batch of a backup was planned. Raises CannotRun."""
+    path = backup / CHECKPOINT / f"offsets/{manifest.batch}"
+    try:
+        return read_batch_plan(path.read_text(errors="replace"))
+    except (OSError, UnreadablePlan) as error:
+        raise CannotRun(f"{backup} is damaged: {path} cannot be read: {error}") from error
+
+
+def kept_topic_id(checkpoint: Path) -> str | None:
+    """The id of the requests topic that a checkpoint has read; None if it was not recorded."""
+    names = (path.name for path in (checkpoint / TOPIC_FOLDER).glob("[!.]*"))
+    return next(names, None)
+
+
+def present_topic_id(options: JobOptions) -> str | None:
+    """The id of the requests topic; None if it does not exist, or if the brokers have no ids. Raises CannotRun."""
+    topic = options.topics.requests
+    with admin_client(options.librdkafka_config) as admin:
+        described = describe_topics(admin, [topic], ADMIN_LIMIT_SECONDS)
+    return text_of_id(described[topic].topic_id) if topic in described else None
+
+
+def _losses(backup: Path, manifest: Manifest, options: JobOptions, timeout: float | None) -> LossReport:
+    if timeout is None:
+        return LossReport([UNKNOWN_LOSSES], is_lossless=False)
+    plan, topic = plan_of(backup, manifest), options.topics.requests
+    read = plan.offsets.get(topic)
+    if read is None:
+        raise CannotRun(f"{backup} belongs to {', '.join(plan.offsets)}, not to {topic}: set its topic-prefix")
+    kept, present = kept_topic_id(backup / CHECKPOINT), present_topic_id(options)
+    requests = topic_reach(options.librdkafka_config, topic, timeout)
+    journal = topic_reach(options.librdkafka_config, options.topics.journal, timeout)
+    is_another_topic = kept is not None and present is not None and kept != present
+    point = RestorePoint(read, plan.time)
+    return restore_losses(topic, point, requests, journal, is_another_topic=is_another_topic)
+
+
+def _copy(source: Path, target: Path) -> BackupFile:
+    """Copy a file; returns the size and the hash of what was read."""
+    digest, size = hashlib.sha256(), 0
+    with source.open("rb") as read, target.open("wb") as written:
+        while chunk := read.read(_CHUNK_BYTES):
+            written.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+    return BackupFile(size, digest.hexdigest())

@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyspark
+
 from streaming.contract.topics import TopicNames
 from tests.support.processes import Process
 
@@ -82,3 +84,12 @@ class CoordinatorProcess(Process):
 def reports_ready(line: str) -> bool:
     """Whether a line of ``--json`` output reports that the process serves requests."""
     return line.startswith("{") and bool(json.loads(line).get("ready"))
+
+
+def linked_spark_home(folder: Path) -> Path:
+    """Make a folder ``spark`` in this one, of links to pyspark's files: the workers of a cluster write into it."""
+    home = folder / "spark"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        (home / entry.name).symlink_to(entry)
+    return home

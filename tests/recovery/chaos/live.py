@@ -154,11 +154,10 @@ class LiveNetwork:
         """Where the clients live."""
         return self._world
 
-    @property
-    def open_calls(self) -> int:
-        """How many requests await their answer."""
+    def has_open_calls(self, client: str, group: str) -> bool:
+        """Whether a client's request about a group awaits its answer."""
         with self._lock:
-            return sum(call.is_open for call in self._calls.values())
+            return any(call.is_open and (call.client, call.group) == (client, group) for call in self._calls.values())
 
     def send(
         self,

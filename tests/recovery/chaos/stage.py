@@ -13,7 +13,7 @@ from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.cluster import Cluster
 from tests.recovery.chaos.disk import small_disk
 from tests.recovery.chaos.needs import Need
-from tests.support.coordinator_process import CoordinatorProcess, reports_ready
+from tests.support.coordinator_process import CoordinatorProcess, linked_spark_home, reports_ready
 from tests.support.gateway_process import GatewayProcess
 from tests.support.processes import process_tree
 from tests.support.waiting import wait_until
@@ -67,7 +67,9 @@ class Stage:
             "standby": is_standby_needed,
             **options,
         }
-        environment = {} if job_clock is None else job_clock.environment
+        environment = dict({} if job_clock is None else job_clock.environment)
+        if Need.CLUSTER in needs:
+            environment["SPARK_HOME"] = str(linked_spark_home(folder))
         servers = cluster.bootstrap_servers
         self.jobs = [CoordinatorProcess(servers, folder / "job-0", shared, environment=environment)]
         if is_standby_needed:

@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 
 LONGEST_AWAY_SECONDS = 3.0
 PAST_TIME_OUTS_SECONDS = (7.0, 13.0)
-"""Longer than a session (6 s) and a lease (1.5 s), some longer than the limit of a transaction of the election (10 s)."""
+"""Longer than a session (6 s) and a lease (1.5 s), some longer than a transaction of the election may take (10 s)."""
 
 POINT_LIMIT_SECONDS = 15.0
 NOTICE_SECONDS = 4.0

@@ -1,12 +1,11 @@
 """``group-coordinator run`` as a process of its own, which tests may stop, kill and start again."""
 
+import importlib.util
 import json
 import sys
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-
-import pyspark
 
 from streaming.contract.topics import TopicNames
 from tests.support.processes import Process
@@ -90,6 +89,10 @@ def linked_spark_home(folder: Path) -> Path:
     """Make a folder ``spark`` in this one, of links to pyspark's files: the workers of a cluster write into it."""
     home = folder / "spark"
     home.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
+    # find_spec does not import pyspark, which would take most of a second.
+    pyspark = importlib.util.find_spec("pyspark")
+    assert pyspark is not None
+    assert pyspark.origin is not None
+    for entry in Path(pyspark.origin).parent.iterdir():
         (home / entry.name).symlink_to(entry)
     return home

@@ -1,6 +1,7 @@
 """Entry point of `make chaos`: play runs, print the summary, write it as JSON to bench-results/."""
 
 import signal
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench.environment import RESULTS
+from tests.recovery.chaos.broken.defects import DEFECTS
 from tests.recovery.chaos.campaign import Campaign, Summary, summary
 from tests.recovery.chaos.faults.catalogue import FAULTS
 from tests.recovery.chaos.plan import make_plan
@@ -19,18 +21,24 @@ def main(
     runs: Annotated[int, typer.Option(help="How many runs.", min=1)] = 200,
     seed: Annotated[int, typer.Option(help="The seed of the first run; the others follow it.", min=0)] = 0,
     only: Annotated[str | None, typer.Option(help=f"Inject this fault alone: {', '.join(FAULTS)}.")] = None,
+    broken: Annotated[
+        str | None, typer.Option(help=f"Break every job on purpose, to see it found: {', '.join(DEFECTS)}.")
+    ] = None,
     minutes: Annotated[float | None, typer.Option(help="Begin no further run after this time.")] = None,
 ) -> None:
     """Break things, and judge what clients saw; exit with 1 if anything is wrong."""
     if only is not None and only not in FAULTS:
         raise typer.BadParameter(f"there is no fault {only}: {', '.join(FAULTS)}")
+    if broken is not None and broken not in DEFECTS:
+        raise typer.BadParameter(f"there is no defect {broken}: {', '.join(DEFECTS)}")
     console = Console(stderr=True)
     # SIGTERM must end the processes, too: as an exception it runs their exit handlers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = RESULTS / "chaos"
     verdicts: list[Verdict] = []
     try:
-        with Campaign(folder, lambda line: console.print(line, markup=False, highlight=False)) as campaign:
+        report = partial(console.print, markup=False, highlight=False)
+        with Campaign(folder, report, broken) as campaign:
             for number in range(runs):
                 if minutes is not None and sum(verdict.seconds for verdict in verdicts) > minutes * 60:
                     break

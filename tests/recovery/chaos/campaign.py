@@ -11,6 +11,7 @@ from typing import Self
 import msgspec
 from pyspark.sql import SparkSession
 
+from tests.recovery.chaos.broken.defects import environment_of
 from tests.recovery.chaos.clocks import NoCompiler, SteppedClock, build_library
 from tests.recovery.chaos.cluster import one_broker, three_brokers
 from tests.recovery.chaos.final_state import state_reader
@@ -40,9 +41,13 @@ class Summary(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class Campaign:
-    """What the runs share; ends with its ``with`` block. ``kept`` gets the files of runs that have failed."""
+    """What the runs share; ends with its ``with`` block.
 
-    def __init__(self, kept: Path, report: Report) -> None:
+    kept: gets the files of runs that have failed. broken: a defect to plant in every job.
+    """
+
+    def __init__(self, kept: Path, report: Report, broken: str | None = None) -> None:
+        self._environment = {} if broken is None else environment_of(broken)
         self._kept = kept
         self._report = report
         self._stack = ExitStack()
@@ -75,12 +80,12 @@ class Campaign:
         if Need.THREE_BROKERS in plan.needs:
             cluster = three_brokers(self._folder / f"kafka-{plan.seed}")
             try:
-                verdict = Run(plan, cluster, folder, self._spark, job_clock).play()
+                verdict = Run(plan, cluster, folder, self._spark, job_clock, self._environment).play()
             finally:
                 cluster.stop()
                 shutil.rmtree(self._folder / f"kafka-{plan.seed}", ignore_errors=True)
         else:
-            verdict = Run(plan, self._one, folder, self._spark, job_clock).play()
+            verdict = Run(plan, self._one, folder, self._spark, job_clock, self._environment).play()
         self._keep(plan, verdict, folder)
         shutil.rmtree(folder, ignore_errors=True)
         return verdict

@@ -4,7 +4,7 @@ import os
 import signal
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -29,6 +29,7 @@ class Cluster:
 
     def start(self, node: EmbeddedBroker) -> None:
         """Start a broker that does not run."""
+        # A job that starts meanwhile inherits the broker's clock: then both are on one machine, so to speak.
         with in_environment({} if self.clock is None else self.clock.environment):
             node.start()
 
@@ -86,10 +87,13 @@ def three_brokers(folder: Path) -> Cluster:
         }
         nodes.append(EmbeddedBroker(data_dir=folder / str(number), port=port, properties=replicated | joining))
     cluster = Cluster(nodes)
-    cluster.start(nodes[0])
-    for number in (2, 3):
-        _format(folder / str(number) / "log", number, nodes[0].cluster_id)
-    cluster.ensure_running()
+    with ExitStack() as on_failure:
+        on_failure.callback(cluster.stop)
+        cluster.start(nodes[0])
+        for number in (2, 3):
+            _format(folder / str(number) / "log", number, nodes[0].cluster_id)
+        cluster.ensure_running()
+        on_failure.pop_all()
     return cluster
 
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from streaming.job.state_stores import StateStore
 from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.cluster import Cluster
+from tests.recovery.chaos.disk import NoMount
 from tests.recovery.chaos.faults.catalogue import FAULTS
 from tests.recovery.chaos.faults.fault import NotInjected, Target
 from tests.recovery.chaos.final_state import journal_of, snapshots_in
@@ -72,7 +73,13 @@ class Run:
     """One run of a plan, with its files in ``folder``."""
 
     def __init__(
-        self, plan: Plan, cluster: Cluster, folder: Path, spark: SparkSession, job_clock: SteppedClock | None
+        self,
+        plan: Plan,
+        cluster: Cluster,
+        folder: Path,
+        spark: SparkSession,
+        job_clock: SteppedClock | None,
+        environment: Mapping[str, str],
     ) -> None:
         self.verdict = Verdict(seed=plan.seed, plan=plan.describe())
         self.history = folder / "history.jsonl"
@@ -81,6 +88,7 @@ class Run:
         self._folder = folder
         self._spark = spark
         self._job_clock = job_clock
+        self._environment = environment
         self._is_calm = False
         self._lock = threading.Lock()
         self._failures: list[str] = []
@@ -93,6 +101,8 @@ class Run:
             with self.history.open("wb") as file:
                 self._play(Recorder(file))
             self._judge()
+        except NoMount as reason:
+            self.verdict.skipped.append(f"the run: {reason}")
         except Exception as failure:
             self.verdict.failure = f"{type(failure).__name__}: {failure}"
         self.verdict.seconds = round(time.monotonic() - began, 1)
@@ -102,7 +112,7 @@ class Run:
         plan = self._plan
         self._cluster.ensure_running()
         options: dict[str, object] = {"state-store": plan.state_store, "state-partitions": plan.state_partitions}
-        with Stage(self._cluster, self._folder, plan.needs, options, self._job_clock) as stage:
+        with Stage(self._cluster, self._folder, plan.needs, options, self._job_clock, self._environment) as stage:
             try:
                 with self._clients(stage, recorder) as (populations, observers, members):
                     settled = partial(_are_settled, populations, members)
@@ -252,8 +262,8 @@ class Run:
         if stage.gateway is not None:
             stage.gateway.stop()
         for job in reversed(stage.jobs):
-            if job.is_running:
-                job.stop()
+            if job.is_running and (code := job.stop()) != 0:
+                self.verdict.notes.append(f"the job ended with {code} when it was stopped: {job.output[-1]}")
         journal = journal_of(self._cluster.bootstrap_servers, stage.topics)
         store: StateStore = "rocksdb" if self._plan.state_store == "rocksdb" else "memory"
         snapshots = snapshots_in(self._spark, stage.checkpoint, store)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -36,7 +36,8 @@ EXECUTOR = {"master": "local-cluster[1,1,768]", "spark.executor.memory": "768m"}
 class Stage:
     """The processes of a run; all of them end with the ``with`` block.
 
-    ``options``: of every job. ``append(group, request)`` appends a request whose answer nobody awaits; the run sets it.
+    ``options`` and ``environment``: of every job. ``append(group, request)`` appends a
+    request whose answer nobody awaits; the run sets it.
     """
 
     append: Callable[[str, bytes], None]
@@ -48,6 +49,7 @@ class Stage:
         needs: frozenset[Need],
         options: dict[str, object],
         job_clock: SteppedClock | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.cluster = cluster
         self.job_clock = job_clock
@@ -67,14 +69,14 @@ class Stage:
             "standby": is_standby_needed,
             **options,
         }
-        environment = dict({} if job_clock is None else job_clock.environment)
+        variables = {**(environment or {}), **({} if job_clock is None else job_clock.environment)}
         if Need.CLUSTER in needs:
-            environment["SPARK_HOME"] = str(linked_spark_home(folder))
+            variables["SPARK_HOME"] = str(linked_spark_home(folder))
         servers = cluster.bootstrap_servers
-        self.jobs = [CoordinatorProcess(servers, folder / "job-0", shared, environment=environment)]
+        self.jobs = [CoordinatorProcess(servers, folder / "job-0", shared, environment=variables)]
         if is_standby_needed:
             same = shared | {"topic-prefix": self.jobs[0].topics.prefix}
-            self.jobs.append(CoordinatorProcess(servers, folder / "job-1", same, environment=environment))
+            self.jobs.append(CoordinatorProcess(servers, folder / "job-1", same, environment=variables))
         self.gateway: GatewayProcess | None = None
         if Need.GATEWAY in needs:
             self.gateway = GatewayProcess(servers, self.topics.prefix)

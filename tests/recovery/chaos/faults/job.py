@@ -29,7 +29,7 @@ FLOOD_GROUPS = 50
 CHANGES: dict[str, tuple[object, ...]] = {
     "trigger-interval-ms": (0, 50, 300, 1_000),
     "group.initial.rebalance.delay.ms": (0, 1_500, 3_000),
-    "max-requests-per-batch": (20, 200, 50_000),
+    "max-requests-per-batch": (200, 1_000, 50_000),
     "python-worker": (ARROW, "stock"),
     "kafka.max.poll.records": (10, 500),
 }

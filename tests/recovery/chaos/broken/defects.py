@@ -31,8 +31,7 @@ def random_member_ids() -> None:
 def state_not_stored() -> None:
     """Some groups' answers leave, and their state of that batch is not stored."""
     from streaming.job.group_batch import processing
-
-    store = processing.store
+    from streaming.job.group_batch.state_row import store
 
     def forgetful(group: Any, limits: Any) -> Any:
         if group is not None and group.offsets and random.random() < LOST_SHARE:

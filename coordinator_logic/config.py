@@ -69,6 +69,10 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     requests_partitions: Annotated[int, msgspec.Meta(ge=1)] = 4
     """Partitions of that topic; the job sets it. Kafka's counterpart is ``offsets.topic.num.partitions``."""
 
+    job_epoch: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Not a key of Kafka's; the job sets it. How many jobs have been active for these topics, this one included; 0 if
+    that is not known. Journal entries and responses repeat it, so that a reader knows which job has written them."""
+
     @property
     def offsets_retention_ms(self) -> int:
         """``offsets.retention.minutes`` in milliseconds."""

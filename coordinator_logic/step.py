@@ -65,6 +65,7 @@ def step(
     config: CoordinatorConfig,
     read_until: int | None = None,
     deadlines_until: int | None = None,
+    compares_clocks: bool = True,
 ) -> StepResult:
     """Take a group through the requests and up to the batch's time.
 
@@ -73,7 +74,8 @@ def step(
     ``batch_time``. ``read_until`` is the time up to which the log has been read for this group, at most ``batch_time``;
     None: ``batch_time``. After the last request only deadlines up to it fire; if one between it and ``batch_time``
     waits, the group asks to be called in the next batch. A caller that splits a batch into several steps passes
-    ``deadlines_until`` to all but the last: only deadlines up to it fire.
+    ``deadlines_until`` to all but the last: only deadlines up to it fire. Without ``compares_clocks`` the time of the
+    batch is taken from its requests, and says nothing about the clocks.
 
     A Dead group (see :func:`coordinator_logic.snapshot.quarantined`) answers every request
     COORDINATOR_NOT_AVAILABLE and does not change.
@@ -86,13 +88,14 @@ def step(
     distance = 0 if newest is None else append_distance(newest, batch_time, read_until)
     is_in_order = True
     if group is not None:
-        is_in_order = follow_clocks(group, newest, distance, batch_time, config)
+        if compares_clocks:
+            is_in_order = follow_clocks(group, newest, distance, batch_time, config)
         started_at = max(started_at, group.sessions_from)
     group = _handle_all(group_id, group, requests, batch_time, is_in_order, started_at, config, output)
     if group is None:
         return StepResult(None, output.responses, output.journal, None)
     if newest is not None:
-        group.append_distance = distance
+        group.append_distance = distance if compares_clocks else 0
     until = batch_time if read_until is None or read_until > batch_time else read_until
     if deadlines_until is not None and deadlines_until < until:
         until = deadlines_until

@@ -95,8 +95,9 @@ class Turn:
             self._cause = _cause(self.origin, self.config)
         group.sequence += 1
         apply(group, record, self.now)
+        epoch = self.config.job_epoch
         self.output.journal.append(
-            JournalEntry(self.group_id, group.incarnation, group.sequence, self.now, record, self._cause)
+            JournalEntry(self.group_id, group.incarnation, group.sequence, self.now, record, self._cause, epoch)
         )
 
     def create_group(self) -> None:

@@ -38,7 +38,8 @@ class ResponseEnvelope(Message, frozen=True):
 
     ``error_code`` is the error of the request as a whole, even if the API's body repeats it on every entry or has no
     field for it. Errors of single entries are in the body only. If the request is malformed or its version is not
-    supported, ``body`` is null and ``error_message`` gives the reason.
+    supported, ``body`` is null and ``error_message`` gives the reason. ``job_epoch`` counts the jobs that have
+    been active: whoever has read a response of a job drops those of the jobs before it.
     """
 
     api: str
@@ -48,3 +49,4 @@ class ResponseEnvelope(Message, frozen=True):
     error_code: Int16
     body: msgspec.Raw
     error_message: str | None = None
+    job_epoch: int = 0

@@ -35,21 +35,31 @@ class Schedule(NamedTuple):
     wake_at: int
 
 
-def note_check(group: Group, appended_at: int, batch_time: int, config: CoordinatorConfig) -> None:
+def note_check(
+    group: Group, appended_at: int, batch_time: int, config: CoordinatorConfig, *, compares_clocks: bool = True
+) -> None:
     """Note that the group reads a check. Its append time counts as not later than the batch (ms since the epoch).
 
     If the group's clock is ahead of the broker's, the check proves that the log was read up to the batch that asked for
     it. A broker's clock that went back explains that, and so does a driver's clock that is ahead; if it has leapt
-    since the group's last request, the time until the asking batch has not passed, and all sessions count anew.
+    since the group's last request, the time until the asking batch has not passed, and all sessions count anew. Without
+    ``compares_clocks``, as in a step, the append time is taken as it is.
     """
-    distance = append_distance(appended_at, batch_time, read_until=0)
-    renew_sessions_if_clocks_moved(group, appended_at, distance, batch_time, config)
-    if appended_at < group.clock - WENT_BACK_MS:
-        asked_at = group.next_check_at - REPEAT_AFTER_MS
-        renew_sessions_if_clocks_moved_until_asked(group, appended_at - asked_at, batch_time, config)
-        appended_at = asked_at
+    if compares_clocks:
+        appended_at = _plausible_append(group, appended_at, batch_time, config)
     group.checked_until = max(group.checked_until, min(appended_at, batch_time))
     group.next_check_at = 0
+
+
+def _plausible_append(group: Group, appended_at: int, batch_time: int, config: CoordinatorConfig) -> int:
+    """The append time of a check, or the time of the batch that asked for it if the clocks contradict each other."""
+    distance = append_distance(appended_at, batch_time, read_until=0)
+    renew_sessions_if_clocks_moved(group, appended_at, distance, batch_time, config)
+    if appended_at >= group.clock - WENT_BACK_MS:
+        return appended_at
+    asked_at = group.next_check_at - REPEAT_AFTER_MS
+    renew_sessions_if_clocks_moved_until_asked(group, appended_at - asked_at, batch_time, config)
+    return asked_at
 
 
 def renew_sessions_after_old_join(

@@ -107,7 +107,8 @@ class RequestReply:
     identity_key: the key that signs the sender of every request, see :mod:`streaming.contract.identity`.
 
     ``unmatched_answers`` counts answers to no outstanding request: late ones, and duplicates from the job's
-    at-least-once sink. ``unreadable_answers`` counts records that are not answers.
+    at-least-once sink. ``unreadable_answers`` counts records that are not answers. ``outdated_answers`` counts answers
+    of a job in whose place another one has answered already; they are dropped.
 
     The constructor raises CoordinatorNotAvailable if a topic does not exist or no broker answers.
     """
@@ -125,6 +126,8 @@ class RequestReply:
     ) -> None:
         self.unmatched_answers = 0
         self.unreadable_answers = 0
+        self.outdated_answers = 0
+        self._newest_epoch = 0
         self._bootstrap_servers = bootstrap_servers
         self._topics = topics
         self._sender = Sender(client_id, client_host)
@@ -291,6 +294,11 @@ class RequestReply:
             place = f"{record.topic()}-{record.partition()} at offset {record.offset()}"
             log.warning("ignoring a record that is not an answer, in %s: %s", place, failure)
             return
+        # A job of an earlier release has no epoch.
+        if 0 < answer.job_epoch < self._newest_epoch:
+            self.outdated_answers += 1
+            return
+        self._newest_epoch = max(self._newest_epoch, answer.job_epoch)
         pending = self._pop(answer.correlation_id)
         if pending is None:
             self.unmatched_answers += 1

@@ -11,7 +11,8 @@ import pandas as pd
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
 
 from streaming.job import measures
-from streaming.job.group_batch.processing import Outcome, process
+from streaming.job.group_batch.processing import Outcome
+from streaming.job.group_batch.replay import process_batch
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.log_order import sort_records
@@ -76,7 +77,7 @@ class GroupOperator:
     ) -> Outcome:
         """Sort the records, which Spark delivers in any order, and process the batch for the group."""
         sort_records(records)
-        return process(self.settings, group_id, records, stored, batch_time, more_follow=more_follow)
+        return process_batch(self.settings, group_id, records, stored, batch_time, more_follow=more_follow)
 
 
 def output_columns(rows: Sequence[Row]) -> list[Sequence[Any]]:

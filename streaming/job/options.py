@@ -34,8 +34,9 @@ ENVIRONMENT_PREFIX = "GROUP_COORDINATOR_"
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
-SET_BY_THE_JOB = frozenset({"requests.topic", "requests.partitions", "late.answer.ms"})
-"""Keys of CoordinatorConfig that are not options: the job derives them from the topics and the batch interval."""
+SET_BY_THE_JOB = frozenset({"requests.topic", "requests.partitions", "late.answer.ms", "job.epoch"})
+"""Keys of CoordinatorConfig that are not options: the job derives them from the topics, the batch interval and its
+election."""
 
 REFUSED = {
     **dict.fromkeys(
@@ -76,6 +77,10 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     standby: bool = False
     """Whether the job may wait while another one is active for the same topics, and take over when that one is gone."""
+
+    new_checkpoint: bool = False
+    """Whether a new checkpoint may be made for topics on which a coordinator had groups before: they are lost then, but
+    for what the requests that the topic still has tell."""
 
     topic_prefix: Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{0,200}$")] = ""
     """The prefix of the names of all topics: jobs with different prefixes can share a cluster."""

@@ -281,8 +281,10 @@ def _check_key(body: RequestBody, version: int, key: str) -> None:
 # Writing
 
 
-def response_row(topics: TopicNames, response: Response, batch_time: int, limits: Limits = DEFAULT_LIMITS) -> Row:
-    """Write a response. Raises :class:`RowTooLarge`."""
+def response_row(
+    topics: TopicNames, response: Response, batch_time: int, limits: Limits = DEFAULT_LIMITS, epoch: int = 0
+) -> Row:
+    """Write a response of the job with this epoch. Raises :class:`RowTooLarge`."""
     if (size := least_size(response.body)) > limits.row:
         raise _too_large(topics.responses, f"more than {size}", limits)
     address = response.address
@@ -293,6 +295,7 @@ def response_row(topics: TopicNames, response: Response, batch_time: int, limits
         group_id=response.group_id,
         error_code=response.error_code,
         body=msgspec.Raw(_encoder.encode(response.body)),
+        job_epoch=epoch,
     )
     return _within_limit(_response_row(topics, address, envelope, batch_time), limits)
 
@@ -305,6 +308,7 @@ def error_row(
     reason: str,
     now: int,
     limits: Limits = DEFAULT_LIMITS,
+    epoch: int = 0,
 ) -> Row:
     """Write the response to a request that could not be handled: an error code and a message, without a body.
 
@@ -318,6 +322,7 @@ def error_row(
         error_code=error,
         body=NO_BODY,
         error_message=reason[:LONGEST_REASON],
+        job_epoch=epoch,
     )
     row = _response_row(topics, address, envelope, now)
     if len(row.key or b"") + len(row.value or b"") <= limits.row:

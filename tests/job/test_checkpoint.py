@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import resolve_jars
 from streaming.job.checkpoints.checkpoint import (
@@ -21,6 +22,7 @@ from streaming.job.checkpoints.checkpoint import (
 )
 from streaming.job.checkpoints.location import local_path
 from streaming.job.checkpoints.lock import checkpoint_lock
+from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions, load_options
 from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals.registry import OFF_VARIABLE, OFFSET_LOG
@@ -47,12 +49,35 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 def test_the_last_hundred_starts_are_recorded_in_order(spark: SparkSession, tmp_path: Path) -> None:
     kept = Checkpoint(spark, tmp_path.as_uri())
-    assert kept.record_start(1_000) == (1_000,)
-    assert kept.record_start(900) == (900, 1_000)
+    assert kept.starts() == []
+    first = Start(started_at=1_000, config=CoordinatorConfig(job_epoch=7), read_until={0: 5, 11: 6})
+    kept.record_start(first)
+    kept.record_start(Start(started_at=900))
+    assert kept.starts() == [Start(started_at=900), first]
     for number in range(STARTS_KEPT):
-        starts = kept.record_start(2_000 + number)
-    assert starts == tuple(range(2_000, 2_000 + STARTS_KEPT))
-    assert Checkpoint(spark, tmp_path.as_uri()).record_start(9_999)[-2:] == (2_000 + STARTS_KEPT - 1, 9_999)
+        kept.record_start(Start(started_at=2_000 + number))
+    times = [start.started_at for start in Checkpoint(spark, tmp_path.as_uri()).starts()]
+    assert times == list(range(2_000, 2_000 + STARTS_KEPT))
+
+
+@pytest.mark.parametrize("content", ["", '{"startedAt":1'])
+def test_a_start_of_an_earlier_release_or_a_torn_one_has_its_time(
+    spark: SparkSession, tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "starts").mkdir()
+    (tmp_path / "starts" / "1000").write_text(content)
+    assert Checkpoint(spark, tmp_path.as_uri()).starts() == [Start(started_at=1_000)]
+
+
+def test_the_newest_batch_says_how_far_the_requests_were_read(spark: SparkSession, tmp_path: Path) -> None:
+    kept = Checkpoint(spark, tmp_path.as_uri())
+    assert kept.planned("group-requests") == ({}, 0, True)
+    for log in ("offsets", "commits"):
+        (tmp_path / log).mkdir()
+    (tmp_path / "offsets" / "0").write_text(PLAN)
+    assert kept.planned("group-requests") == ({0: 5, 1: 7}, 5, False)
+    (tmp_path / "commits" / "0").write_text("v1\n{}")
+    assert kept.planned("group-requests") == ({0: 5, 1: 7}, 5, True)
 
 
 def test_the_layout_is_that_of_the_newest_batch(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.log_order import sort_records
 from streaming.job.rows import KafkaRecord
@@ -155,7 +156,7 @@ class World:
             data[(record.key or b"").decode()].append(record)
         self.read = len(self.log)
         timed_out = [group for group, wake_at in self.wake_at.items() if wake_at < batch_time and group not in data]
-        configuration = Settings(TOPICS, 4, CONFIG, starts=(START,), has_deadline_checks=True)
+        configuration = Settings(TOPICS, 4, CONFIG, starts=(Start(started_at=START),), has_deadline_checks=True)
         for group_id in [*data, *timed_out]:
             records = data.get(group_id, [])
             sort_records(records)

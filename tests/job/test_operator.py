@@ -23,6 +23,7 @@ from streaming.contract.topics import TopicNames
 from streaming.job.group_batch import processing
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.operator import INPUT_COLUMNS, GroupOperator
 from streaming.job.profiles import PROFILES
@@ -32,7 +33,7 @@ from tests.support.request_events import commit, envelope
 NOW = 1_000_000
 TOPICS = TopicNames()
 CONFIG = CoordinatorConfig(group_initial_rebalance_delay_ms=0, late_answer_ms=2_000)
-SETTINGS = Settings(TOPICS, 4, CONFIG, starts=(NOW - 50,))
+SETTINGS = Settings(TOPICS, 4, CONFIG, starts=(Start(started_at=NOW - 50),))
 KEPT_ROW = Path(__file__).parent / "state_rows" / "join-answered.hex"
 
 
@@ -285,7 +286,7 @@ def test_a_batch_of_any_profile_may_start_a_second_after_its_interval_without_be
 
 
 def test_a_batch_counts_from_the_last_start_before_it() -> None:
-    settings = Settings(TOPICS, 4, starts=(100, 200, 300))
+    settings = Settings(TOPICS, 4, starts=tuple(Start(started_at=time) for time in (100, 200, 300)))
     assert [settings.started_at(time) for time in (99, 100, 299, 300, 10_000)] == [0, 100, 200, 300, 300]
 
 

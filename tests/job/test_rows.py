@@ -218,6 +218,7 @@ def test_a_response_row_goes_to_the_partition_that_the_request_named() -> None:
         "errorCode": 27,
         "body": {"errorCode": 27},
         "errorMessage": None,
+        "jobEpoch": 0,
     }
     assert row.measure == AnsweredRequest("Heartbeat", 27, 234)
 

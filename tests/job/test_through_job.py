@@ -16,6 +16,7 @@ from coordinator_logic.timing.sessions import late_answer_ms
 from streaming.client.request_reply import RequestReply
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.steps import DEADLINE_CHECK
 from streaming.job.spark_internals.worker_choice import ARROW, STOCK, VARIABLE
 from tests.oracle.scripts.generate import random_scripts
@@ -51,7 +52,9 @@ def settings_of(coordinator: CoordinatorProcess) -> Settings:
         requests_partitions=QUICK["request-partitions"],
         late_answer_ms=late_answer_ms(int(str(QUICK["trigger-interval-ms"]))),
     )
-    starts = sorted(int(path.name) for path in (coordinator.checkpoint / "starts").iterdir() if path.name.isdigit())
+    files = [path for path in (coordinator.checkpoint / "starts").iterdir() if path.name.isdigit()]
+    starts = [msgspec.json.decode(path.read_bytes(), type=Start) for path in files]
+    starts.sort(key=lambda start: start.started_at)
     responses = int(str(QUICK["response-partitions"]))
     return Settings(coordinator.topics, responses, config, tuple(starts), has_deadline_checks=True)
 

@@ -118,7 +118,8 @@ def expected_responses(
         read = batch.end
         if not new and (due is None or batch.time <= due):
             continue
-        outcome = process(settings, group_id, new, stored, batch.time)
+        start = [start for start in settings.starts if start.started_at <= batch.time][-1]
+        outcome = process(settings.of(start), group_id, new, stored, batch.time)
         stored = outcome.state
         due = None if outcome.wake_at is None or stored is None else max(outcome.wake_at, batch.time + 1)
         for row in outcome.rows:

@@ -54,7 +54,7 @@ EmbeddedPort = Annotated[
 JOB_FLAGS = (
     *("checkpoint", "topic_prefix", "request_partitions", "response_partitions", "replication_factor"),
     *("profile", "trigger_interval_ms", "state_partitions", "state_store"),
-    *("master", "driver_memory", "metrics_port", "standby"),
+    *("master", "driver_memory", "metrics_port", "standby", "new_checkpoint"),
 )
 """Parameters of :func:`run` that are options of the job, by the names that ``load_options`` knows."""
 
@@ -76,6 +76,9 @@ def run(
     checkpoint: Annotated[str | None, option(metavar="FOLDER", text=CHECKPOINT_HELP, panel=STATE_PANEL)] = None,
     standby: Annotated[
         bool | None, flag("--standby", "Wait while another job is active, and take over.", STATE_PANEL)
+    ] = None,
+    new_checkpoint: Annotated[
+        bool | None, flag("--new-checkpoint", "Start without the groups of an earlier checkpoint.", STATE_PANEL)
     ] = None,
     profile: Annotated[
         str | None, option(metavar="NAME", text=PROFILE_HELP, panel=STATE_PANEL, default=DEFAULT_PROFILE)

@@ -1,6 +1,6 @@
-"""Read the coordinator's journal from its first entry to its present end."""
+"""Read the coordinator's journal from its first entry, or from a time, to its present end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -15,10 +15,13 @@ FETCHED_TOGETHER = 10_000
 _decode = msgspec.json.Decoder(JournalEntry).decode
 
 
-def journal_entries(config: LibrdkafkaConfig, topic: str, timeout: float) -> Iterator[JournalEntry | None]:
+def journal_entries(
+    config: LibrdkafkaConfig, topic: str, timeout: float, since: int = 0
+) -> Iterator[JournalEntry | None]:
     """The entries of the journal; None for each record that is none. Those of a group are in order.
 
     ``config`` is librdkafka's, with the brokers. ``timeout`` is the longest wait for the next records, in seconds.
+    Entries that were appended before ``since`` (ms since the epoch of Unix) are left out.
 
     Raises:
         CoordinatorNotAvailable: the topic does not exist, or cannot be read.
@@ -28,7 +31,7 @@ def journal_entries(config: LibrdkafkaConfig, topic: str, timeout: float) -> Ite
     consumer = new_consumer(str(config["bootstrap.servers"]), CLIENT_ID, config, settings)
     try:
         unfinished = set(range(required_partition_count(consumer, topic, timeout)))
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in unfinished])
+        consumer.assign(_beginnings(consumer, topic, unfinished, timeout, since))
         while unfinished:
             for record in _next_records(consumer, topic, timeout):
                 error = record.error()
@@ -42,6 +45,19 @@ def journal_entries(config: LibrdkafkaConfig, topic: str, timeout: float) -> Ite
                     )
     finally:
         consumer.close()
+
+
+def _beginnings(
+    consumer: Consumer, topic: str, partitions: Iterable[int], timeout: float, since: int
+) -> list[TopicPartition]:
+    if since <= 0:
+        return [TopicPartition(topic, partition, 0) for partition in partitions]
+    try:
+        return consumer.offsets_for_times(
+            [TopicPartition(topic, partition, since) for partition in partitions], timeout
+        )
+    except KafkaException as error:
+        raise CoordinatorNotAvailable(f"topic {topic!r} cannot be read: {error}") from error
 
 
 def _next_records(consumer: Consumer, topic: str, timeout: float) -> list[Message]:

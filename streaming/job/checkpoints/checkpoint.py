@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
+from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.start_check import UnreadableFile
 from streaming.job.spark_internals.java_objects import hadoop_configuration, java_virtual_machine
@@ -20,13 +22,30 @@ from streaming.job.state_stores import StateStore, store_of
 from streaming.job.topics.layout import Partitions
 
 STARTS_KEPT = 100
-"""A batch needs the last start before it, and Spark keeps 100 batches to run again."""
+"""A batch that runs again needs the start that has planned it, however many starts have failed since."""
 
 STARTS_FOLDER = "starts"
-"""The folder of the checkpoint with an empty file for each start, whose name is the time in ms since the epoch."""
+"""The folder of the checkpoint with a file for each start, whose name is the time in ms since the epoch.
+
+Earlier releases wrote empty files.
+"""
 
 TOPIC_FOLDER = "requests-topic"
 """The folder of the checkpoint with an empty file whose name is the id of the requests topic."""
+
+
+class Planned(NamedTuple):
+    """The newest batch that was planned.
+
+    read_until: the offset after its last record, by partition. time: ms since the epoch, 0 without a batch.
+    """
+
+    read_until: dict[int, int]
+    time: int
+    is_complete: bool
+
+
+NOTHING_PLANNED = Planned({}, 0, True)
 
 
 class CheckpointLayout(NamedTuple):
@@ -49,17 +68,43 @@ class Checkpoint:
         self._root = self._jvm.org.apache.hadoop.fs.Path(location)
         self._files = self._root.getFileSystem(hadoop_configuration(spark))
 
-    def record_start(self, now: int) -> tuple[int, ...]:
-        """Record a start of the job at ``now`` (ms since the epoch); returns the last starts, ascending.
+    def starts(self) -> list[Start]:
+        """The job's last starts, in order of time."""
+        times = sorted(int(name) for name in self.names(STARTS_FOLDER) if name.isdigit())
+        return [self._start(time) for time in times]
 
-        A start is an empty file whose name is the time, so it cannot be half written.
-        """
-        self._files.mkdirs(self._path(STARTS_FOLDER))
-        self._files.create(self._path(STARTS_FOLDER, str(now)), True).close()
-        starts = sorted(int(name) for name in self.names(STARTS_FOLDER) if name.isdigit())
-        for old in starts[:-STARTS_KEPT]:
+    def _start(self, time: int) -> Start:
+        try:
+            return msgspec.json.decode(self.text(f"{STARTS_FOLDER}/{time}"), type=Start)
+        except (msgspec.DecodeError, UnreadableFile):
+            # An earlier release has written it, or a power failure has emptied it: the time is known at least.
+            return Start(started_at=time)
+
+    def record_start(self, start: Start) -> None:
+        """Record a start of the job, and forget those before the last :data:`STARTS_KEPT`."""
+        folder, name = self._path(STARTS_FOLDER), str(start.started_at)
+        self._files.mkdirs(folder)
+        # A file that is half written has another name.
+        unfinished = self._path(STARTS_FOLDER, f".{name}.unfinished")
+        stream = self._files.create(unfinished, True)
+        stream.write(msgspec.json.encode(start))
+        stream.close()
+        self._files.rename(unfinished, self._path(STARTS_FOLDER, name))
+        times = sorted(int(name) for name in self.names(STARTS_FOLDER) if name.isdigit())
+        for old in times[:-STARTS_KEPT]:
             self._files.delete(self._path(STARTS_FOLDER, str(old)), False)
-        return tuple(starts[-STARTS_KEPT:])
+
+    def planned(self, topic: str) -> Planned:
+        """How far the batches of this checkpoint have read a topic, the one included that may not be complete."""
+        newest = self._newest_batch()
+        if newest is None:
+            return NOTHING_PLANNED
+        try:
+            plan = read_batch_plan(self.text(f"offsets/{newest}"))
+        except (UnreadablePlan, UnreadableFile):
+            # The start of the query reports a damaged checkpoint.
+            return NOTHING_PLANNED
+        return Planned(plan.offsets.get(topic, {}), plan.time, newest in self.names("commits"))
 
     def requests_topic_id(self) -> str | None:
         """The id of the requests topic that this checkpoint has read; None if it was not recorded."""

@@ -1,5 +1,7 @@
 """The active job's announcements: it repeats one on a topic while it lives, and the other jobs watch for silence.
 
+Beside it, the topic keeps the starts of the last jobs, for a checkpoint that is older than they are.
+
 No clock is compared: a job measures with its own clock how long it has seen no announcement while it could read the
 topic. So a broker that is away does not look like a dead job.
 """
@@ -12,14 +14,18 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, end_offset, new_consumer, required_partition_count
+from streaming.job.group_batch.starts import Start, later
 
-__all__ = ["ANNOUNCEMENT_SECONDS", "KEY", "ActiveJob", "AnnouncementWatch"]
+__all__ = ["ANNOUNCEMENT_SECONDS", "KEY", "ActiveJob", "AnnouncedStart", "AnnouncementWatch", "Reach", "start_key"]
 
 ANNOUNCEMENT_SECONDS = 0.5
 """The active job announces itself this often."""
 
 KEY = b"active"
 """The key of every announcement: compaction keeps the newest."""
+
+START_KEY_PREFIX = b"start-"
+"""The key of a start begins with it; the epoch follows."""
 
 POLL_SECONDS = 0.05
 
@@ -30,11 +36,33 @@ CONSUMER_SETTINGS: LibrdkafkaConfig = {
 }
 
 
+class Reach(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How far the jobs have read the requests, with their last complete batch.
+
+    topic_id: the id of the topic; None without a batch. read_until: the offset of the first request that was not read,
+    by partition. batch_time: the time of that batch, ms since the epoch of Unix.
+    """
+
+    topic_id: str | None = None
+    read_until: dict[int, int] = {}
+    batch_time: int = 0
+
+    def extended(self, further: "Reach") -> "Reach":
+        """The reach of this and of what was read since. A job that plays requests again does not take it back."""
+        if self.topic_id is None or self.topic_id != further.topic_id:
+            return further
+        read_until = later(self.read_until, further.read_until)
+        return Reach(
+            self.topic_id, read_until, further.batch_time if read_until == further.read_until else self.batch_time
+        )
+
+
 class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The value of an announcement: which job is active, or was the last one.
 
     epoch: grows with every job that becomes active. host, process_id: where it runs. started_at: when it became
-    active, ms since the epoch of Unix. is_released: it has stopped, and another job may be active at once.
+    active, ms since the epoch of Unix. is_released: it has stopped, and another job may be active at once. reach: of
+    this job, or until it has completed a batch, of the one before.
     """
 
     epoch: int
@@ -43,6 +71,19 @@ class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     started_at: int
     version: str
     is_released: bool = False
+    reach: Reach = Reach()
+
+
+class AnnouncedStart(msgspec.Struct, frozen=True, rename="camel"):
+    """A start of a job on the topic of requests with this id."""
+
+    topic_id: str | None
+    start: Start
+
+
+def start_key(epoch: int) -> bytes:
+    """The key of the start with this epoch."""
+    return START_KEY_PREFIX + str(epoch).encode()
 
 
 class AnnouncementWatch:
@@ -54,6 +95,7 @@ class AnnouncementWatch:
         """Raises as :func:`~streaming.client.librdkafka.required_partition_count`; ``timeout`` in seconds."""
         self.newest: ActiveJob | None = None
         self.silent_seconds = 0.0
+        self._starts: dict[bytes, AnnouncedStart] = {}
         self._topic = topic
         self._timeout = timeout
         self._consumer: Consumer = new_consumer(bootstrap_servers, client_id, config, CONSUMER_SETTINGS)
@@ -102,6 +144,11 @@ class AnnouncementWatch:
         newest = self.newest
         return newest is None or newest.is_released or self.silent_seconds >= lease_seconds
 
+    def starts(self, topic_id: str | None) -> list[Start]:
+        """The starts of the last jobs on the topic of requests with this id, by epoch."""
+        starts = [announced.start for announced in self._starts.values() if announced.topic_id == topic_id]
+        return sorted(starts, key=lambda start: start.epoch)
+
     def _apply(self, record: Message) -> bool:
         """Note a record; returns whether it is an announcement."""
         error = record.error()
@@ -109,7 +156,14 @@ class AnnouncementWatch:
             raise CoordinatorNotAvailable(f"topic {self._topic!r} cannot be read") from KafkaException(error)
         # At the end of the partition, this is the offset behind the last transaction's marker.
         self._read_until = record.offset() or 0
-        if error is not None or record.value() is None:
+        if error is not None:
             return False
-        self.newest = msgspec.json.decode(record.value() or b"", type=ActiveJob)
-        return True
+        key, value = record.key() or b"", record.value()
+        if key.startswith(START_KEY_PREFIX):
+            self._starts.pop(key, None)
+            if value is not None:
+                self._starts[key] = msgspec.json.decode(value, type=AnnouncedStart)
+        elif key == KEY and value is not None:
+            self.newest = msgspec.json.decode(value, type=ActiveJob)
+            return True
+        return False

@@ -11,8 +11,15 @@ from importlib.metadata import version
 
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.contract.errors import CannotRun
-from streaming.job.election.announcements import ANNOUNCEMENT_SECONDS, ActiveJob, AnnouncementWatch
-from streaming.job.election.lease import Lease, Overtaken
+from streaming.job.election.announcements import (
+    ANNOUNCEMENT_SECONDS,
+    ActiveJob,
+    AnnouncedStart,
+    AnnouncementWatch,
+    Reach,
+)
+from streaming.job.election.lease import Lease, Overtaken, ReachNow
+from streaming.job.group_batch.starts import Start
 
 __all__ = ["LEASE_SECONDS", "Candidate", "candidate"]
 
@@ -37,6 +44,10 @@ class Candidate:
         self._why_lost = ""
         self.overtaken: ActiveJob | None = None
         """The job that was active before this one and has not released its place."""
+        self.epoch = 0
+        self._query_starts = 0
+        self.reach_before = Reach()
+        """How far the jobs before this one have announced to have read."""
 
     @property
     def failure(self) -> str | None:
@@ -68,14 +79,16 @@ class Candidate:
         while not self.is_free():
             time.sleep(LOOK_SECONDS)
 
-    def take(self) -> bool:
+    def take(self, least_epoch: int = 1) -> bool:
         """Become the active job; returns False if another candidate was quicker.
+
+        Its ``epoch`` is higher than that of every job that was announced, and at least ``least_epoch``.
 
         Raises:
             CannotRun: the brokers do not answer, or do not let this job announce itself.
         """
         me = ActiveJob(
-            epoch=0,
+            epoch=least_epoch,
             host=socket.gethostname(),
             process_id=os.getpid(),
             started_at=time.time_ns() // 1_000_000,
@@ -83,14 +96,39 @@ class Candidate:
         )
         before = self._watch.newest
         try:
-            self._lease.take(self._watch, me)
+            self.epoch = self._lease.take(self._watch, me)
         except Overtaken:
             return False
         except CoordinatorNotAvailable as failure:
             raise CannotRun(failure.message) from failure
         self._lease.keep(self._lose)
+        self.reach_before = Reach() if before is None else before.reach
         self.overtaken = None if before is None or before.is_released else before
         return True
+
+    def starts(self, topic_id: str | None) -> list[Start]:
+        """The announced starts on the topic of requests with this id, by epoch, before this job became active."""
+        return self._watch.starts(topic_id)
+
+    def next_epoch(self) -> int:
+        """The epoch of the next start of the query: the first has that of the job, each further one a higher one."""
+        return self.epoch + self._query_starts
+
+    def announce_start(self, topic_id: str | None, start: Start) -> None:
+        """Announce a start of the query on the topic of requests with this id.
+
+        Raises:
+            CannotRun: another job is active, or the brokers do not answer.
+        """
+        self._query_starts += 1
+        try:
+            self._lease.announce_start(AnnouncedStart(topic_id, start))
+        except (Overtaken, CoordinatorNotAvailable) as failure:
+            raise CannotRun(str(failure)) from failure
+
+    def follow(self, reach_now: ReachNow) -> None:
+        """Announce how far the job has read, as :meth:`Lease.follow` does."""
+        self._lease.follow(reach_now)
 
     def release(self) -> None:
         """Let another job become the active one at once."""

@@ -7,7 +7,7 @@ active jobs are in one order, and so are their epochs.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +15,15 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, producer_config
-from streaming.job.election.announcements import ANNOUNCEMENT_SECONDS, KEY, ActiveJob, AnnouncementWatch
+from streaming.job.election.announcements import (
+    ANNOUNCEMENT_SECONDS,
+    KEY,
+    ActiveJob,
+    AnnouncedStart,
+    AnnouncementWatch,
+    Reach,
+    start_key,
+)
 
 __all__ = ["Lease", "Overtaken"]
 
@@ -24,6 +32,12 @@ log = logging.getLogger(__name__)
 TRANSACTION_LIMIT_MS = 10_000
 """An announcement whose producer has died blocks readers no longer than until another job takes the transactional id,
 and never longer than this."""
+
+STARTS_KEPT = 100
+"""The topic forgets the starts before so many."""
+
+ReachNow = Callable[[], Reach | None]
+"""How far the job has read; None before its first complete batch."""
 
 
 class Overtaken(Exception):
@@ -50,6 +64,9 @@ class Lease:
         self._topic = topic
         self._timeout = timeout
         self._announced: ActiveJob | None = None
+        self._reach_now: ReachNow = lambda: None
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._unfinished: Callable[[float], None] | None = None
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
@@ -57,7 +74,7 @@ class Lease:
     def take(self, watch: AnnouncementWatch, me: ActiveJob) -> int:
         """Become the active job in place of the one that ``watch`` has seen last; returns the epoch.
 
-        ``me`` describes this job; its epoch is not used.
+        ``me`` describes this job; its epoch is the least that it gets.
 
         Raises:
             Overtaken: another job was quicker.
@@ -73,10 +90,32 @@ class Lease:
         newest = watch.newest
         if newest is not None and (seen is None or newest.epoch != seen.epoch):
             raise Overtaken(f"the job on {newest.host} with process id {newest.process_id} was quicker")
-        epoch = 1 if seen is None else seen.epoch + 1
-        self._announced = msgspec.structs.replace(me, epoch=epoch, is_released=False)
-        self._announce(self._announced)
+        epoch, reach = max(1, me.epoch), Reach()
+        if seen is not None:
+            epoch, reach = max(epoch, seen.epoch + 1), seen.reach
+        announced = msgspec.structs.replace(me, epoch=epoch, is_released=False, reach=reach)
+        self._announce(announced)
+        self._announced = announced
         return epoch
+
+    def announce_start(self, start: AnnouncedStart) -> None:
+        """Announce a start of the active job's query; its epoch is the job's from now on.
+
+        Raises:
+            Overtaken: another job is active.
+            CoordinatorNotAvailable: the broker does not answer.
+        """
+        epoch = start.start.epoch
+        with self._lock:
+            if self._announced is not None:
+                self._announced = msgspec.structs.replace(self._announced, epoch=epoch)
+        forgotten = {start_key(epoch - STARTS_KEPT): None} if epoch > STARTS_KEPT else {}
+        self._write({start_key(epoch): msgspec.json.encode(start), **forgotten})
+
+    def follow(self, reach_now: ReachNow) -> None:
+        """Announce from now on how far the job has read; ``reach_now`` is called on the thread of :meth:`keep`."""
+        with self._lock:
+            self._reach_now = reach_now
 
     def keep(self, on_lost: Callable[[Overtaken], object]) -> None:
         """Announce this job on a thread until :meth:`release`; ``on_lost`` is called there when another job is active.
@@ -93,7 +132,7 @@ class Lease:
         if announced is None:
             return
         try:
-            self._announce(msgspec.structs.replace(announced, is_released=True))
+            self._announce(msgspec.structs.replace(self._with_reach(announced), is_released=True))
         except (Overtaken, CoordinatorNotAvailable) as failure:
             log.warning("the end of this job was not announced: %s", failure)
 
@@ -106,8 +145,10 @@ class Lease:
     def _repeat(self, on_lost: Callable[[Overtaken], object]) -> None:
         assert self._announced is not None
         while not self._ending.wait(ANNOUNCEMENT_SECONDS):
+            with self._lock:
+                announced = self._announced = self._with_reach(self._announced)
             try:
-                self._announce(self._announced)
+                self._announce(announced)
             except CoordinatorNotAvailable as failure:
                 log.warning("not announced, retrying: %s", failure)
             except Overtaken as overtaken:
@@ -115,11 +156,23 @@ class Lease:
                 on_lost(overtaken)
                 return
 
+    def _with_reach(self, job: ActiveJob) -> ActiveJob:
+        reach = self._reach_now()
+        return job if reach is None else msgspec.structs.replace(job, reach=job.reach.extended(reach))
+
     def _announce(self, job: ActiveJob) -> None:
+        self._write({KEY: msgspec.json.encode(job)})
+
+    def _write(self, records: Mapping[bytes, bytes | None]) -> None:
+        with self._writing:
+            self._write_transaction(records)
+
+    def _write_transaction(self, records: Mapping[bytes, bytes | None]) -> None:
         self._finish_transaction()
         try:
             self._producer.begin_transaction()
-            self._producer.produce(self._topic, key=KEY, value=msgspec.json.encode(job), partition=0)
+            for key, value in records.items():
+                self._producer.produce(self._topic, key=key, value=value, partition=0)
         except (BufferError, KafkaException) as failure:
             raise _meaning(failure) from failure
         self._unfinished = self._producer.commit_transaction

@@ -170,6 +170,7 @@ class _GroupBatch:
             # With checks, nothing fires after the last request before the end of the batch.
             read_until=0 if settings.has_deadline_checks else None,
             deadlines_until=deadlines_until,
+            compares_clocks=not settings.is_replay,
         )
         wake_at, check = result.wake_at, None
         if settings.has_deadline_checks and deadlines_until is None and wake_at is not None:
@@ -224,10 +225,10 @@ class _GroupBatch:
 
     def rejection_rows(self, rejection: Rejection) -> Iterator[Row]:
         """The answer to a rejected record, if it has an address, and its dead letter."""
-        topics, limits = self._settings.topics, self._settings.limits
+        topics, limits, epoch = self._settings.topics, self._settings.limits, self._settings.config.job_epoch
         if rejection.address is not None:
             error, reason = rejection.error, rejection.reason
-            yield error_row(topics, rejection.address, self._group_id, error, reason, self._batch_time, limits)
+            yield error_row(topics, rejection.address, self._group_id, error, reason, self._batch_time, limits, epoch)
         yield reject_row(topics, rejection, limits)
 
     def step_quarantined(self, stored: StateRow, requests: Sequence[RequestInRecord], why: str) -> _WrittenStep:
@@ -275,7 +276,8 @@ class _GroupBatch:
             rows += self._unsendable(address, "the responses topic no longer has its reply partition", None)
             return
         try:
-            row = response_row(settings.topics, response, self._batch_time, settings.limits)
+            epoch = settings.config.job_epoch
+            row = response_row(settings.topics, response, self._batch_time, settings.limits, epoch)
         except RowTooLarge as error:
             rows += self._unsendable(address, str(error), address)
             return
@@ -297,8 +299,8 @@ class _GroupBatch:
         settings, code = self._settings, Error.UNKNOWN_SERVER_ERROR
         what = str(error) if isinstance(error, RowTooLarge) else f"{type(error).__name__}; see the rejects topic"
         reason = f"{request.address.api} could not be handled: {what}"
-        address = request.address
-        yield error_row(settings.topics, address, self._group_id, code, reason, self._batch_time, settings.limits)
+        limits, epoch = settings.limits, settings.config.job_epoch
+        yield error_row(settings.topics, request.address, self._group_id, code, reason, self._batch_time, limits, epoch)
         yield self._failure_reject(record, error)
 
     def _failure_reject(self, record: KafkaRecord, error: Exception) -> Row:

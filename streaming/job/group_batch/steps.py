@@ -18,6 +18,12 @@ DEADLINE_CHECK = b'{"api":"DeadlineCheck","version":0,"correlationId":"deadline-
 """The value of a check. It never changes: a check that another release has appended counts, too."""
 
 
+def check_row(settings: Settings, group_id: str) -> Row:
+    """A check for a group, to be appended to the partition of its requests."""
+    partition = partition_for(group_id, settings.config.requests_partitions)
+    return Row(settings.topics.requests, partition, group_id.encode(), DEADLINE_CHECK, None)
+
+
 class EndOfBatch(NamedTuple):
     """The results of all steps of a group in a batch, and a check if the group asks for one."""
 
@@ -55,10 +61,12 @@ class LastSteps:
         checks = [record for record in self._records if record.value == DEADLINE_CHECK]
         checked_at = [check.timestamp for check in checks if check.partition == partition]
         if checked_at:
-            deadline_checks.note_check(group, max(checked_at), self._batch_time, settings.config)
+            compares_clocks = not settings.is_replay
+            deadline_checks.note_check(
+                group, max(checked_at), self._batch_time, settings.config, compares_clocks=compares_clocks
+            )
         result, asks = self._fire_what_is_due(result, reads_check=bool(checked_at))
-        row = Row(settings.topics.requests, partition, self._group_id.encode(), DEADLINE_CHECK, None)
-        return EndOfBatch(result, row if asks else None)
+        return EndOfBatch(result, check_row(settings, self._group_id) if asks else None)
 
     def _fire_what_is_due(self, result: StepResult, *, reads_check: bool) -> tuple[StepResult, bool]:
         config, batch_time, started_at = self._settings.config, self._batch_time, self._started_at
@@ -88,4 +96,5 @@ class LastSteps:
             started_at=self._started_at,
             config=self._settings.config,
             read_until=read_until,
+            compares_clocks=not self._settings.is_replay,
         )

@@ -24,6 +24,8 @@ def become_active(session: JobSession, report: Report) -> None:
         CannotRun: another job is active, or uses the checkpoint.
     """
     rival = session.candidate
+    starts = Checkpoint(session.spark, checkpoint_location(session.options)).starts()
+    least_epoch = max((start.epoch for start in starts), default=0) + 1
     has_taken = False
     while not has_taken:
         if session.options.standby and not rival.is_free():
@@ -31,7 +33,7 @@ def become_active(session: JobSession, report: Report) -> None:
                 rival.wait_until_free(report)
         elif not session.options.standby:
             rival.require_free()
-        has_taken = rival.take()
+        has_taken = rival.take(least_epoch)
     if session.lock is None:
         return
     if rival.overtaken is None:

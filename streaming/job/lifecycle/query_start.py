@@ -1,13 +1,15 @@
 """The start of the coordinator's query: the checkpoint is checked, and the settings of its groups are recorded."""
 
-import time
 from contextlib import ExitStack
+from functools import partial
 
 import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.timing.sessions import late_answer_ms
+from streaming.contract.errors import CannotRun
 from streaming.contract.identity import read_identity_keys
 from streaming.job.checkpoints.checkpoint import (
     STARTS_FOLDER,
@@ -19,7 +21,9 @@ from streaming.job.checkpoints.checkpoint import (
 from streaming.job.checkpoints.damage import check_damage
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.starts import Start
 from streaming.job.lifecycle.job_session import JobSession, Report
+from streaming.job.lifecycle.starts import new_start, reach_of
 from streaming.job.monitoring.readers import feeding_metrics
 from streaming.job.options import JobOptions
 from streaming.job.query import coordinator_query
@@ -29,7 +33,7 @@ from streaming.job.state_stores import DEFAULT_STATE_STORE, STATE_STORES, StateS
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import TopicInspection
 from streaming.job.topics.layout import Partitions
-from streaming.job.topics.losses import lost_requests
+from streaming.job.topics.losses import has_records, lost_requests
 
 DEFAULT_STATE_PARTITIONS = 1
 
@@ -40,47 +44,72 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     Raises:
         CannotRun: the checkpoint does not fit the options or the topics.
     """
-    spark, options, watch, metrics, _, _ = session
+    spark, options, watch, metrics, rival, _ = session
     checkpoint = Checkpoint(spark, checkpoint_location(options))
     if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
         check_damage(checkpoint, options.checkpoint)
     is_new = checkpoint.is_new()
     state_partitions, state_store = _checked_checkpoint(checkpoint, options, watch.found, partitions, report)
     configure_state(spark, state_partitions, state_store)
-    starts = checkpoint.record_start(time.time_ns() // 1_000_000)
-    if len(starts) == 1 and not is_new:
+    if not checkpoint.starts() and not is_new:
         report(
             f"warning: checkpoint {options.checkpoint} has lost its folder {STARTS_FOLDER} with the times of earlier "
             'starts (see "Damage" in docs/operations.md)'
         )
+    starts = new_start(session, checkpoint, protocol_config(options, partitions), partitions, report)
     settings = group_settings(options, partitions, starts)
     query = coordinator_query(spark, options, settings, state_partitions).start()
+    topic = options.topics.requests
+    rival.follow(partial(reach_of, query, topic, watch.found.topic_ids.get(topic)))
     if options.metrics_port is not None:
         stack.enter_context(feeding_metrics(metrics, query, options.librdkafka_config, options.topics.directory))
     return query
 
 
 def configure_state(spark: SparkSession, state_partitions: int, state_store: StateStore) -> None:
+    """Set what fixes the layout of the state."""
     for key, value in STATE_STORES[state_store].items():
         spark.conf.set(key, value)
     spark.conf.set("spark.sql.shuffle.partitions", str(state_partitions))
 
 
-def group_settings(options: JobOptions, partitions: Partitions, starts: tuple[int, ...]) -> Settings:
-    config = msgspec.structs.replace(
+def protocol_config(options: JobOptions, partitions: Partitions) -> CoordinatorConfig:
+    """The configuration of the protocol, with what the job sets; the epoch is not known yet."""
+    return msgspec.structs.replace(
         options.protocol,
         requests_topic=options.topics.requests,
         requests_partitions=partitions.requests,
         late_answer_ms=late_answer_ms(options.batch_interval_ms),
     )
+
+
+def group_settings(options: JobOptions, partitions: Partitions, starts: tuple[Start, ...]) -> Settings:
+    """The operator's configuration; of ``starts``, the last one is that of the query."""
     return Settings(
         options.topics,
         partitions.responses,
-        config,
+        (starts[-1].config if starts else None) or protocol_config(options, partitions),
         starts,
         Limits(request=options.max_request_bytes),
         has_deadline_checks=True,
         identity_keys=read_identity_keys(options.identity_key_file),
+    )
+
+
+def _require_no_history(options: JobOptions, found: TopicInspection) -> None:
+    """Refuse a new checkpoint for topics on which a coordinator had groups.
+
+    Raises:
+        CannotRun: the journal has entries.
+    """
+    journal = options.topics.journal
+    with admin_client(options.librdkafka_config) as admin:
+        if not has_records(admin, journal, found.partitions[journal]):
+            return
+    raise CannotRun(
+        f"checkpoint {options.checkpoint} is new, but a coordinator has had groups on these topics: {journal} has "
+        "entries. Give its checkpoint; or restore a backup with `checkpoint restore`; or rebuild the groups from the "
+        "journal with `checkpoint rebuild`; or start without them: --new-checkpoint"
     )
 
 
@@ -91,6 +120,8 @@ def _checked_checkpoint(
     requests = options.topics.requests
     topic_id = found.topic_ids.get(requests)
     is_new = checkpoint.is_new()
+    if is_new and not options.new_checkpoint:
+        _require_no_history(options, found)
     if is_new:
         report(f"starting with no groups: checkpoint {options.checkpoint} is new")
     else:

@@ -34,3 +34,10 @@ def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:
             break
         newer.append(str(progress.json()))
     return newer[::-1]
+
+
+def last_progress(query: StreamingQuery) -> str | None:
+    """Spark's newest report of a query as JSON, also of one that had nothing to do; None before the first."""
+    java_query: Any = query._jsq
+    progress = java_query.lastProgress()
+    return None if progress is None else str(progress.json())

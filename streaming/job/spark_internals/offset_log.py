@@ -20,6 +20,8 @@ class BatchPlan(NamedTuple):
     offsets: dict[str, dict[int, int]]
     """The offset after the batch's last record, by topic and partition."""
     state_store_class: str
+    time: int
+    """The batch's time, ms since the epoch."""
 
     @property
     def request_partitions(self) -> dict[str, int]:
@@ -37,8 +39,9 @@ def read_batch_plan(text: str) -> BatchPlan:
         raise UnreadablePlan('it is empty, as after a power failure (see "Power failures" in docs/operations.md)')
     try:
         _version, metadata, offsets = text.split("\n")[:3]
-        settings = msgspec.json.decode(metadata)["conf"]
+        planned = msgspec.json.decode(metadata)
+        settings = planned["conf"]
         ends = msgspec.json.decode(offsets, type=dict[str, dict[int, int]])
-        return BatchPlan(int(settings[STATE_PARTITIONS]), ends, settings[PROVIDER])
+        return BatchPlan(int(settings[STATE_PARTITIONS]), ends, settings[PROVIDER], int(planned["batchTimestampMs"]))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise UnreadablePlan(str(error)) from error

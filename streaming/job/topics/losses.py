@@ -1,4 +1,4 @@
-"""Requests that were deleted before the job has read them."""
+"""What the topics no longer have: requests that were deleted before the job has read them."""
 
 from collections.abc import Iterator, Mapping
 
@@ -32,6 +32,13 @@ def lost_requests(admin: AdminClient, topic: str, read: Mapping[int, int]) -> li
         meaning = "an unclean election or a restored disk has cut the log; the groups keep what these requests changed"
         lines.append(f"{what} ({', '.join(_ranges(vanished))}): {meaning}")
     return lines
+
+
+def has_records(admin: AdminClient, topic: str, partitions: int) -> bool:
+    """Whether a topic with so many partitions has records that retention has left. Raises KafkaException."""
+    every = dict.fromkeys(range(partitions), 0)
+    first = _offsets(admin, topic, every, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    return first != _offsets(admin, topic, every, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
 
 def _offsets(admin: AdminClient, topic: str, partitions: Mapping[int, int], spec: OffsetSpec) -> dict[int, int]:

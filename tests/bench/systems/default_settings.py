@@ -11,7 +11,7 @@ from unittest.mock import create_autospec, patch
 
 from streaming.cli import main as cli
 from streaming.embedded.jars import Jars
-from streaming.job import query as job
+from streaming.job import query, run
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
 
@@ -29,7 +29,8 @@ def default_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
 
 if __name__ == "__main__":
     keep_hadoop_defaults = create_autospec(drop_hadoop_defaults)
-    with patch.multiple(
-        job, SOURCE={}, SINK={}, spark_settings=default_settings, drop_hadoop_defaults=keep_hadoop_defaults
+    with (
+        patch.multiple(query, SOURCE={}, SINK={}),
+        patch.multiple(run, spark_settings=default_settings, drop_hadoop_defaults=keep_hadoop_defaults),
     ):
         cli.main()

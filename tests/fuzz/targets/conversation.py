@@ -8,6 +8,7 @@ from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.topics import MAX_ROW_BYTES, TopicNames
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.rows import KafkaRecord
 from tests.support.request_events import commit, dumped, envelope
@@ -16,7 +17,8 @@ GROUP_ID = "g"
 NOW = 1_700_000_000_000
 BETWEEN_BATCHES_MS = 5_000
 TOPICS = TopicNames()
-SETTINGS = Settings(TOPICS, 4, CoordinatorConfig(group_initial_rebalance_delay_ms=0), starts=(NOW - 50,))
+START = Start(started_at=NOW - 50)
+SETTINGS = Settings(TOPICS, 4, CoordinatorConfig(group_initial_rebalance_delay_ms=0), starts=(START,))
 
 SUBSCRIPTION = "AAEAAAABAAhwYXltZW50c/////8AAAAA"
 """A subscription to ``payments``, in base64."""

@@ -17,6 +17,7 @@ from coordinator_logic.partitioning import partition_for
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.rows import KafkaRecord
 from tests.support.request_events import commit, dumped, envelope
@@ -75,7 +76,8 @@ class SlowJob:
         config = CoordinatorConfig(
             group_initial_rebalance_delay_ms=0, requests_partitions=self.partitions, late_answer_ms=2_000
         )
-        settings = Settings(TOPICS, 4, config, starts=tuple(self.starts), has_deadline_checks=self.has_deadline_checks)
+        starts = tuple(Start(started_at=start) for start in self.starts)
+        settings = Settings(TOPICS, 4, config, starts=starts, has_deadline_checks=self.has_deadline_checks)
         batch_time = self.now
         data = self._take()
         timed_out = [group_id for group_id, wake_at in self.wake_at.items() if wake_at < batch_time]

@@ -1,0 +1,132 @@
+"""Requests that an earlier job has read are played as they were lived.
+
+A checkpoint can be older than what the last active job had read: it was restored from a copy, or the host has lost its
+newest files. The requests since then are in the log, and they were answered. A group takes each of them with the
+configuration of the start that read it first, and at the time when it was appended: sessions count from the starts
+before that time, no answer counts as late, and a deadline fires before the request that was behind it, or with the last
+batch of that job. So the group comes to the same generations, members and offsets, and its answers and records are the
+same, byte for byte.
+
+After these requests, the group waits for a deadline check of its own before it counts time up to the present: until it
+has read that, earlier requests may follow.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator_logic.committed_offsets import UnreadableOffsets
+from coordinator_logic.snapshot import UnreadableSnapshot
+from streaming.job.group_batch.processing import Outcome, process
+from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.starts import Start, lived_start
+from streaming.job.group_batch.state_row import StateRow, load
+from streaming.job.group_batch.steps import DEADLINE_CHECK, check_row
+from streaming.job.rows import KafkaRecord, Row
+
+CHECK_AFTER_MS = 1_000
+"""How long a group waits for further requests to replay before it asks for a check."""
+
+REPEAT_CHECK_MS = 60_000
+"""How long a group waits for a check. Behind many requests it takes long, and another one does no harm."""
+
+
+class _Life(NamedTuple):
+    """Requests that the batches of one start have read first, up to a deadline check or the end."""
+
+    start: Start
+    records: list[KafkaRecord]
+
+
+def process_batch(
+    settings: Settings,
+    group_id: str,
+    records: Sequence[KafkaRecord],
+    stored: StateRow | None,
+    batch_time: int,
+    *,
+    more_follow: bool = False,
+) -> Outcome:
+    """Take a group through a batch as :func:`process` does, with the settings of the start that has planned it."""
+    settings = settings.at(batch_time)
+    start = settings.start
+    if not start.replays:
+        return process(settings, group_id, records, stored, batch_time, more_follow=more_follow)
+    if not records and stored is not None and _waits_for_check(stored, start):
+        return Outcome([check_row(settings, group_id)], stored, batch_time + REPEAT_CHECK_MS)
+    replayed = _Replay(settings, group_id, stored)
+    is_new = [not start.has_been_read_before(record.partition, record.offset) for record in records]
+    for life in _lives(settings, start, [record for record, new in zip(records, is_new, strict=True) if not new]):
+        replayed.live(life)
+    if records and not any(is_new):
+        return Outcome(replayed.rows, replayed.state, batch_time + CHECK_AFTER_MS if replayed.is_waiting else None)
+    if records:
+        replayed.end_life(start, start.lived_until_time)
+    new_records = [record for record, new in zip(records, is_new, strict=True) if new]
+    outcome = process(settings, group_id, new_records, replayed.state, batch_time, more_follow=more_follow)
+    return outcome._replace(rows=replayed.rows + outcome.rows)
+
+
+def _lives(settings: Settings, start: Start, records: Sequence[KafkaRecord]) -> Iterator[_Life]:
+    """Divide requests that were read before."""
+    life: _Life | None = None
+    for record in records:
+        lived = lived_start(settings.starts, start, record.partition, record.offset)
+        if life is not None and life.start is not lived:
+            yield life
+            life = None
+        if life is None:
+            life = _Life(lived, [])
+        life.records.append(record)
+        # A check that was appended before the start was read together with what follows.
+        if record.value == DEADLINE_CHECK and record.timestamp >= lived.started_at:
+            yield life
+            life = None
+    if life is not None:
+        yield life
+
+
+class _Replay:
+    """A group that lives again."""
+
+    def __init__(self, settings: Settings, group_id: str, stored: StateRow | None) -> None:
+        self.rows: list[Row] = []
+        self.state = stored
+        self.is_waiting = False
+        """Whether the group has a timer."""
+        self._settings = settings
+        self._group_id = group_id
+
+    def live(self, life: _Life) -> None:
+        """Take the group through requests of one start."""
+        self.end_life(life.start, life.start.last_batch_time)
+        # No batch read a request before it was appended, or before the start.
+        last = life.records[-1]
+        time = max(last.timestamp, life.start.started_at)
+        self._process(life.start, life.records, time, more_follow=last.value != DEADLINE_CHECK)
+
+    def end_life(self, start: Start, last_batch_time: int) -> None:
+        """Let fire what was due by the last batch (ms since the epoch of Unix) before a start."""
+        earlier = [one for one in self._settings.starts if one.started_at < start.started_at]
+        if self.state is not None and earlier and last_batch_time:
+            self._process(earlier[-1], [], last_batch_time)
+
+    def _process(self, start: Start, records: list[KafkaRecord], time: int, *, more_follow: bool = False) -> None:
+        lived = self._settings.of(start)
+        config = msgspec.structs.replace(lived.config, late_answer_ms=None)
+        settings = replace(lived, config=config, is_replay=True)
+        outcome = process(settings, self._group_id, records, self.state, time, more_follow=more_follow)
+        # The checks that the group asked for then are in the log.
+        self.rows += [row for row in outcome.rows if row.topic != settings.topics.requests]
+        self.state, self.is_waiting = outcome.state, outcome.wake_at is not None
+
+
+def _waits_for_check(stored: StateRow, start: Start) -> bool:
+    """Whether the group has read nothing that was appended after the start."""
+    try:
+        group = load(stored)
+    except (UnreadableSnapshot, UnreadableOffsets):
+        return False
+    return group is not None and max(group.clock, group.checked_until) < start.started_at

@@ -1,0 +1,75 @@
+"""The starts of the job: what a group's batch depends on besides its records, kept with the checkpoint.
+
+A batch belongs to the start that has planned it, also when it runs again after a later start with other options: so it
+gives the same bytes.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from coordinator_logic.config import CoordinatorConfig
+
+__all__ = ["NO_START", "Start", "later", "lived_start"]
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A start of the job.
+
+    started_at: ms since the epoch of Unix.
+    last_batch_time: the time of the last batch that was planned before this start, ms since the epoch of Unix; 0
+        without one.
+    open_batch_time: the same, if that batch was not completed; else 0.
+    open_batch_epoch: the epoch of the start that has planned it.
+    release: the version of this package.
+    config: the configuration, with the job's epoch; None if an earlier release has recorded the start.
+    response_partitions: how many partitions the responses topic had; 0 as above.
+    read_until: the first request that no batch before this start has read: an offset by partition.
+    lived_until: the first request that no earlier job has read, as far as this one knows: an offset by partition. It is
+        ahead of ``read_until`` where the checkpoint is older than the last job that was active.
+    lived_until_time: the time of the last batch of that job, ms since the epoch of Unix.
+    """
+
+    started_at: int
+    last_batch_time: int = 0
+    open_batch_time: int = 0
+    open_batch_epoch: int = 0
+    release: str = ""
+    config: CoordinatorConfig | None = None
+    response_partitions: int = 0
+    read_until: dict[int, int] = {}
+    lived_until: dict[int, int] = {}
+    lived_until_time: int = 0
+
+    @property
+    def epoch(self) -> int:
+        """The job's epoch, 0 if it is not known."""
+        return 0 if self.config is None else self.config.job_epoch
+
+    @property
+    def replays(self) -> bool:
+        """Whether requests that an earlier job has read are read again."""
+        return any(offset > self.read_until.get(partition, 0) for partition, offset in self.lived_until.items())
+
+    def has_been_read_before(self, partition: int, offset: int) -> bool:
+        """Whether an earlier job has read a request that this one reads."""
+        return offset < self.lived_until.get(partition, 0)
+
+    def first_new(self, partition: int) -> int:
+        """The offset of the first request that this start's batches read for the first time."""
+        return max(self.read_until.get(partition, 0), self.lived_until.get(partition, 0))
+
+
+NO_START = Start(started_at=0)
+"""Stands for the time before the first start."""
+
+
+def lived_start(starts: Sequence[Start], current: Start, partition: int, offset: int) -> Start:
+    """The start whose batches have read a request for the first time, of those before ``current``."""
+    earlier = (start for start in starts if start.epoch < current.epoch and start.first_new(partition) <= offset)
+    return max(earlier, key=lambda start: start.epoch, default=NO_START)
+
+
+def later(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
+    """The later offset of each partition."""
+    return {partition: max(one.get(partition, 0), other.get(partition, 0)) for partition in {*one, *other}}

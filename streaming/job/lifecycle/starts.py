@@ -1,0 +1,135 @@
+"""A start of the query: which requests it reads for the first time, and which an earlier job has read before.
+
+A checkpoint that was restored from a copy is older than the last active job. That job has announced how far it had read
+(:mod:`streaming.job.election`), and its journal tells the rest; its starts are on the same topic.
+"""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.metadata import version
+
+import msgspec
+from pyspark.sql.streaming.query import StreamingQuery
+
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.records import RequestCause
+from streaming.client.errors import CoordinatorError
+from streaming.client.librdkafka import LibrdkafkaConfig
+from streaming.contract.errors import CannotRun
+from streaming.job.backups.journal_reader import journal_entries
+from streaming.job.checkpoints.checkpoint import Checkpoint
+from streaming.job.election.announcements import Reach
+from streaming.job.group_batch.starts import NO_START, Start, later
+from streaming.job.lifecycle.job_session import JobSession, Report
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE, last_progress
+from streaming.job.topics.layout import Partitions
+
+STARTS_NEEDED = 3
+"""So many starts go to the workers with every batch: this one, the one before, and one for a clock that went back."""
+
+JOURNAL_MARGIN_MS = 5_000
+"""The journal is read from so long before the last announcement."""
+
+LIMIT_SECONDS = 10.0
+
+
+def new_start(
+    session: JobSession, checkpoint: Checkpoint, config: CoordinatorConfig, partitions: Partitions, report: Report
+) -> tuple[Start, ...]:
+    """Record and announce a start of the query; returns the starts that its groups need, this one last.
+
+    Raises:
+        CannotRun: the journal cannot be read.
+    """
+    rival, topic = session.candidate, session.options.topics.requests
+    topic_id = session.watch.found.topic_ids.get(topic)
+    known, planned = checkpoint.starts(), checkpoint.planned(topic)
+    lived_until = _lived_until(session, topic_id, planned.read_until)
+    start = Start(
+        started_at=max(time.time_ns() // 1_000_000, known[-1].started_at + 1 if known else 0),
+        last_batch_time=planned.time,
+        open_batch_time=0 if planned.is_complete else planned.time,
+        open_batch_epoch=_epoch_of_batch(known, planned.time),
+        release=version("spark-group-coordinator"),
+        config=msgspec.structs.replace(config, job_epoch=rival.next_epoch()),
+        response_partitions=partitions.responses,
+        read_until=planned.read_until,
+        lived_until=lived_until,
+        lived_until_time=rival.reach_before.batch_time,
+    )
+    if not start.replays:
+        start = msgspec.structs.replace(start, lived_until={}, lived_until_time=0)
+    else:
+        count = sum(offset - planned.read_until.get(partition, 0) for partition, offset in lived_until.items())
+        report(
+            f"checkpoint {session.options.checkpoint} is older than the last active job: {count:,} requests that were "
+            "answered are played again as they were"
+        )
+    if start.replays:
+        # A start in the middle of the replay finds them in the checkpoint.
+        lost = [one for one in rival.starts(topic_id) if not known or one.epoch > known[-1].epoch]
+        for one in lost:
+            checkpoint.record_start(one)
+        known = [*known, *lost]
+    checkpoint.record_start(start)
+    rival.announce_start(topic_id, start)
+    return (*(known if start.replays else known[1 - STARTS_NEEDED :]), start)
+
+
+def reach_of(query: StreamingQuery, topic: str, topic_id: str | None) -> Reach | None:
+    """How far a query has read, by its last complete batch; None before the first, and when its JVM has ended."""
+    try:
+        text = last_progress(query)
+    except JVM_IS_GONE:
+        return None
+    if text is None:
+        return None
+    progress = msgspec.json.decode(text, type=_Progress)
+    ends = [source.end_offset for source in progress.sources if source.end_offset]
+    if not ends:
+        return None
+    return Reach(topic_id, ends[0].get(topic, {}), round(progress.timestamp.timestamp() * 1000))
+
+
+class _Source(msgspec.Struct, rename="camel"):
+    end_offset: dict[str, dict[int, int]] | None = None
+
+
+class _Progress(msgspec.Struct, rename="camel"):
+    """Spark's report of a batch, as far as it says what the batch has read, and when it was planned."""
+
+    timestamp: datetime
+    sources: list[_Source] = []
+
+
+def _epoch_of_batch(known: Sequence[Start], batch_time: int) -> int:
+    """The epoch of the start that has planned the newest batch, which may be that before the last start or before."""
+    last = known[-1] if known else NO_START
+    return last.open_batch_epoch if last.last_batch_time == batch_time else last.epoch
+
+
+def _lived_until(session: JobSession, topic_id: str | None, read_until: dict[int, int]) -> dict[int, int]:
+    """The first request that no job has read, by partition, as far as it was announced or is in the journal.
+
+    Raises CannotRun.
+    """
+    reach = session.candidate.reach_before
+    if reach.topic_id is None or reach.topic_id != topic_id:
+        return read_until
+    since = reach.batch_time - JOURNAL_MARGIN_MS
+    try:
+        in_journal = _requests_in_journal(session.options.librdkafka_config, session.options.topics.journal, since)
+    except CoordinatorError as failure:
+        raise CannotRun(failure.message) from failure
+    return later(later(read_until, reach.read_until), in_journal)
+
+
+def _requests_in_journal(config: LibrdkafkaConfig, topic: str, since: int) -> dict[int, int]:
+    """The offset after the last request that has an entry since then (ms since the epoch of Unix), by partition."""
+    found: dict[int, int] = {}
+    for entry in journal_entries(config, topic, LIMIT_SECONDS, since):
+        if entry is not None and isinstance(entry.cause, RequestCause):
+            cause = entry.cause
+            found[cause.partition] = max(found.get(cause.partition, 0), cause.offset + 1)
+    return found

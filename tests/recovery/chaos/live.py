@@ -117,7 +117,8 @@ class LiveNetwork:
     """The topics of a coordinator. The requests of all clients are appended in the order in which they were sent.
 
     Every record of the clients' partition of the responses is recorded, repetitions too. It uses none of the project's
-    clients, so that it sees what they would not tell.
+    clients, so that it sees what they would not tell. ``outdated_answers`` counts what a job has answered in whose
+    place another one had answered already.
     """
 
     def __init__(self, world: LiveWorld, bootstrap_servers: str, topics: TopicNames) -> None:
@@ -134,6 +135,8 @@ class LiveNetwork:
         self._reply_partition = world.chance.randrange(replies)
         end = end_offset(self._consumer, topics.responses, self._reply_partition, CONNECT_SECONDS)
         self._consumer.assign([TopicPartition(topics.responses, self._reply_partition, end)])
+        self.outdated_answers = 0
+        self._newest_epoch = 0
         self._calls: dict[str, Call] = {}
         self._lock = threading.Lock()
         self._has_ended = threading.Event()
@@ -217,6 +220,11 @@ class LiveNetwork:
 
     def _arrived(self, value: bytes) -> None:
         answer = _decode(value)
+        if 0 < answer.job_epoch < self._newest_epoch:
+            # As docs/messages.md tells clients: another job has taken that one's place.
+            self.outdated_answers += 1
+            return
+        self._newest_epoch = max(self._newest_epoch, answer.job_epoch)
         with self._lock:
             call = self._calls.get(answer.correlation_id)
         if call is not None:

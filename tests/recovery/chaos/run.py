@@ -118,8 +118,7 @@ class Run:
                     settled = partial(_are_settled, populations, members)
                     wait_until(settled, "groups", SETTLE_SECONDS, describe=partial(_unsettled, populations))
                     self._inject(stage, recorder)
-                    self._cluster.ensure_running()
-                    stage.ensure_active()
+                    stage.ensure_all()
                     self._is_calm = True
                     recorder.note("nemesis", Function.FAULT, "", note="the faults are over")
                     self._await_calm(settled)

@@ -130,6 +130,14 @@ class Stage:
             assert time.monotonic() < deadline, f"no job is active\n{self.tails()}"
             time.sleep(0.05)
 
+    def ensure_all(self) -> None:
+        """Start everything that has ended by itself, and wait until a job is active."""
+        self.cluster.ensure_running()
+        self.ensure_active()
+        if self.gateway is not None and not self.gateway.is_running:
+            self.notes.append(f"the gateway ended by itself: {self.gateway.output[-1:]}")
+            self.gateway.start()
+
     def note_end(self, job: CoordinatorProcess) -> None:
         """Note that a job has ended by itself, and why."""
         self.job_ends.append(job.output[-1] if job.output else "without a word")

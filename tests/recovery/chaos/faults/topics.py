@@ -18,12 +18,12 @@ END_LIMIT_SECONDS = 60.0
 
 def grow_responses(stage: Stage, chance: Random) -> str:
     """The topic of the responses gets more partitions; the job starts its query again."""
-    return _grow(stage, stage.topics.responses, chance)
+    return _grow(stage, stage.topics.responses, "response-partitions", chance)
 
 
 def grow_requests(stage: Stage, chance: Random) -> str:
     """The topic of the requests gets more partitions; the clients write to the partitions that they know."""
-    return _grow(stage, stage.topics.requests, chance)
+    return _grow(stage, stage.topics.requests, "request-partitions", chance)
 
 
 def delete_directory(stage: Stage, chance: Random) -> str:
@@ -51,10 +51,13 @@ def make_requests_anew(stage: Stage, chance: Random) -> str:
     return f"{stage.topics.requests} was made anew, and adopted"
 
 
-def _grow(stage: Stage, topic: str, chance: Random) -> str:
+def _grow(stage: Stage, topic: str, option: str, chance: Random) -> str:
     admin = _admin(stage)
     job, more = stage.active, chance.randint(1, 3)
     count = len(admin.list_topics(topic, timeout=LIMIT_SECONDS).topics[topic].partitions) + more
+    for each in stage.jobs:
+        # The next start would compare it with the topic.
+        each.options[option] = count
     admin.create_partitions([NewPartitions(topic, count)])[topic].result(LIMIT_SECONDS)
     wait_until(
         lambda: not job.is_running or any(GROWN in line for line in tuple(job.output)),

@@ -77,7 +77,7 @@ class LiveWorld:
         """Record a fault."""
         self.recorder.note("nemesis", Function.FAULT, "", note=note)
 
-    def call(self, do: Callable[[], None]) -> None:
+    def call(self, do: Callable[[], object]) -> None:
         """Do something on the clients' thread, and wait until it is done."""
         is_done = threading.Event()
 

@@ -150,18 +150,19 @@ class TransactionalMember:
             else:
                 return
 
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._note(Function.ASSIGNED, consumer, partitions)
+    def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._note(Function.ASSIGNED, partitions)
         self._owned |= {partition.partition for partition in partitions}
         self._positions.clear()
         if partitions:
             self.has_partitions.set()
 
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._note(Function.REVOKED, consumer, partitions)
+    def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._note(Function.REVOKED, partitions)
         self._owned -= {partition.partition for partition in partitions}
         self._positions.clear()
 
-    def _note(self, f: Function, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _note(self, f: Function, partitions: list[TopicPartition]) -> None:
         value = [Position(partition.topic, partition.partition) for partition in partitions]
-        self._recorder.note(self.name, f, self._group, member=consumer.memberid() or self.name, value=value)
+        # Not with its member id: when it is told to give partitions up, it may have lost that one already.
+        self._recorder.note(self.name, f, self._group, member=self.name, value=value)

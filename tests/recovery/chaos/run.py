@@ -273,8 +273,9 @@ class Run:
     def _note(self, stage: Stage) -> None:
         self.verdict.job_ends += stage.job_ends
         self.verdict.notes += stage.notes
-        for number, job in enumerate(stage.jobs):
-            (self._folder / f"job-{number}.log").write_text("\n".join(job.output))
+        for job in stage.jobs:
+            stage.keep_output(job)
+        (self._folder / "jobs.log").write_text("\n".join(stage.log))
         if stage.gateway is not None:
             (self._folder / "gateway.log").write_text("\n".join(stage.gateway.output))
 
@@ -298,6 +299,10 @@ class Run:
                 self.verdict.operations[key] = self.verdict.operations.get(key, 0) + 1
         if self._failures:
             self.verdict.failure = "\n".join(self._failures)
+        elif not all(
+            self.verdict.operations.get(done) for done in ("join ok", "heartbeat ok", "commit ok", "fetch ok")
+        ):
+            self.verdict.failure = f"nothing was seen: {self.verdict.operations}"
 
 
 def _group_plan(group: PlannedGroup) -> GroupPlan:

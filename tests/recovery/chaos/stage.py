@@ -57,6 +57,8 @@ class Stage:
         """What happened to the processes beside the faults."""
         self.job_ends: list[str] = []
         """The last line of each job that has ended by itself."""
+        self.log: list[str] = []
+        """The output of the jobs that have ended, with a line before each."""
         self.checkpoint = folder / "disk" / "checkpoint"
         self._needs = needs
         self._stack = ExitStack()
@@ -147,6 +149,7 @@ class Stage:
         """Start a job that does not run, again if it ends by itself: until it is active, or stands by."""
         deadline = time.monotonic() + START_LIMIT_SECONDS
         while True:
+            self.keep_output(job)
             job.launch()
             try:
                 job.await_line("that it is ready or stands by", _is_up, ATTEMPT_SECONDS)
@@ -158,6 +161,11 @@ class Stage:
                 time.sleep(PAUSE_SECONDS)
             else:
                 return
+
+    def keep_output(self, job: CoordinatorProcess) -> None:
+        """Add a job's output to ``log``, before its next start forgets it."""
+        if job.output:
+            self.log += [f"---- job {self.jobs.index(job)}", *job.output]
 
     def await_take_over(self, former: CoordinatorProcess) -> float:
         """Wait until another job than the former one is active; returns the seconds that it took."""

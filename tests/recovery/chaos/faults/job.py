@@ -5,12 +5,14 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from random import Random
 
+from streaming.job.checkpoints.checkpoint import STARTS_FOLDER
 from streaming.job.spark_internals.worker_choice import ARROW
 from tests.bench.usage import find_coordinator
 from tests.recovery.chaos.cluster import paused
-from tests.recovery.chaos.faults.fault import NotInjected
+from tests.recovery.chaos.faults.fault import Inject, NotInjected
 from tests.recovery.chaos.kill_points import Point, caught_at, see
 from tests.recovery.chaos.stage import Stage, driver_jvm, tree
 from tests.support.coordinator_process import CoordinatorProcess
@@ -77,8 +79,8 @@ def kill_standby(stage: Stage, chance: Random) -> str:
     return "kill -9 of the standby"
 
 
-def kill_at(point: Point) -> Callable[[Stage, Random], str]:
-    """``kill -9`` of the active job at a chosen moment of a batch."""
+def kill_at(point: Point, then: Callable[[Stage, CoordinatorProcess, Random], str] = lambda *_: "") -> Inject:
+    """``kill -9`` of the active job at a chosen moment of a batch; ``then`` is done before the job starts again."""
 
     def inject(stage: Stage, chance: Random) -> str:
         time.sleep(chance.uniform(0, 1))
@@ -93,7 +95,8 @@ def kill_at(point: Point) -> Callable[[Stage, Random], str]:
             raise NotInjected(f"not within {POINT_LIMIT_SECONDS:g} s: {point.value}")
         batch = see(stage.checkpoint).planned
         job.kill()
-        return f"kill -9 of the job in batch {batch}: {point.value}; {_back(stage, job, chance)}"
+        further = then(stage, job, chance)
+        return f"kill -9 of the job in batch {batch}: {point.value}{further}; {_back(stage, job, chance)}"
 
     return inject
 
@@ -168,6 +171,25 @@ def _back(stage: Stage, job: CoordinatorProcess, chance: Random) -> str:
     time.sleep(chance.uniform(0, LONGEST_AWAY_SECONDS))
     stage.start_job(job)
     return f"ready again {time.monotonic() - began:.1f} s later"
+
+
+def die_at_next_starts(stage: Stage, job: CoordinatorProcess, chance: Random) -> str:
+    """Start the job and kill it as soon as it has recorded its start, right before its query; some times over."""
+    times = chance.randint(2, 4)
+    for _ in range(times):
+        recorded = partial(_has_recorded_start, stage, _starts(stage))
+        job.launch()
+        wait_until(recorded, "a recorded start", END_LIMIT_SECONDS, describe=job.tail, pause=0.001)
+        job.kill()
+    return f", and at each of its next {times} starts"
+
+
+def _has_recorded_start(stage: Stage, before: list[str]) -> bool:
+    return _starts(stage) != before
+
+
+def _starts(stage: Stage) -> list[str]:
+    return sorted(path.name for path in (stage.checkpoint / STARTS_FOLDER).glob("[0-9]*"))
 
 
 def _notice(has_noticed: Callable[[], bool]) -> None:

@@ -11,6 +11,7 @@ class Need(StrEnum):
     CLUSTER = "local-cluster"
     LOCAL_STATE = "local state"
     """The driver's JVM writes the state: not with executors of their own."""
+    ONE_JOB = "no standby"
     THREE_BROKERS = "three brokers"
     JOB_CLOCK = "clock of the job"
     BROKER_CLOCK = "clock of the broker"
@@ -19,6 +20,7 @@ class Need(StrEnum):
 
 REFUSES = {
     Need.CLUSTER: {Need.STANDBY, Need.LOCAL_STATE, Need.THREE_BROKERS, Need.SMALL_DISK},
+    Need.ONE_JOB: {Need.STANDBY},
     Need.THREE_BROKERS: {Need.STANDBY, Need.BROKER_CLOCK},
 }
 """What cannot be in one run: too much for a small machine, or not built."""

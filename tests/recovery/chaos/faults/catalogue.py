@@ -36,7 +36,7 @@ _ALL = (
     Fault("kill-when-planned", Target.JOB, kill_at(Point.PLANNED), _LOCAL_STATE),
     Fault("kill-in-state-commit", Target.JOB, kill_at(Point.STATE_COMMIT), _LOCAL_STATE),
     Fault("kill-when-written", Target.JOB, kill_at(Point.WRITTEN), _LOCAL_STATE),
-    Fault("kill-at-every-start", Target.JOB, kill_at(Point.WRITTEN, die_at_next_starts), _LOCAL_STATE),
+    Fault("kill-at-every-start", Target.JOB, kill_at(Point.WRITTEN, die_at_next_starts), _LOCAL_STATE | {Need.ONE_JOB}),
     Fault("kill-in-snapshot", Target.JOB, kill_at(Point.SNAPSHOT), _LOCAL_STATE),
     Fault("stop-driver", Target.JOB, stop_driver),
     Fault("pause-driver", Target.JOB, pause_driver),

@@ -82,6 +82,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Whether a new checkpoint may be made for topics on which a coordinator had groups before: they are lost then, but
     for what the requests that the topic still has tell."""
 
+    make_class_archive: bool = True
+    """Whether the job makes an archive of the classes that it loads, in the background, if there is none yet."""
+
     topic_prefix: Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{0,200}$")] = ""
     """The prefix of the names of all topics: jobs with different prefixes can share a cluster."""
 

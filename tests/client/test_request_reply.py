@@ -69,6 +69,18 @@ def test_a_duplicate_answer_is_ignored(scripted: ScriptedCoordinator, client: Co
     wait_until(lambda: client.channel.unmatched_answers == 1, "the duplicate answer is counted")
 
 
+def test_an_answer_of_a_job_in_whose_place_another_one_has_answered_is_dropped(
+    scripted: ScriptedCoordinator, client: CoordinatorClient
+) -> None:
+    first, second = client.send(GROUP, "Heartbeat", 4, BEAT), client.send(GROUP, "Heartbeat", 4, BEAT)
+    requests = [scripted.request("Heartbeat"), scripted.request("Heartbeat")]
+    scripted.answer(requests[0], HeartbeatResponse(), job_epoch=7)
+    assert first.result(LIMIT_SECONDS).job_epoch == 7
+    scripted.answer(requests[1], HeartbeatResponse(Error.UNKNOWN_MEMBER_ID), Error.UNKNOWN_MEMBER_ID, job_epoch=6)
+    scripted.answer(requests[1], HeartbeatResponse(), job_epoch=7)
+    assert second.result(LIMIT_SECONDS).error_code == Error.NONE
+
+
 @pytest.mark.parametrize("garbage", [b"not json", b"{}", b"\xff\xfe", b"[]", None, b'{"api": 1}'])
 def test_a_record_that_is_not_an_answer_is_ignored(
     scripted: ScriptedCoordinator, client: CoordinatorClient, garbage: bytes | None

@@ -32,8 +32,10 @@ def test_a_batch_that_was_not_committed_runs_again_with_the_same_bytes(
     coordinator.stop()
     offsets, commits = coordinator.checkpoint / "offsets", coordinator.checkpoint / "commits"
     last_without_requests = max(batches(offsets))
-    requests = [join("g"), join("g"), join("h"), commit("i", 1), commit("i", 2), envelope("Fetch", 1, {})]
-    groups = ["g", "g", "h", "i", "i", "i"]
+    long = commit("i", 3)
+    long["body"]["topics"][0]["partitions"][0]["committedMetadata"] = "too long for the options after the restart"
+    requests = [join("g"), join("g"), join("h"), commit("i", 1), commit("i", 2), long, envelope("Fetch", 1, {})]
+    groups = ["g", "g", "h", "i", "i", "i", "i"]
     records = [(group.encode(), dumped(request)) for group, request in zip(groups, requests, strict=True)]
     append(servers, topics.requests, *records, (b"i", b"nonsense"))
     coordinator.start()
@@ -49,6 +51,7 @@ def test_a_batch_that_was_not_committed_runs_again_with_the_same_bytes(
         if int(file.name.partition(".")[0]) > last_without_requests + 2:
             file.unlink()
     first = {topic: all_of(servers, topic) for topic in (topics.responses, topics.journal, topics.rejects)}
+    coordinator.options["offset.metadata.max.bytes"] = 1
     coordinator.start()
     coordinator.stop()
 

@@ -58,10 +58,14 @@ class ScriptedCoordinator:
             assert request.api in skip, f"{request.api} came while waiting for {apis}"
         raise AssertionError(f"no request {apis} within {LIMIT_SECONDS:g} s")
 
-    def answer(self, request: RequestEnvelope, body: Message | None, error_code: int = 0) -> None:
-        """Answer a request that was read."""
+    def answer(
+        self, request: RequestEnvelope, body: Message | None, error_code: int = 0, *, job_epoch: int = 0
+    ) -> None:
+        """Answer a request that was read, as the job with this epoch."""
         raw = msgspec.Raw(msgspec.json.encode(body))
-        envelope = ResponseEnvelope(request.api, request.version, request.correlation_id, "group", error_code, raw)
+        envelope = ResponseEnvelope(
+            request.api, request.version, request.correlation_id, "group", error_code, raw, job_epoch=job_epoch
+        )
         self.append(msgspec.json.encode(envelope), request.reply_partition)
 
     def append(self, value: bytes | None, partition: int) -> None:

@@ -249,6 +249,6 @@ def check_topic_id(kept: str | None, found: str | None, options: JobOptions) -> 
         raise CannotRun(
             f"topic {options.topics.requests} was deleted and created again: checkpoint {options.checkpoint} has read "
             f"the topic with the id {kept}, this one has the id {found} and other requests at the same offsets: "
-            "restore the former topic, or choose a new checkpoint, or, to keep the groups and skip requests that wait "
-            f"in this topic, remove the checkpoint's folder {TOPIC_FOLDER}"
+            "restore the former topic, or choose a new checkpoint (with --new-checkpoint), or, to keep the groups and "
+            f"skip requests that wait in this topic, remove the checkpoint's folder {TOPIC_FOLDER}"
         )

@@ -11,6 +11,7 @@ from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.damage import damage_after_failure
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.activation import become_active, hand_over
+from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
 from streaming.job.lifecycle.job_session import JobSession, Report, start_session
 from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
 from streaming.job.lifecycle.query_start import start_query
@@ -43,6 +44,8 @@ def run_job(options: JobOptions, report: Report = print) -> None:
     with stop_signals() as signals, ExitStack() as stack:
         session = start_session(options, stack, report)
         become_active(session, report)
+        if needs_class_archive(options):
+            stack.enter_context(making_class_archive(report))
         starts_again = True
         while starts_again:
             partitions = session.watch.found.partition_counts(options.topics)
@@ -50,7 +53,9 @@ def run_job(options: JobOptions, report: Report = print) -> None:
                 query = start_query(session, partitions, until_stopped, report)
                 signals.let_batches_finish()
                 starts_again = _run_until_stopped(query, signals, session, partitions, report)
-        hand_over(session)
+                if not starts_again:
+                    # Before the clean-up, which takes a while: a job that stands by need not wait for it.
+                    hand_over(session)
 
 
 def start(

@@ -11,7 +11,8 @@ from unittest.mock import create_autospec, patch
 
 from streaming.cli import main as cli
 from streaming.embedded.jars import Jars
-from streaming.job import query, run
+from streaming.job import query
+from streaming.job.lifecycle import job_session
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
 
@@ -31,6 +32,6 @@ if __name__ == "__main__":
     keep_hadoop_defaults = create_autospec(drop_hadoop_defaults)
     with (
         patch.multiple(query, SOURCE={}, SINK={}),
-        patch.multiple(run, spark_settings=default_settings, drop_hadoop_defaults=keep_hadoop_defaults),
+        patch.multiple(job_session, spark_settings=default_settings, drop_hadoop_defaults=keep_hadoop_defaults),
     ):
         cli.main()

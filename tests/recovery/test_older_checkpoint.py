@@ -1,0 +1,171 @@
+"""A checkpoint that is older than what the last active job had read, as after a restore, and a new one in its place."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded.broker import EmbeddedBroker
+from tests.recovery.conversation import Body, Conversation, join_request, offsets, sync_request
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.kafka_io import reading
+from tests.support.waiting import wait_until
+
+GROUP = "payments-readers"
+REBALANCE_IN_PROGRESS = 27
+SESSION_MS = 6_000
+OPTIONS = {"group.min.session.timeout.ms": 1_000, "request-partitions": 1}
+
+
+@pytest.fixture
+def coordinator(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[CoordinatorProcess]:
+    job = CoordinatorProcess(broker.bootstrap_servers, tmp_path, OPTIONS)
+    with ExitStack() as stack:
+        stack.callback(job.kill)
+        yield job
+
+
+@pytest.fixture
+def clients(coordinator: CoordinatorProcess) -> Iterator[Conversation]:
+    coordinator.start()
+    with reading(coordinator.bootstrap_servers, coordinator.topics.responses) as responses:
+        yield Conversation(coordinator.bootstrap_servers, coordinator.topics, responses)
+
+
+class Member:
+    """A member of the group, as its requests and answers make it."""
+
+    def __init__(self, clients: Conversation) -> None:
+        self._clients = clients
+        self.member_id = ""
+        self.generation = -1
+
+    def join(self) -> str:
+        """Send a JoinGroup; returns its correlation id."""
+        body = {**join_request(GROUP, self.member_id), "sessionTimeoutMs": SESSION_MS, "rebalanceTimeoutMs": SESSION_MS}
+        return self._clients.send(GROUP, "JoinGroup", 3, body)
+
+    def take(self, answer: Body) -> None:
+        """Take the answer to a JoinGroup, and sync."""
+        assert answer["errorCode"] == 0
+        self.member_id, self.generation = answer["body"]["memberId"], answer["body"]["generationId"]
+        assignments = {member["memberId"]: b"all" for member in answer["body"]["members"]}
+        self._clients.ask(GROUP, "SyncGroup", 3, sync_request(GROUP, self.generation, self.member_id, assignments))
+
+    def heartbeat(self) -> int:
+        return self._clients.heartbeat(GROUP, self.generation, self.member_id)
+
+    def commit(self, offset: int) -> int:
+        """Commit with metadata; returns the error code."""
+        topics = offsets(offset)
+        topics[0]["partitions"][0]["committedMetadata"] = "from the first job"
+        body = {
+            "groupId": GROUP,
+            "generationIdOrMemberEpoch": self.generation,
+            "memberId": self.member_id,
+            "topics": topics,
+        }
+        return int(self._clients.ask(GROUP, "OffsetCommit", 5, body)["body"]["topics"][0]["partitions"][0]["errorCode"])
+
+
+def committed(clients: Conversation) -> int:
+    response = clients.ask(GROUP, "OffsetFetch", 5, {"groupId": GROUP})
+    (topic,) = response["body"]["topics"] or ({"partitions": [{"committedOffset": -1}]},)
+    return int(topic["partitions"][0]["committedOffset"])
+
+
+def two_members(clients: Conversation) -> tuple[Member, Member]:
+    first, second = Member(clients), Member(clients)
+    first.take(clients.response(first.join()))
+    joining = second.join()
+    wait_until(lambda: first.heartbeat() == REBALANCE_IN_PROGRESS, "the rebalance")
+    rejoining = first.join()
+    answers = clients.response(rejoining), clients.response(joining)
+    first.take(answers[0])
+    second.take(answers[1])
+    return first, second
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_restored_copy_comes_to_the_offsets_and_members_that_were_lost(
+    coordinator: CoordinatorProcess, clients: Conversation, end: str
+) -> None:
+    first, _silent = two_members(clients)
+    assert first.commit(100) == 0
+    coordinator.stop()
+    copy = coordinator.checkpoint.with_name("copy")
+    shutil.copytree(coordinator.checkpoint, copy)
+    coordinator.start()
+    wait_until(lambda: first.heartbeat() == REBALANCE_IN_PROGRESS, "the silent member's end")
+    first.take(clients.response(first.join()))
+    assert first.generation == 3
+    assert first.commit(219) == 0
+
+    getattr(coordinator, end)()
+    shutil.rmtree(coordinator.checkpoint)
+    shutil.copytree(copy, coordinator.checkpoint)
+    # What was allowed then is played as it was then.
+    coordinator.options["offset.metadata.max.bytes"] = 1
+    coordinator.start()
+    assert any("is older than the last active job" in line for line in coordinator.output)
+    assert committed(clients) == 219
+    assert first.heartbeat() == 0
+    assert first.commit(220) == 12, "the option holds for new requests"
+    values: dict[bytes | None, set[bytes | None]] = {}
+    with reading(coordinator.bootstrap_servers, coordinator.topics.responses) as responses:
+        for record in responses.to_the_end():
+            values.setdefault(record.key, set()).add(record.raw)
+    assert all(len(answers) == 1 for answers in values.values()), "an answer was given twice, with other bytes"
+
+
+def test_a_kill_in_the_middle_of_such_a_start_changes_nothing(
+    coordinator: CoordinatorProcess, clients: Conversation
+) -> None:
+    first, _silent = two_members(clients)
+    coordinator.stop()
+    copy = coordinator.checkpoint.with_name("copy")
+    shutil.copytree(coordinator.checkpoint, copy)
+    coordinator.start()
+    wait_until(lambda: first.heartbeat() == REBALANCE_IN_PROGRESS, "the silent member's end")
+    first.take(clients.response(first.join()))
+    for offset in range(40):
+        assert first.commit(offset) == 0
+    coordinator.kill()
+    shutil.rmtree(coordinator.checkpoint)
+    shutil.copytree(copy, coordinator.checkpoint)
+    coordinator.options["max-requests-per-batch"] = 5
+    for _ in range(2):
+        kill_after_two_batches(coordinator)
+    coordinator.start()
+    assert committed(clients) == 39
+    assert first.heartbeat() == 0
+
+
+def kill_after_two_batches(coordinator: CoordinatorProcess) -> None:
+    before = newest_batch(coordinator.checkpoint)
+    coordinator.launch()
+    wait_until(lambda: newest_batch(coordinator.checkpoint) > before + 1, "two batches")
+    coordinator.kill()
+
+
+def newest_batch(checkpoint: Path) -> int:
+    return max((int(file.name) for file in (checkpoint / "commits").glob("[0-9]*")), default=-1)
+
+
+def test_a_new_checkpoint_is_refused_where_groups_were_unless_it_is_meant(
+    coordinator: CoordinatorProcess, clients: Conversation
+) -> None:
+    first, _ = two_members(clients)
+    assert first.commit(7) == 0
+    coordinator.stop()
+    shutil.rmtree(coordinator.checkpoint)
+    coordinator.launch()
+    assert coordinator.wait() != 0
+    (line,) = (line for line in coordinator.output if "is new, but a coordinator has had groups" in line)
+    for help_ in ("checkpoint restore", "checkpoint rebuild", "--new-checkpoint"):
+        assert help_ in line
+    coordinator.options["new-checkpoint"] = True
+    coordinator.start()
+    assert committed(clients) == 7, "the topic still has the request"

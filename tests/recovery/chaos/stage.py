@@ -26,6 +26,8 @@ PAUSE_SECONDS = 0.5
 
 JOB = {
     "group.initial.rebalance.delay.ms": 500,
+    # It would take the cores of what the run measures.
+    "make-class-archive": False,
     # Snapshots come within a run of seconds.
     "spark.sql.streaming.stateStore.minDeltasForSnapshot": 5,
     "spark.sql.streaming.stateStore.maintenanceInterval": "300ms",

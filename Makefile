@@ -7,7 +7,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-takeover oracle fuzz soak documents clean
+.PHONY: help setup archive demo check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-takeover oracle fuzz soak chaos documents clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ fuzz: setup ## Fuzz frames, envelopes, snapshots and subscriptions with new rand
 soak: MINUTES ?= 120
 soak: archive ## Run 200 members beside hostile clients and restarts, and judge every slope: MINUTES=120
 	$(PYTHON) -m tests.soak --minutes $(MINUTES)
+
+chaos: RUNS ?= 200
+chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1
+	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) $(if $(FAULT),--only $(FAULT))
 
 documents: $(STAMP) ## Write the generated parts of the documents
 	$(PYTHON) -m docs.generate

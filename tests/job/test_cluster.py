@@ -2,24 +2,20 @@
 
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from coordinator_logic.messages import GroupToFetch
 from streaming.client import CoordinatorClient
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess, linked_spark_home
 from tests.support.processes import command_line, descendants
 
 
 @pytest.fixture
 def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of links to pyspark's files, so that the cluster's workers write to the test's own folder."""
-    home = tmp_path / "spark"
-    home.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        (home / entry.name).symlink_to(entry)
+    """The cluster's workers write to the test's own folder."""
+    home = linked_spark_home(tmp_path)
     monkeypatch.setenv("SPARK_HOME", str(home))
     # The variable would win over the option.
     monkeypatch.delenv(VARIABLE, raising=False)

@@ -1,5 +1,6 @@
 """``group-coordinator run`` as a process of its own, which tests may stop, kill and start again."""
 
+import importlib.util
 import json
 import sys
 import uuid
@@ -82,3 +83,16 @@ class CoordinatorProcess(Process):
 def reports_ready(line: str) -> bool:
     """Whether a line of ``--json`` output reports that the process serves requests."""
     return line.startswith("{") and bool(json.loads(line).get("ready"))
+
+
+def linked_spark_home(folder: Path) -> Path:
+    """Make a folder ``spark`` in this one, of links to pyspark's files: the workers of a cluster write into it."""
+    home = folder / "spark"
+    home.mkdir()
+    # find_spec does not import pyspark, which would take most of a second.
+    pyspark = importlib.util.find_spec("pyspark")
+    assert pyspark is not None
+    assert pyspark.origin is not None
+    for entry in Path(pyspark.origin).parent.iterdir():
+        (home / entry.name).symlink_to(entry)
+    return home

@@ -39,6 +39,7 @@ from streaming.job.wake_events.wake_thread import waking_due_groups
 WAKE_EVENTS = "wake-events"
 """The name of the thread among the readers in the metrics."""
 
+
 def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:
     """Start the query on its checkpoint, for topics with so many partitions; ``stack`` ends the count of its batches.
 

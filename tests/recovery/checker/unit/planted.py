@@ -185,7 +185,9 @@ def endless_rebalance(run: Run, chance: Random) -> Run | None:
     """From some moment on, every SyncGroup of a client is answered REBALANCE_IN_PROGRESS."""
     latest = run.events[-1].time - 30_000 * NS_PER_MS
     syncs = [sync for sync in _answered(run, Function.SYNC) if sync.returned < latest and _lives_on(run, sync)]
-    begin = _one_of(chance, syncs)
+    # A client that joins for the first time disturbs the others, which then may take as long again.
+    is_quiet = not any(e.f is Function.JOIN and not e.member and e.time > latest for e in run.events)
+    begin = _one_of(chance, syncs) if is_quiet else None
     if begin is None:
         return None
     for sync in _answered(run, Function.SYNC):

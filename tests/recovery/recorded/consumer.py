@@ -1,4 +1,4 @@
-"""A consumer in virtual time: joins, is assigned partitions, commits, pauses, leaves and dies."""
+"""A consumer that records its operations: joins, is assigned partitions, commits, pauses, leaves and dies."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,7 +21,6 @@ from coordinator_logic.consumer_protocol import (
     encode_subscription,
 )
 from coordinator_logic.errors import Error
-from coordinator_logic.events import Response
 from coordinator_logic.messages import (
     NO_GENERATION,
     HeartbeatRequest,
@@ -43,17 +42,7 @@ from coordinator_logic.messages import (
     TopicToFetch,
 )
 from tests.recovery.checker.history import Function, Position
-from tests.recovery.checker.unit.simulated_network import GROUP, Call, Network
-
-TOPIC = "orders"
-SESSION_MS, HEARTBEAT_MS = 6_000, 1_000
-REQUEST_TIMEOUT_MS, JOIN_TIMEOUT_MS = 3_000, 12_000
-
-
-def positions_of(partitions: set[int]) -> list[Position]:
-    """Partitions as the value of an event."""
-    return [Position(TOPIC, partition) for partition in sorted(partitions)]
-
+from tests.recovery.recorded.surroundings import Answer, Call, GroupPlan, Network
 
 Complete = Callable[..., None]
 """Records that an operation has taken effect; called with the fields of the completion."""
@@ -62,17 +51,20 @@ OnAnswer = Callable[[Any, Complete], None]
 Send = Callable[..., None]
 
 
-class SimulatedClient:
-    """A consumer. A paused one does nothing, and finds its answers when it goes on."""
+class RecordedConsumer:
+    """A consumer. A paused one does nothing, and finds its answers when it goes on.
 
-    def __init__(self, network: Network, name: str, instance: str | None = None) -> None:
+    ``instance``: the instance id of a static member.
+    """
+
+    def __init__(self, network: Network, plan: GroupPlan, name: str, instance: str | None = None) -> None:
         self.name = name
         self.instance = instance
         self.is_dead = False
         self._network = network
         self._world = network.world
-        self._is_cooperative = network.world.plan.is_cooperative
-        self._assignor: Assignor = CooperativeStickyAssignor() if self._is_cooperative else RangeAssignor()
+        self._plan = plan
+        self._assignor: Assignor = CooperativeStickyAssignor() if plan.is_cooperative else RangeAssignor()
         self._member_id = ""
         self._generation = NO_GENERATION
         self._attempt = 0
@@ -81,8 +73,13 @@ class SimulatedClient:
         self._positions: dict[int, int] = {}
         self._paused_until = 0
         self._world.after(self._world.about(400), self.join)
-        self._world.after(HEARTBEAT_MS, self._beat)
-        self._world.after(self._world.about(1_500), self._commit_sometimes)
+        self._world.after(self._plan.heartbeat_ms, self._beat)
+        self._world.after(self._world.about(self._plan.commit_ms), self._commit_sometimes)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is assigned, and does not join again."""
+        return not self._is_joining and self._generation != NO_GENERATION
 
     # ---- faults --------------------------------------------------------------------------------------------
 
@@ -94,7 +91,7 @@ class SimulatedClient:
     def kill(self) -> None:
         """Do nothing any more."""
         self.is_dead = True
-        self._world.recorder.note(self.name, Function.STOPPED, GROUP)
+        self._world.recorder.note(self.name, Function.STOPPED, self._plan.group)
 
     def leave(self) -> None:
         """Leave the group, and do nothing any more."""
@@ -103,11 +100,14 @@ class SimulatedClient:
             return
         self._give_up(self._owned)
         self.is_dead = True
-        body = LeaveGroupRequest(GROUP, members=[LeavingMember(self._member_id, self.instance)])
+        body = LeaveGroupRequest(self._plan.group, members=[LeavingMember(self._member_id, self.instance)])
         details = {"member": self._member_id, "instance": self.instance}
-        call = self._network.send(self.name, Function.LEAVE, body, REQUEST_TIMEOUT_MS, details, version=None)
+        plan = self._plan
+        call = self._network.send(
+            self.name, plan.group, Function.LEAVE, body, plan.request_timeout_ms, details, version=None
+        )
 
-        def answered(response: Response, answer: str) -> None:
+        def answered(response: Answer, answer: str) -> None:
             assert isinstance(response.body, LeaveGroupResponse)
             (left,) = response.body.members
             if left.error_code == Error.NONE:
@@ -126,10 +126,11 @@ class SimulatedClient:
 
     def _send(self, f: Function, body: Any, on_answer: OnAnswer, *, version: int | None = None, **details: Any) -> None:
         details = {"member": self._member_id, "generation": self._generation, "instance": self.instance} | details
-        timeout = JOIN_TIMEOUT_MS if f in (Function.JOIN, Function.SYNC) else REQUEST_TIMEOUT_MS
-        call = self._network.send(self.name, f, body, timeout, details, version)
+        plan = self._plan
+        timeout = plan.join_timeout_ms if f in (Function.JOIN, Function.SYNC) else plan.request_timeout_ms
+        call = self._network.send(self.name, plan.group, f, body, timeout, details, version)
 
-        def answered(response: Response, answer: str) -> None:
+        def answered(response: Answer, answer: str) -> None:
             if self._postponed(lambda: answered(response, answer)):
                 return
             seen = {"answer": answer, "appended": call.appended_ns}
@@ -192,19 +193,19 @@ class SimulatedClient:
         """Join or rejoin the group."""
         if self._postponed(self.join):
             return
-        if not self._is_cooperative:
+        if not self._plan.is_cooperative:
             self._give_up(self._owned)
         self._is_joining = True
         self._attempt += 1
         attempt = self._attempt
-        owned = [TopicPartition(TOPIC, partition) for partition in sorted(self._owned)]
-        subscription = encode_subscription(Subscription([TOPIC], None, owned, self._generation))
+        owned = [TopicPartition(self._plan.topic, partition) for partition in sorted(self._owned)]
+        subscription = encode_subscription(Subscription([self._plan.topic], None, owned, self._generation))
         body = JoinGroupRequest(
-            GROUP,
-            SESSION_MS,
+            self._plan.group,
+            self._plan.session_ms,
             "consumer",
             [Protocol(self._assignor.name, subscription)],
-            self._world.plan.rebalance_ms,
+            self._plan.rebalance_ms,
             self._member_id,
             self.instance,
         )
@@ -213,9 +214,9 @@ class SimulatedClient:
             body,
             lambda joined, complete: self._joined(joined, complete, attempt),
             generation=NO_GENERATION,
-            session_ms=SESSION_MS,
-            rebalance_ms=self._world.plan.rebalance_ms,
-            is_cooperative=self._is_cooperative,
+            session_ms=self._plan.session_ms,
+            rebalance_ms=self._plan.rebalance_ms,
+            is_cooperative=self._plan.is_cooperative,
         )
 
     def _joined(self, joined: JoinGroupResponse, complete: Complete, attempt: int) -> None:
@@ -231,28 +232,27 @@ class SimulatedClient:
         assignments: list[MemberAssignment] = []
         if joined.leader == joined.member_id and not joined.skip_assignment:
             assignments = self._assign(joined.members)
+        member, protocol = self._member_id, joined.protocol_name
         body = SyncGroupRequest(
-            GROUP, self._generation, self._member_id, self.instance, "consumer", joined.protocol_name, assignments
+            self._plan.group, self._generation, member, self.instance, "consumer", protocol, assignments
         )
-        member = self._member_id
         self._send(Function.SYNC, body, lambda synced, complete: self._synced(synced, complete, member, attempt))
 
     def _assign(self, members: list[JoinedMember]) -> list[MemberAssignment]:
         subscriptions = [
             GroupSubscription(m.member_id, m.group_instance_id, decode_subscription(m.metadata)) for m in members
         ]
-        topics = {TOPIC: TopicMetadata(self._world.plan.partitions)}
+        topics = {self._plan.topic: TopicMetadata(self._plan.partitions)}
         assigned = self._assignor.assign(topics, subscriptions)
         return [MemberAssignment(member, encode_assignment(Assignment(parts))) for member, parts in assigned.items()]
 
     def _synced(self, synced: SyncGroupResponse, complete: Complete, member: str, attempt: int) -> None:
         partitions = decode_assignment(synced.assignment).partitions if synced.assignment else []
         assigned = {partition for _, partition in partitions}
-        complete(value=positions_of(assigned))
+        complete(value=self._plan.positions_of(assigned))
         if attempt != self._attempt:
             # The client is joining again, and does not act on this answer.
-            value = positions_of(assigned - self._owned)
-            self._world.recorder.note(self.name, Function.REVOKED, GROUP, member=member, value=value)
+            self._note_revoked(member, assigned - self._owned)
             return
         self._is_joining = False
         revoked = self._owned - assigned
@@ -266,17 +266,20 @@ class SimulatedClient:
 
     def _give_up(self, partitions: set[int]) -> None:
         if partitions:
-            value = positions_of(partitions)
-            self._world.recorder.note(self.name, Function.REVOKED, GROUP, member=self._member_id, value=value)
+            self._note_revoked(self._member_id, partitions)
             self._owned = self._owned - partitions
             self._positions = {p: offset for p, offset in self._positions.items() if p in self._owned}
+
+    def _note_revoked(self, member: str, partitions: set[int]) -> None:
+        value = self._plan.positions_of(partitions)
+        self._world.recorder.note(self.name, Function.REVOKED, self._plan.group, member=member, value=value)
 
     def _beat(self) -> None:
         if self._postponed(self._beat):
             return
-        self._world.after(HEARTBEAT_MS, self._beat)
+        self._world.after(self._plan.heartbeat_ms, self._beat)
         if self._generation != NO_GENERATION:
-            body = HeartbeatRequest(GROUP, self._generation, self._member_id, self.instance)
+            body = HeartbeatRequest(self._plan.group, self._generation, self._member_id, self.instance)
             self._send(Function.HEARTBEAT, body, lambda _, complete: complete())
 
     # ---- offsets -------------------------------------------------------------------------------------------
@@ -284,9 +287,14 @@ class SimulatedClient:
     def _fetch(self) -> None:
         wanted = {partition for partition, offset in self._positions.items() if offset < 0}
         if wanted:
-            fetch(self._send, wanted, self._fetched)
+            attempt = self._attempt
+            fetch(self._send, self._plan, wanted, lambda positions: self._fetched(positions, attempt))
 
-    def _fetched(self, positions: list[Position]) -> None:
+    def _fetched(self, positions: list[Position], attempt: int) -> None:
+        if attempt != self._attempt:
+            # Another member may have owned the partitions, and committed, in between.
+            self._fetch()
+            return
         for position in positions:
             if self._positions.get(position.partition) == -1:
                 self._positions[position.partition] = max(position.offset, 0)
@@ -294,42 +302,45 @@ class SimulatedClient:
     def _commit_sometimes(self) -> None:
         if self._postponed(self._commit_sometimes):
             return
-        self._world.after(self._world.about(1_500), self._commit_sometimes)
+        self._world.after(self._world.about(self._plan.commit_ms), self._commit_sometimes)
         for partition, offset in self._positions.items():
             if offset >= 0:
                 self._positions[partition] += self._world.chance.randint(0, 3)
         self._commit()
 
     def _commit(self) -> None:
-        metadata = f"{self.name}-{self._world.now}" if self._world.plan.has_unique_metadata else ""
-        value = [Position(TOPIC, p, offset, metadata) for p, offset in self._positions.items() if offset >= 0]
+        metadata = f"{self.name}-{self._world.now}" if self._plan.has_unique_metadata else ""
+        topic = self._plan.topic
+        value = [Position(topic, p, offset, metadata) for p, offset in self._positions.items() if offset >= 0]
         if value and self._generation != NO_GENERATION:
-            commit(self._send, value, self._generation, self._member_id, self.instance)
+            commit(self._send, self._plan, value, self._generation, self._member_id, self.instance)
 
 
-def fetch(send: Send, wanted: set[int], on_answer: Callable[[list[Position]], None]) -> None:
+def fetch(send: Send, plan: GroupPlan, wanted: set[int], on_answer: Callable[[list[Position]], None]) -> None:
     """Fetch the committed offsets of partitions."""
 
     def answered(fetched: OffsetFetchResponse, complete: Complete) -> None:
         (topic,) = fetched.topics
-        value = [Position(TOPIC, p.partition_index, p.committed_offset, p.metadata or "") for p in topic.partitions]
+        value = [
+            Position(plan.topic, p.partition_index, p.committed_offset, p.metadata or "") for p in topic.partitions
+        ]
         complete(value=value)
         on_answer(value)
 
-    body = OffsetFetchRequest(GROUP, [TopicToFetch(TOPIC, sorted(wanted))])
-    send(Function.FETCH, body, answered, value=positions_of(wanted), version=7)
+    body = OffsetFetchRequest(plan.group, [TopicToFetch(plan.topic, sorted(wanted))])
+    send(Function.FETCH, body, answered, value=plan.positions_of(wanted), version=7)
 
 
 def commit(
     send: Send,
+    plan: GroupPlan,
     value: list[Position],
-    generation: int,
-    member_id: str,
-    instance: str | None,
+    generation: int = NO_GENERATION,
+    member_id: str = "",
+    instance: str | None = None,
     f: Function = Function.COMMIT,
 ) -> None:
     """Commit offsets, or reset them."""
-
     partitions = [PartitionToCommit(p.partition, p.offset, committed_metadata=p.metadata) for p in value]
-    body = OffsetCommitRequest(GROUP, [TopicToCommit(TOPIC, partitions)], generation, member_id, instance)
+    body = OffsetCommitRequest(plan.group, [TopicToCommit(plan.topic, partitions)], generation, member_id, instance)
     send(f, body, lambda _, complete: complete(), value=value)

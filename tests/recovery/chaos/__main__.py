@@ -1,0 +1,78 @@
+"""Entry point of `make chaos`: play runs, print the summary, write it as JSON to bench-results/."""
+
+import signal
+from functools import partial
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.environment import RESULTS
+from tests.recovery.chaos.broken.defects import DEFECTS
+from tests.recovery.chaos.campaign import Campaign, Summary, summary
+from tests.recovery.chaos.faults.catalogue import FAULTS
+from tests.recovery.chaos.plan import make_plan
+from tests.recovery.chaos.run import Verdict
+
+
+def main(
+    runs: Annotated[int, typer.Option(help="How many runs.", min=1)] = 200,
+    seed: Annotated[int, typer.Option(help="The seed of the first run; the others follow it.", min=0)] = 0,
+    only: Annotated[str | None, typer.Option(help=f"Inject this fault alone: {', '.join(FAULTS)}.")] = None,
+    broken: Annotated[
+        str | None, typer.Option(help=f"Break every job on purpose, to see it found: {', '.join(DEFECTS)}.")
+    ] = None,
+    minutes: Annotated[float | None, typer.Option(help="Begin no further run after this time.")] = None,
+) -> None:
+    """Break things, and judge what clients saw; exit with 1 if anything is wrong."""
+    if only is not None and only not in FAULTS:
+        raise typer.BadParameter(f"there is no fault {only}: {', '.join(FAULTS)}")
+    if broken is not None and broken not in DEFECTS:
+        raise typer.BadParameter(f"there is no defect {broken}: {', '.join(DEFECTS)}")
+    console = Console(stderr=True)
+    # SIGTERM must end the processes, too: as an exception it runs their exit handlers.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    folder = RESULTS / "chaos"
+    verdicts: list[Verdict] = []
+    try:
+        report = partial(console.print, markup=False, highlight=False)
+        with Campaign(folder, report, broken) as campaign:
+            for number in range(runs):
+                if minutes is not None and sum(verdict.seconds for verdict in verdicts) > minutes * 60:
+                    break
+                verdicts.append(campaign.play(make_plan(seed + number, only)))
+    finally:
+        result = summary(verdicts)
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "summary.json"
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
+        show(result, Console())
+        console.print(f"wrote {file}", highlight=False)
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def show(result: Summary, console: Console) -> None:
+    """Print the summary."""
+    table = Table("fault", "injected")
+    for name, count in result.faults.items():
+        table.add_row(name, str(count))
+    console.print(table)
+    for title, counts in (("not injected", result.skipped), ("the job ended by itself", result.job_ends)):
+        for line, count in counts.items():
+            console.print(f"{title}: {count} x {line}", markup=False, highlight=False)
+    operations = sum(count for name, count in result.operations.items() if name.endswith(" invoke"))
+    console.print(
+        f"{result.runs} runs in {result.seconds / 60:.1f} min, {sum(result.faults.values())} faults, {operations} "
+        f"operations, {result.transactions} transactions, {result.journal_entries} journal entries; "
+        f"{result.violations} violations, {len(result.failed)} runs not good",
+        highlight=False,
+    )
+    for verdict in result.failed:
+        console.print(f"not good: seed {verdict.seed}: {verdict.plan}", markup=False, highlight=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,89 @@
+"""The defects, each planted by a function that changes the project's classes in this process."""
+
+import os
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[4]
+LOST_SHARE = 0.02
+
+
+def _plant(owner: Any, name: str, defect: object) -> None:
+    """Replace a name of a module or a class."""
+    assert hasattr(owner, name), f"{owner} has no {name}"
+    setattr(owner, name, defect)
+
+
+def random_member_ids() -> None:
+    """Generated member ids are random: a batch that runs again gives other ones."""
+    from uuid import uuid4
+
+    from coordinator_logic.handlers import join_group
+
+    def generate(_turn: object, request: Any, body: Any) -> str:
+        return f"{body.group_instance_id or request.client_id}-{uuid4()}"
+
+    _plant(join_group, "_generate_member_id", generate)
+
+
+def state_not_stored() -> None:
+    """Some groups' answers leave, and their state of that batch is not stored."""
+    from streaming.job.group_batch import processing
+    from streaming.job.group_batch.state_row import store
+
+    def forgetful(group: Any, limits: Any) -> Any:
+        if group is not None and group.offsets and random.random() < LOST_SHARE:
+            group.offsets = {}
+        return store(group, limits)
+
+    _plant(processing, "store", forgetful)
+
+
+def old_generations_commit() -> None:
+    """A commit of an old generation is accepted."""
+    from coordinator_logic.handlers import checks
+
+    def lenient(group: Any, member_id: str, instance: str | None, _generation: int) -> Any:
+        return checks.check_member(group, member_id, instance)
+
+    _plant(checks, "check_generation", lenient)
+
+
+def no_fresh_session() -> None:
+    """A restart gives no member a fresh session."""
+    from streaming.job.group_batch.settings import Settings
+
+    _plant(Settings, "started_at", lambda _self, _batch_time: 0)
+
+
+def deaf_to_the_fence() -> None:
+    """A job that another one has overtaken does not notice."""
+    from streaming.job.election.candidate import Candidate
+
+    _plant(Candidate, "failure", property(lambda _self: None))
+
+
+def no_fence() -> None:
+    """A standby does not wait, and a job becomes active without the fence."""
+    from streaming.job.election.candidate import Candidate
+
+    _plant(Candidate, "is_free", lambda _self: True)
+    _plant(Candidate, "take", lambda _self: True)
+
+
+DEFECTS: dict[str, Callable[[], None]] = {
+    "random-member-ids": random_member_ids,
+    "state-not-stored": state_not_stored,
+    "old-generations-commit": old_generations_commit,
+    "no-fresh-session": no_fresh_session,
+    "deaf-to-the-fence": deaf_to_the_fence,
+    "no-fence": no_fence,
+}
+
+
+def environment_of(name: str) -> Mapping[str, str]:
+    """The environment variables of a process in which a defect is planted."""
+    folders = [str(Path(__file__).parent), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"CHAOS_BROKEN": name, "PYTHONPATH": os.pathsep.join(folders)}

@@ -1,0 +1,67 @@
+"""All faults, by name."""
+
+from tests.recovery.chaos.faults.brokers import (
+    kill_broker,
+    kill_gateway,
+    pause_broker,
+    stop_broker,
+    stop_broker_for_a_minute,
+    stop_gateway,
+)
+from tests.recovery.chaos.faults.fault import Fault, Target
+from tests.recovery.chaos.faults.job import (
+    change_options,
+    die_at_next_starts,
+    flood_while_down,
+    force_two_actives,
+    kill_at,
+    kill_driver,
+    kill_executor,
+    kill_python_worker,
+    kill_standby,
+    pause_driver,
+    stop_driver,
+)
+from tests.recovery.chaos.faults.machine import fill_disk, step_broker_clock, step_job_clock
+from tests.recovery.chaos.faults.topics import delete_directory, grow_requests, grow_responses, make_requests_anew
+from tests.recovery.chaos.kill_points import Point
+from tests.recovery.chaos.needs import Need
+
+_STANDBY = frozenset({Need.STANDBY})
+_LOCAL_STATE = frozenset({Need.LOCAL_STATE})
+_GATEWAY = frozenset({Need.GATEWAY})
+
+_ALL = (
+    Fault("kill-driver", Target.JOB, kill_driver),
+    Fault("kill-when-planned", Target.JOB, kill_at(Point.PLANNED), _LOCAL_STATE),
+    Fault("kill-in-state-commit", Target.JOB, kill_at(Point.STATE_COMMIT), _LOCAL_STATE),
+    Fault("kill-when-written", Target.JOB, kill_at(Point.WRITTEN), _LOCAL_STATE),
+    Fault("kill-at-every-start", Target.JOB, kill_at(Point.WRITTEN, die_at_next_starts), _LOCAL_STATE | {Need.ONE_JOB}),
+    Fault("kill-in-snapshot", Target.JOB, kill_at(Point.SNAPSHOT), _LOCAL_STATE),
+    Fault("stop-driver", Target.JOB, stop_driver),
+    Fault("pause-driver", Target.JOB, pause_driver),
+    Fault("kill-python-worker", Target.JOB, kill_python_worker),
+    Fault("kill-executor", Target.JOB, kill_executor, frozenset({Need.CLUSTER})),
+    Fault("kill-active", Target.JOB, kill_driver, _STANDBY),
+    Fault("stop-active", Target.JOB, stop_driver, _STANDBY),
+    Fault("force-two-actives", Target.JOB, force_two_actives, _STANDBY),
+    Fault("kill-standby", Target.JOB, kill_standby, _STANDBY),
+    Fault("change-options", Target.JOB, change_options),
+    Fault("flood-while-down", Target.JOB, flood_while_down),
+    Fault("stop-broker", Target.BROKER, stop_broker),
+    Fault("stop-broker-for-a-minute", Target.BROKER, stop_broker_for_a_minute, is_alone=True),
+    Fault("kill-broker", Target.BROKER, kill_broker),
+    Fault("pause-broker", Target.BROKER, pause_broker),
+    Fault("lose-one-broker-of-three", Target.BROKER, kill_broker, frozenset({Need.THREE_BROKERS})),
+    Fault("kill-gateway", Target.GATEWAY, kill_gateway, _GATEWAY),
+    Fault("stop-gateway", Target.GATEWAY, stop_gateway, _GATEWAY),
+    Fault("step-job-clock", Target.JOB, step_job_clock, frozenset({Need.JOB_CLOCK})),
+    Fault("step-broker-clock", Target.BROKER, step_broker_clock, frozenset({Need.BROKER_CLOCK})),
+    Fault("fill-disk", Target.JOB, fill_disk, frozenset({Need.SMALL_DISK})),
+    Fault("grow-responses", Target.JOB, grow_responses),
+    Fault("grow-requests", Target.JOB, grow_requests),
+    Fault("delete-directory", Target.JOB, delete_directory),
+    Fault("make-requests-anew", Target.JOB, make_requests_anew, is_alone=True),
+)
+
+FAULTS = {fault.name: fault for fault in _ALL}

@@ -1,0 +1,35 @@
+"""What a fault is."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from random import Random
+from typing import NamedTuple
+
+from tests.recovery.chaos.needs import Need
+from tests.recovery.chaos.stage import Stage
+
+
+class Target(StrEnum):
+    """What a fault breaks. Faults of one target follow each other; those of several overlap."""
+
+    JOB = "job"
+    BROKER = "broker"
+    GATEWAY = "gateway"
+
+
+Inject = Callable[[Stage, Random], str]
+"""Breaks and repairs something; returns what it did. Raises NotInjected."""
+
+
+class NotInjected(Exception):
+    """The fault could not be injected here; the message says why."""
+
+
+class Fault(NamedTuple):
+    """A fault. Those with ``is_alone`` mix with no others."""
+
+    name: str
+    target: Target
+    inject: Inject
+    needs: frozenset[Need] = frozenset()
+    is_alone: bool = False

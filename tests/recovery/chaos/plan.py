@@ -1,0 +1,118 @@
+"""What a run is, from its seed: the groups, the faults and when, and how the job is set up."""
+
+from collections.abc import Iterable
+from random import Random
+
+import msgspec
+
+from tests.recovery.chaos.faults.catalogue import FAULTS
+from tests.recovery.chaos.needs import Need, fit_together
+
+MIXED_SHARE = 0.5
+"""How many of the runs have more than one fault."""
+
+MOST_FAULTS = 3
+LATEST_MS = 5_000
+"""When the last fault of a run begins, after the groups have formed."""
+
+TRANSACTIONAL_SHARE = 0.5
+ROCKSDB_SHARE = 0.35
+TWO_PARTITIONS_SHARE = 0.35
+
+
+class PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A group over topics; ``static_members`` of its members have an instance id."""
+
+    name: str
+    is_cooperative: bool
+    members: int
+    static_members: int
+    partitions: int
+
+
+class PlannedFault(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault, when it begins (ms after the groups have formed), and the seed of its own random numbers."""
+
+    name: str
+    at_ms: int
+    seed: int
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A run. ``transactional_members``: consumers behind the gateway that commit in transactions."""
+
+    seed: int
+    groups: list[PlannedGroup]
+    transactional_members: int
+    faults: list[PlannedFault]
+    state_store: str
+    state_partitions: int
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What the run needs."""
+        needs = needs_of(fault.name for fault in self.faults)
+        return needs | {Need.GATEWAY} if self.transactional_members else needs
+
+    def describe(self) -> str:
+        """The plan in a line."""
+        faults = ", ".join(f"{fault.name} at {fault.at_ms / 1000:.1f} s" for fault in self.faults)
+        groups = ", ".join(map(_kind, self.groups))
+        return (
+            f"seed {self.seed}: {faults}; {groups}, {self.transactional_members} transactional; "
+            f"{self.state_store}, {self.state_partitions} state partition(s)"
+        )
+
+
+def needs_of(faults: Iterable[str]) -> frozenset[Need]:
+    """What these faults need."""
+    return frozenset(need for name in faults for need in FAULTS[name].needs)
+
+
+def make_plan(seed: int, only: str | None = None) -> Plan:
+    """The plan of a run; the seeds 0, 1, 2, ... begin with each fault in turn.
+
+    only: a fault to inject alone. Raises KeyError for an unknown one.
+    """
+    chance = Random(seed)
+    names = list(FAULTS)
+    first = FAULTS[only].name if only is not None else names[seed % len(names)]
+    chosen = [first] if only is not None else [first, *_further(first, chance)]
+    return Plan(
+        seed=seed,
+        groups=[_group("eager", False, chance), _group("cooperative", True, chance)],
+        transactional_members=chance.randint(1, 2) if chance.random() < TRANSACTIONAL_SHARE else 0,
+        faults=[
+            PlannedFault(name=name, at_ms=chance.randint(0, LATEST_MS), seed=chance.getrandbits(32)) for name in chosen
+        ],
+        state_store="rocksdb" if chance.random() < ROCKSDB_SHARE else "memory",
+        state_partitions=2 if chance.random() < TWO_PARTITIONS_SHARE else 1,
+    )
+
+
+def _further(first: str, chance: Random) -> list[str]:
+    if FAULTS[first].is_alone or chance.random() >= MIXED_SHARE:
+        return []
+    chosen = [first]
+    for _ in range(chance.randint(1, MOST_FAULTS - 1)):
+        fitting = [
+            name for name, fault in FAULTS.items() if not fault.is_alone and fit_together(needs_of([*chosen, name]))
+        ]
+        chosen.append(chance.choice(fitting))
+    return chosen[1:]
+
+
+def _group(name: str, is_cooperative: bool, chance: Random) -> PlannedGroup:
+    members = chance.randint(2, 4)
+    return PlannedGroup(
+        name=name,
+        is_cooperative=is_cooperative,
+        members=members,
+        static_members=chance.randint(0, members),
+        partitions=chance.randint(3, 6),
+    )
+
+
+def _kind(group: PlannedGroup) -> str:
+    dynamic = group.members - group.static_members
+    return f"{group.name} with {dynamic} dynamic and {group.static_members} static members"

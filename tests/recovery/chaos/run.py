@@ -1,0 +1,347 @@
+"""Plays a run: clients live, faults happen, everything becomes calm, and the history is judged."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import msgspec
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from streaming.job.state_stores import StateStore
+from tests.recovery.chaos.clocks import SteppedClock
+from tests.recovery.chaos.cluster import Cluster
+from tests.recovery.chaos.disk import NoMount
+from tests.recovery.chaos.faults.catalogue import FAULTS
+from tests.recovery.chaos.faults.fault import NotInjected, Target
+from tests.recovery.chaos.final_state import journal_of, snapshots_in
+from tests.recovery.chaos.live import LiveNetwork, LiveWorld
+from tests.recovery.chaos.plan import Plan, PlannedFault, PlannedGroup
+from tests.recovery.chaos.stage import Stage
+from tests.recovery.chaos.transactional import TransactionalMember
+from tests.recovery.checker import Function, Recorder, check, read
+from tests.recovery.recorded.population import Population
+from tests.recovery.recorded.surroundings import GroupPlan
+from tests.recovery.recorded.visitors import Administrator, Observer
+from tests.support.topics import create_topic
+from tests.support.waiting import LIMIT_SECONDS, wait_until
+
+SETTLE_SECONDS = 45.0
+"""How long the clients may take to be assigned after the last fault: a rebalance and a session, twice."""
+
+STABLE_WITHIN_MS = 40_000
+REBALANCE_MS = 8_000
+REQUEST_TIMEOUT_MS = 12_000
+JOIN_TIMEOUT_MS = 20_000
+DISTURBANCE_MS = 4_000
+PAUSES_MS = (500, 2_000, 7_000)
+FAULT_LIMIT_SECONDS = 400.0
+CALM_SECONDS = 1.5
+ANSWER_SECONDS = 20.0
+MEMBER_END_SECONDS = 60.0
+TRANSACTIONAL = "transactional"
+TRANSACTIONAL_PARTITIONS = 3
+
+
+class Verdict(msgspec.Struct, kw_only=True, rename="camel"):
+    """What came of a run. ``failure``: why it could not be played to its end."""
+
+    seed: int
+    plan: str
+    seconds: float = 0.0
+    faults: list[str] = []
+    skipped: list[str] = []
+    job_ends: list[str] = []
+    notes: list[str] = []
+    operations: dict[str, int] = {}
+    journal_entries: int = 0
+    transactions: int = 0
+    violations: list[str] = []
+    failure: str | None = None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.failure is None and not self.violations
+
+
+class Run:
+    """One run of a plan, with its files in ``folder``."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        cluster: Cluster,
+        folder: Path,
+        spark: SparkSession,
+        job_clock: SteppedClock | None,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.verdict = Verdict(seed=plan.seed, plan=plan.describe())
+        self.history = folder / "history.jsonl"
+        self._plan = plan
+        self._cluster = cluster
+        self._folder = folder
+        self._spark = spark
+        self._job_clock = job_clock
+        self._environment = environment
+        self._is_calm = False
+        self._lock = threading.Lock()
+        self._failures: list[str] = []
+
+    def play(self) -> Verdict:
+        """Play the run and judge it. Whatever goes wrong is in the verdict."""
+        began = time.monotonic()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with self.history.open("wb") as file:
+                self._play(Recorder(file))
+            self._judge()
+        except NoMount as reason:
+            self.verdict.skipped.append(f"the run: {reason}")
+        except Exception as failure:
+            self.verdict.failure = f"{type(failure).__name__}: {failure}"
+        self.verdict.seconds = round(time.monotonic() - began, 1)
+        return self.verdict
+
+    def _play(self, recorder: Recorder) -> None:
+        plan = self._plan
+        self._cluster.ensure_running()
+        options: dict[str, object] = {"state-store": plan.state_store, "state-partitions": plan.state_partitions}
+        with Stage(self._cluster, self._folder, plan.needs, options, self._job_clock, self._environment) as stage:
+            try:
+                with self._clients(stage, recorder) as (populations, observers, members):
+                    settled = partial(_are_settled, populations, members)
+                    wait_until(settled, "groups", SETTLE_SECONDS, describe=partial(_unsettled, populations))
+                    self._inject(stage, recorder)
+                    stage.ensure_all()
+                    self._is_calm = True
+                    recorder.note("nemesis", Function.FAULT, "", note="the faults are over")
+                    self._await_calm(settled)
+                    self._read_last(observers)
+                    self.verdict.transactions = sum(member.transactions for member in members)
+                self._end(stage, recorder)
+            finally:
+                self._note(stage)
+            self._delete_topics(stage)
+
+    # ---- clients -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _clients(
+        self, stage: Stage, recorder: Recorder
+    ) -> Iterator[tuple[list[Population], list[Observer], list[TransactionalMember]]]:
+        plan, servers = self._plan, self._cluster.bootstrap_servers
+        world = LiveWorld(recorder, plan.seed)
+        with world, LiveNetwork(world, servers, stage.topics) as network, ExitStack() as ending:
+            stage.append = network.append
+            populations: list[Population] = []
+            visitors: list[Observer | Administrator] = []
+
+            def begin(group: PlannedGroup) -> None:
+                shared = _group_plan(group)
+                populations.append(
+                    Population(
+                        network,
+                        shared,
+                        group.members,
+                        group.static_members,
+                        lambda: self._is_calm,
+                        disturbance_ms=DISTURBANCE_MS,
+                        pauses_ms=PAUSES_MS,
+                    )
+                )
+                visitors.extend([Observer(network, shared), Administrator(network, shared)])
+
+            def end() -> None:
+                for each in (*visitors, *populations):
+                    each.stop()
+
+            for group in plan.groups:
+                world.call(partial(begin, group))
+            ending.callback(world.call, end)
+            members = self._transactional_members(stage, recorder)
+            if members:
+                world.call(lambda: visitors.append(Observer(network, _transactional_plan(stage))))
+            ending.enter_context(_living(members))
+            observers = [visitor for visitor in visitors if isinstance(visitor, Observer)]
+            self._world, self._network = world, network
+            yield populations, observers, members
+        self._failures += world.failures
+
+    def _transactional_members(self, stage: Stage, recorder: Recorder) -> list[TransactionalMember]:
+        if not self._plan.transactional_members:
+            return []
+        assert stage.gateway is not None
+        topic, output = _transactional_plan(stage).topic, f"{stage.topics.prefix}shipments"
+        create_topic(self._cluster.bootstrap_servers, topic, TRANSACTIONAL_PARTITIONS)
+        create_topic(self._cluster.bootstrap_servers, output)
+        return [
+            TransactionalMember(
+                recorder,
+                stage.gateway.bootstrap_servers,
+                TRANSACTIONAL,
+                topic,
+                output,
+                f"{TRANSACTIONAL}/{number}",
+                self._plan.seed + number,
+            )
+            for number in range(self._plan.transactional_members)
+        ]
+
+    # ---- faults --------------------------------------------------------------------------------------------------
+
+    def _inject(self, stage: Stage, recorder: Recorder) -> None:
+        """Inject the faults, those of different targets at the same time."""
+        locks = {target: threading.Lock() for target in Target}
+        began = time.monotonic()
+        threads = [
+            threading.Thread(target=self._inject_one, args=(stage, recorder, fault, began, locks), daemon=True)
+            for fault in self._plan.faults
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(FAULT_LIMIT_SECONDS)
+            assert not thread.is_alive(), f"a fault has not ended within {FAULT_LIMIT_SECONDS:g} s\n{stage.tails()}"
+        assert not self._failures, "\n".join(self._failures)
+
+    def _inject_one(
+        self,
+        stage: Stage,
+        recorder: Recorder,
+        planned: PlannedFault,
+        began: float,
+        locks: dict[Target, threading.Lock],
+    ) -> None:
+        fault = FAULTS[planned.name]
+        time.sleep(max(0.0, began + planned.at_ms / 1000 - time.monotonic()))
+        with locks[fault.target]:
+            operation = recorder.invoke("nemesis", Function.FAULT, "", note=fault.name)
+            try:
+                done = fault.inject(stage, Random(planned.seed))
+                self.verdict.faults.append(f"{fault.name}: {done}")
+            except NotInjected as reason:
+                done = f"not injected: {reason}"
+                self.verdict.skipped.append(f"{fault.name}: {reason}")
+            except Exception as failure:
+                done = f"failed: {failure!r}"
+                self._failures.append(f"{fault.name}: {failure}")
+            operation.ok(note=f"{fault.name}: {done}")
+
+    # ---- the end -------------------------------------------------------------------------------------------------
+
+    def _await_calm(self, settled: Callable[[], bool]) -> None:
+        """Wait until all clients are assigned, for as long as the checker allows; then it will say who is not."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < deadline and not settled():
+            time.sleep(0.05)
+        if not settled():
+            self.verdict.notes.append("not all clients were assigned at the end")
+        time.sleep(CALM_SECONDS)
+
+    def _read_last(self, observers: Sequence[Observer]) -> None:
+        """Read all offsets once more, and wait for the answers."""
+        for observer in observers:
+            self._world.call(observer.stop)
+            self._world.call(observer.read)
+        names = [*(group.name for group in self._plan.groups), TRANSACTIONAL]
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while any(self._network.has_open_calls(Observer.name, name) for name in names):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+
+    def _end(self, stage: Stage, recorder: Recorder) -> None:
+        """Stop the processes, and add the journal and the groups to the history."""
+        if stage.gateway is not None:
+            stage.gateway.stop()
+        for job in reversed(stage.jobs):
+            if job.is_running and (code := job.stop()) != 0:
+                self.verdict.notes.append(f"the job ended with {code} when it was stopped: {job.output[-1]}")
+        journal = journal_of(self._cluster.bootstrap_servers, stage.topics)
+        store: StateStore = "rocksdb" if self._plan.state_store == "rocksdb" else "memory"
+        snapshots = snapshots_in(self._spark, stage.checkpoint, store)
+        names = [group.name for group in self._plan.groups]
+        recorder.end(journal, dict.fromkeys(names) | snapshots)
+        self.verdict.journal_entries = len(journal)
+
+    def _note(self, stage: Stage) -> None:
+        self.verdict.job_ends += stage.job_ends
+        self.verdict.notes += stage.notes
+        for job in stage.jobs:
+            stage.keep_output(job)
+        (self._folder / "jobs.log").write_text("\n".join(stage.log))
+        if stage.gateway is not None:
+            (self._folder / "gateway.log").write_text("\n".join(stage.gateway.output))
+
+    def _delete_topics(self, stage: Stage) -> None:
+        """Leave nothing on the brokers for the next run to carry."""
+        admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap_servers, "log_level": 0})
+        names = [
+            name for name in admin.list_topics(timeout=LIMIT_SECONDS).topics if name.startswith(stage.topics.prefix)
+        ]
+        for deleted in admin.delete_topics(names).values():
+            deleted.result(LIMIT_SECONDS)
+
+    def _judge(self) -> None:
+        with self.history.open("rb") as lines:
+            run = read(lines)
+        violations = check(run.events, run.journal, run.states, stable_within_ms=STABLE_WITHIN_MS)
+        self.verdict.violations = [str(violation) for violation in violations]
+        for event in run.events:
+            if event.client != "nemesis":
+                key = f"{event.f.value} {event.kind.value}"
+                self.verdict.operations[key] = self.verdict.operations.get(key, 0) + 1
+        if self._failures:
+            self.verdict.failure = "\n".join(self._failures)
+        elif not all(
+            self.verdict.operations.get(done) for done in ("join ok", "heartbeat ok", "commit ok", "fetch ok")
+        ):
+            self.verdict.failure = f"nothing was seen: {self.verdict.operations}"
+
+
+def _group_plan(group: PlannedGroup) -> GroupPlan:
+    return GroupPlan(
+        group.name,
+        "orders",
+        group.partitions,
+        is_cooperative=group.is_cooperative,
+        rebalance_ms=REBALANCE_MS,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        join_timeout_ms=JOIN_TIMEOUT_MS,
+    )
+
+
+def _transactional_plan(stage: Stage) -> GroupPlan:
+    topic = f"{stage.topics.prefix}orders"
+    return GroupPlan(TRANSACTIONAL, topic, TRANSACTIONAL_PARTITIONS, request_timeout_ms=REQUEST_TIMEOUT_MS)
+
+
+def _are_settled(populations: Sequence[Population], members: Sequence[TransactionalMember]) -> bool:
+    # One of two transactional members may have joined alone first; both have partitions in the end.
+    has_started = all(member.has_partitions.is_set() for member in members)
+    return has_started and all(population.is_settled for population in populations)
+
+
+def _unsettled(populations: Sequence[Population]) -> str:
+    return "; ".join(population.describe() for population in populations)
+
+
+@contextmanager
+def _living(members: Sequence[TransactionalMember]) -> Iterator[None]:
+    """Run the members on threads until the end of the block."""
+    ended = threading.Event()
+    threads = [threading.Thread(target=member.run, args=(ended,), daemon=True) for member in members]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(MEMBER_END_SECONDS)

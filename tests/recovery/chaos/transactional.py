@@ -1,0 +1,168 @@
+"""Members behind the gateway that commit their offsets in transactions, with librdkafka; recorded as the others are."""
+
+import threading
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import NO_OFFSET
+from tests.recovery.checker.history import Function, OpenOperation, Position, Recorder
+
+POLL_SECONDS = 0.2
+CALL_SECONDS = 5.0
+INIT_SECONDS = 20.0
+COMMIT_EVERY_SECONDS = 0.7
+SESSION_MS = 60_000
+"""Longer than any fault: librdkafka gives its partitions up by its own clock."""
+
+ABORT_SHARE = 0.25
+
+COMMON = {
+    "reconnect.backoff.max.ms": 500,
+    # When librdkafka 2.16.0 reaches no broker, it bootstraps again and forgets the group coordinator. Then
+    # send_offsets_to_transaction never returns (confluentinc/librdkafka#5511).
+    "metadata.recovery.strategy": "none",
+    "log_level": 0,
+}
+
+
+class TransactionalMember:
+    """A consumer and its transactional producer. ``bootstrap_servers`` is the gateway's address."""
+
+    def __init__(
+        self, recorder: Recorder, bootstrap_servers: str, group: str, topic: str, output: str, name: str, seed: int
+    ) -> None:
+        self.name = name
+        self.has_partitions = threading.Event()
+        self.transactions = 0
+        self.failures: list[str] = []
+        self._recorder = recorder
+        self._group = group
+        self._topic = topic
+        self._output = output
+        self._chance = Random(seed)
+        common = COMMON | {"bootstrap.servers": bootstrap_servers}
+        self._consumer_settings: dict[str, Any] = common | {
+            "group.id": group,
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": 1_000,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
+        self._producer_settings: dict[str, Any] = common | {"transactional.id": f"{topic}-{name}", "linger.ms": 0}
+        self._positions: dict[int, int] = {}
+        self._owned: set[int] = set()
+
+    def run(self, ended: threading.Event) -> None:
+        """Live until the end."""
+        consumer = Consumer(self._consumer_settings)
+        consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+        try:
+            while not ended.is_set():
+                try:
+                    self._produce_until_failure(consumer, ended)
+                except KafkaException as failure:
+                    self.failures.append(str(failure))
+                    self._positions.clear()
+                    consumer.poll(POLL_SECONDS)
+        finally:
+            self._recorder.note(self.name, Function.STOPPED, self._group)
+            consumer.close()
+
+    def _produce_until_failure(self, consumer: Consumer, ended: threading.Event) -> None:
+        """One producer's life. Its first step ends what a former one has left."""
+        producer = Producer(self._producer_settings)
+        self._retry(producer.init_transactions, ended, INIT_SECONDS)
+        due = time.monotonic()
+        while not ended.is_set():
+            consumer.poll(POLL_SECONDS)
+            if self._owned - self._positions.keys():
+                self._fetch(consumer)
+            elif self._positions and time.monotonic() >= due:
+                self._transact(consumer, producer, ended)
+                due = time.monotonic() + self._chance.uniform(0.5, 1.5) * COMMIT_EVERY_SECONDS
+
+    def _transact(self, consumer: Consumer, producer: Producer, ended: threading.Event) -> None:
+        moved = {partition: offset + self._chance.randint(1, 3) for partition, offset in self._positions.items()}
+        metadata = f"{self.name}-{self.transactions}"
+        self.transactions += 1
+        value = [Position(self._topic, partition, offset, metadata) for partition, offset in sorted(moved.items())]
+        operation = self._recorder.invoke(self.name, Function.COMMIT, self._group, value=value)
+        try:
+            producer.begin_transaction()
+            producer.produce(self._output, metadata.encode(), partition=0)
+            # No record may be in flight at an abort: librdkafka 2.16.0 would use its sequence number again.
+            producer.flush(INIT_SECONDS)
+            offsets = [TopicPartition(p.topic, p.partition, p.offset, p.metadata) for p in value]
+            send = producer.send_offsets_to_transaction
+            self._retry(lambda limit: send(offsets, consumer.consumer_group_metadata(), limit), ended)
+            if self._chance.random() < ABORT_SHARE:
+                self._abort(producer, operation, ended)
+                return
+            self._retry(producer.commit_transaction, ended)
+        except KafkaException as failure:
+            if failure.args[0].txn_requires_abort():
+                self._abort(producer, operation, ended)
+                return
+            operation.info()
+            raise
+        operation.ok()
+        # Partitions may have gone meanwhile.
+        self._positions |= {partition: moved[partition] for partition in moved if partition in self._positions}
+
+    def _abort(self, producer: Producer, operation: OpenOperation, ended: threading.Event) -> None:
+        try:
+            self._retry(producer.abort_transaction, ended)
+        except KafkaException:
+            operation.info()
+            raise
+        operation.fail(Error.UNKNOWN_SERVER_ERROR, note="aborted")
+
+    def _fetch(self, consumer: Consumer) -> None:
+        wanted = sorted(self._owned)
+        value = [Position(self._topic, partition) for partition in wanted]
+        operation = self._recorder.invoke(self.name, Function.FETCH, self._group, value=value)
+        try:
+            found = consumer.committed([TopicPartition(self._topic, partition) for partition in wanted], CALL_SECONDS)
+        except KafkaException:
+            operation.info()
+            raise
+        if any(partition.error for partition in found):
+            operation.info()
+            return
+        offsets = {partition.partition: max(partition.offset, NO_OFFSET) for partition in found}
+        operation.ok(value=[Position(self._topic, p.partition, offsets[p.partition], p.metadata or "") for p in found])
+        self._positions = {partition: max(offset, 0) for partition, offset in offsets.items()}
+
+    def _retry(self, call: Callable[[float], object], ended: threading.Event, limit: float = CALL_SECONDS) -> None:
+        """Repeat a call while librdkafka reports a retriable error, and the run goes on."""
+        while True:
+            try:
+                call(limit)
+            except KafkaException as failure:
+                if not failure.args[0].retriable() or ended.is_set():
+                    raise
+            else:
+                return
+
+    def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._note(Function.ASSIGNED, partitions)
+        self._owned |= {partition.partition for partition in partitions}
+        self._positions.clear()
+        if partitions:
+            self.has_partitions.set()
+
+    def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._note(Function.REVOKED, partitions)
+        self._owned -= {partition.partition for partition in partitions}
+        self._positions.clear()
+
+    def _note(self, f: Function, partitions: list[TopicPartition]) -> None:
+        value = [Position(partition.topic, partition.partition) for partition in partitions]
+        # Not with its member id: when it is told to give partitions up, it may have lost that one already.
+        self._recorder.note(self.name, f, self._group, member=self.name, value=value)

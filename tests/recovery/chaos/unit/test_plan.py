@@ -1,0 +1,58 @@
+"""Plans: what a seed gives, and what fits together."""
+
+import msgspec
+import pytest
+
+from tests.recovery.chaos.faults.catalogue import FAULTS
+from tests.recovery.chaos.needs import Need, fit_together
+from tests.recovery.chaos.plan import MOST_FAULTS, Plan, make_plan
+
+SEEDS = range(300)
+
+
+def test_a_seed_gives_the_same_plan_again() -> None:
+    assert [make_plan(seed) for seed in SEEDS] == [make_plan(seed) for seed in SEEDS]
+
+
+def test_consecutive_seeds_begin_with_every_fault_in_turn() -> None:
+    assert {make_plan(seed).faults[0].name for seed in range(len(FAULTS))} == set(FAULTS)
+
+
+def test_what_a_run_needs_fits_together() -> None:
+    for seed in SEEDS:
+        plan = make_plan(seed)
+        assert fit_together(plan.needs), plan.describe()
+        names = [fault.name for fault in plan.faults]
+        assert 1 <= len(names) <= MOST_FAULTS
+        assert len(names) == 1 or not any(FAULTS[name].is_alone for name in names), plan.describe()
+
+
+def test_there_are_runs_of_every_kind() -> None:
+    plans = [make_plan(seed) for seed in SEEDS]
+    assert {len(plan.faults) for plan in plans} == {1, 2, 3}
+    assert {plan.transactional_members for plan in plans} == {0, 1, 2}
+    assert {(plan.state_store, plan.state_partitions) for plan in plans} == {
+        (store, partitions) for store in ("memory", "rocksdb") for partitions in (1, 2)
+    }
+    groups = [group for plan in plans for group in plan.groups]
+    for is_cooperative in (False, True):
+        of_kind = [group for group in groups if group.is_cooperative is is_cooperative]
+        assert any(group.static_members == 0 for group in of_kind)
+        assert any(group.static_members == group.members for group in of_kind)
+    assert frozenset.union(*(plan.needs for plan in plans)) == set(Need)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_can_be_injected_alone(name: str) -> None:
+    (fault,) = make_plan(7, name).faults
+    assert fault.name == name
+
+
+def test_an_unknown_fault_is_refused() -> None:
+    with pytest.raises(KeyError):
+        make_plan(7, "no-such-fault")
+
+
+def test_a_plan_is_kept_as_json() -> None:
+    plan = make_plan(11)
+    assert msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan

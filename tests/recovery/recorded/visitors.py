@@ -1,0 +1,76 @@
+"""Clients that are no members of the group: one reads all offsets, one resets some."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from coordinator_logic.errors import Error
+from tests.recovery.checker.history import Function, Position
+from tests.recovery.recorded.consumer import OnAnswer, commit, fetch
+from tests.recovery.recorded.surroundings import Answer, GroupPlan, Network
+
+
+class Visitor:
+    """Sends requests without being a member, until it is stopped."""
+
+    name = "visitor"
+
+    def __init__(self, network: Network, plan: GroupPlan) -> None:
+        self._world = network.world
+        self._network = network
+        self._plan = plan
+        self._is_stopped = False
+        self.visit()
+
+    def visit(self) -> None:
+        """Send a request, and plan the next visit."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Visit no more."""
+        self._is_stopped = True
+
+    def _send(self, f: Function, body: Any, on_answer: OnAnswer, *, version: int | None = None, **details: Any) -> None:
+        plan = self._plan
+        call = self._network.send(self.name, plan.group, f, body, plan.request_timeout_ms, details, version)
+
+        def answered(response: Answer, answer: str) -> None:
+            if response.error_code == Error.NONE:
+                on_answer(response.body, partial(call.operation.ok, answer=answer))
+            else:
+                call.operation.fail(response.error_code, answer=answer)
+
+        call.answered = answered
+        call.gave_up = call.operation.info
+
+    def _again(self, ms: int, visit: Callable[[], None]) -> None:
+        self._world.after(self._world.about(ms), lambda: None if self._is_stopped else visit())
+
+
+class Observer(Visitor):
+    """Reads the offsets of all partitions."""
+
+    name = "observer"
+
+    def visit(self) -> None:
+        """Read all offsets."""
+        self._again(700, self.visit)
+        self.read()
+
+    def read(self) -> None:
+        """Read all offsets now."""
+        fetch(self._send, self._plan, set(range(self._plan.partitions)), lambda positions: None)
+
+
+class Administrator(Visitor):
+    """Resets offsets. The coordinator refuses it while the group has members."""
+
+    name = "administrator"
+
+    def visit(self) -> None:
+        """Reset one offset."""
+        self._again(8_000, self.visit)
+        chance, plan = self._world.chance, self._plan
+        metadata = f"reset at {self._world.now}" if plan.has_unique_metadata else ""
+        value = [Position(plan.topic, chance.randrange(plan.partitions), chance.randint(0, 9), metadata)]
+        commit(self._send, plan, value, f=Function.RESET)

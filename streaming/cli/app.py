@@ -10,6 +10,7 @@ from streaming.cli.commands import (
     checkpoint,
     demo,
     doctor,
+    drill,
     gateway,
     groups,
     offsets,
@@ -144,6 +145,16 @@ _add(
     "doctor",
     "doctor -b kafka-1:9092 --checkpoint /var/lib/coordinator",
     "doctor --config coordinator.toml",
+    panel=INSTALLATION,
+)
+_add(
+    app,
+    "drill",
+    drill.drill,
+    "drill",
+    "drill standby -o /var/reports",
+    "drill kill --set state-store=rocksdb",
+    "drill standby -b kafka-1:9092 --pid 4711",
     panel=INSTALLATION,
 )
 _add(app, "schema", schema.schema, panel=INSTALLATION)

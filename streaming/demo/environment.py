@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from streaming.demo.consumer_reports import ConsumerReport, ConsumerReports
-from streaming.demo.processes import ChildProcess
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.child_process import ChildProcess
 
 TOPIC, GROUP, PARTITIONS = "orders", "billing", 6
 RECORDS_PER_SECOND = 200

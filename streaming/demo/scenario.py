@@ -33,7 +33,7 @@ from streaming.demo.environment import (
     RecordProducer,
 )
 from streaming.demo.gateway_clients import GatewayClients
-from streaming.demo.processes import ChildProcess
+from streaming.embedded.child_process import ChildProcess
 from streaming.embedded.jars import resolve_jars
 
 __all__ = ["DemoFailed", "run_demo"]

@@ -87,7 +87,7 @@ def _marks(axes: _Axes, episode: Episode) -> Iterator[str]:
                 f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="{colour}" '
                 f'stroke-dasharray="4 3"><title>{escape(step.text)}</title></line>'
             )
-            yield _text(x, TOP - 20 if step.kind == "fault" else TOP - 32, step.kind, colour, "middle")
+            yield _text(x, TOP - 20, step.kind, colour, "end" if step.kind == "fault" else "start")
 
 
 def _points(axes: _Axes, episode: Episode) -> Iterator[str]:

@@ -7,7 +7,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo check test properties lint lowest bench bench-quick bench-compare bench-growth bench-backlog oracle fuzz soak documents clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-growth bench-backlog oracle fuzz soak documents clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ archive: setup ## Make the class archive, with which the job's JVM starts in two
 
 demo: setup ## Show a broker, the coordinator and consumers on this machine, with three kill -9s
 	@$(VENV)/bin/group-coordinator demo
+
+DRILL ?= all
+drill: archive ## Break a coordinator in eight ways under live clients, measure, write a report: DRILL=all, @@all@@ minutes
+	@$(VENV)/bin/group-coordinator drill $(DRILL)
 
 # $(call timed,name,command): run a part of the tests and note its time, which `make test` prints at the end.
 timed = @begin=$$(date +%s) && echo "== $(1)" && $(2) && echo "$$(( $$(date +%s) - begin )) s  $(1)" >> $(TIMES)

@@ -1,6 +1,6 @@
 """The part of the demo in which unmodified Kafka clients use the coordinator through a gateway.
 
-Consumers of two client libraries share a group while the coordinator is killed and restarted.
+Consumers of two client libraries share a group while the active job is killed and a standby takes its place.
 """
 
 import sys
@@ -79,7 +79,7 @@ class GatewayClients:
     def check_no_rebalance(self, assignments_before: int) -> Check:
         """Check that no consumer has received another assignment since there were ``assignments_before``."""
         count = self.assignments - assignments_before
-        return Check("the restart caused no rebalance of the Kafka clients", count == 0, f"{count} new assignments")
+        return Check("the take-over caused no rebalance of the Kafka clients", count == 0, f"{count} new assignments")
 
     def close(self, ends: Mapping[int, int]) -> Iterator[Check]:
         """Close the consumers, and check that everything up to these end offsets was consumed and committed."""

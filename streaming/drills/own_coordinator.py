@@ -1,12 +1,9 @@
 """A coordinator of the drills' own: a broker, jobs as processes, a gateway, and the commands that an operator types."""
 
-import json
 import shutil
-import sys
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -14,75 +11,21 @@ from streaming.drills.errors import DrillFailed
 from streaming.drills.recording import StepKind
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.embedded.child_process import ChildProcess
+from streaming.embedded.job_process import PROGRAM, JobProcess
 from streaming.embedded.ports import free_address
 from streaming.gateway.child import running_gateway
 from streaming.job.checkpoints.lock import is_locked
 
-START_LIMIT_SECONDS = 180.0
 COMMAND_LIMIT_SECONDS = 300.0
 JVM_END_LIMIT_SECONDS = 60.0
 LOG_LINES = 15
 PAUSE_SECONDS = 0.05
-PROGRAM = (sys.executable, "-m", "streaming.cli")
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "500"}
 """Options of the jobs, which the user's override: with Kafka's 3 s, the drills' groups form later."""
 
 Say = Callable[[StepKind, str], object]
 """Called with the kind of a step and its text."""
-
-
-class Job:
-    """A process of ``group-coordinator run``, which can be killed, stopped and started again."""
-
-    def __init__(self, name: str, arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        self.name = name
-        self.log = log
-        self._lines: list[str] = []
-        self._changed = threading.Condition()
-        command = [*PROGRAM, "run", "--json", *arguments]
-        self.process = ChildProcess(name, command, log, self._on_line, environment)
-
-    def launch(self) -> None:
-        """Start it, and return at once."""
-        with self._changed:
-            self._lines.clear()
-        self.process.start()
-
-    def await_line(self, what: str, matches: Callable[[str], bool], seconds: float = START_LIMIT_SECONDS) -> str:
-        """Wait for a line of output since the start; returns it. Raises DrillFailed with the end of the log."""
-        deadline = time.monotonic() + seconds
-        while True:
-            with self._changed:
-                found = next((line for line in self._lines if matches(line)), None)
-                if found is None:
-                    self._changed.wait(PAUSE_SECONDS)
-            if found is not None:
-                return found
-            if not self.process.is_running or time.monotonic() > deadline:
-                # The last lines may have come between the search and the end.
-                with self._changed:
-                    for line in self._lines:
-                        if matches(line):
-                            return line
-                raise DrillFailed(f"{self.name} did not report {what}; the end of its log:\n{tail(self.log)}")
-
-    def await_ready(self) -> None:
-        """Wait until its first batch is complete. Raises DrillFailed."""
-        self.await_line("that it is ready", lambda line: line.startswith("ready"))
-
-    def await_standby(self) -> None:
-        """Wait until it stands by. Raises DrillFailed."""
-        self.await_line("that it stands by", lambda line: line.startswith("standby"))
-
-    def _on_line(self, line: str) -> None:
-        message = line
-        with suppress(ValueError):
-            status = json.loads(line)
-            message = str(status.get("message", line)) if isinstance(status, dict) else line
-        with self._changed:
-            self._lines.append(message)
-            self._changed.notify_all()
 
 
 class OwnCoordinator:
@@ -103,8 +46,8 @@ class OwnCoordinator:
         self._settings = [*(f"{key}={value}" for key, value in SETTINGS.items()), *settings]
         self._say = say
         self._stack = ExitStack()
-        self._job: Job | None = None
-        self._standby: Job | None = None
+        self._job: JobProcess | None = None
+        self._standby: JobProcess | None = None
         self._jobs = 0
 
     def __enter__(self) -> Self:
@@ -133,23 +76,23 @@ class OwnCoordinator:
         return self.broker.bootstrap_servers
 
     @property
-    def job(self) -> Job:
+    def job(self) -> JobProcess:
         """The job that is active, or was the last one."""
         assert self._job is not None
         return self._job
 
     # ---- jobs ---------------------------------------------------------------------------------------------------
 
-    def start_job(self) -> Job:
+    def start_job(self) -> JobProcess:
         """Start a job in place of the former one, and return at once."""
         self._job = self._new_job(())
-        self._job.launch()
+        self._job.start()
         return self._job
 
     def start_standby(self) -> None:
-        """Start a job that stands by, and return when it does. Raises DrillFailed."""
+        """Start a job that stands by, and return when it does. Raises NotReported."""
         self._standby = self._new_job(("--standby",))
-        self._standby.launch()
+        self._standby.start()
         self._standby.await_standby()
 
     def switch_to_standby(self) -> None:
@@ -169,15 +112,19 @@ class OwnCoordinator:
                 raise DrillFailed(f"the JVM of the killed job still uses {self.checkpoint}")
             time.sleep(PAUSE_SECONDS)
 
-    def _new_job(self, more: Sequence[str]) -> Job:
+    def _new_job(self, more: Sequence[str]) -> JobProcess:
         self._jobs += 1
         name = f"job-{self._jobs}"
-        arguments = ["--bootstrap-servers", self.bootstrap_servers, "--checkpoint", str(self.checkpoint), *more]
-        for setting in self._settings:
-            arguments += ["--set", setting]
-        job = Job(name, arguments, self.folder / f"{name}.log", self.environment)
-        # Does not start it, as entering it as a context would.
-        self._stack.push(job.process.__exit__)
+        arguments = [*more, *(word for setting in self._settings for word in ("--set", setting))]
+        job = JobProcess(
+            name,
+            self.bootstrap_servers,
+            self.checkpoint,
+            self.folder / f"{name}.log",
+            arguments=arguments,
+            environment=self.environment,
+        )
+        self._stack.push(job)
         return job
 
     # ---- commands -----------------------------------------------------------------------------------------------
@@ -195,8 +142,3 @@ class OwnCoordinator:
             end = "\n".join(lines[-LOG_LINES:])
             raise DrillFailed(f"group-coordinator {' '.join(words)} {how}:\n{end}")
         return lines
-
-
-def tail(log: Path) -> str:
-    """The last lines of a log; empty if there is none."""
-    return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:]) if log.exists() else ""

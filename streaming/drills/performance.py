@@ -8,6 +8,7 @@ from streaming.drills.reports.figures import figures_of, noticed_in
 from streaming.drills.reports.report import DrillReport
 from streaming.drills.reports.verdict import judge
 from streaming.drills.stage import Scenario, Stage
+from streaming.embedded.job_process import NotReported
 
 BEFORE_SECONDS = 8.0
 AFTER_SECONDS = 10.0
@@ -31,7 +32,7 @@ def perform(scenario: Scenario, stage: Stage) -> DrillReport:
         _check(stage)
     except DrillSkipped as skipped:
         report.skipped = str(skipped)
-    except DrillFailed as failed:
+    except (DrillFailed, NotReported) as failed:
         report.failure = str(failed)
     finally:
         stage.clients.watch(False)

@@ -45,7 +45,7 @@ def run_drills(drill: str, settings: Sequence[str], audience: Audience) -> Repor
     finished: the next one gets a new coordinator.
 
     Raises:
-        DrillFailed: the coordinator does not start.
+        NotReported: the coordinator does not start.
         BrokerStartError, JarResolutionError, MissingPrerequisite, CannotRun: see the broker and the gateway.
     """
     began_at = datetime.now(UTC)

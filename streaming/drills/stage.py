@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from streaming.drills.clients.live_clients import LiveClients
 from streaming.drills.errors import DrillFailed
-from streaming.drills.own_coordinator import OwnCoordinator, tail
+from streaming.drills.own_coordinator import OwnCoordinator
 from streaming.drills.recording import Recording, Step, StepKind
 from streaming.drills.reports.verdict import Limits
 
@@ -73,7 +73,7 @@ class Stage:
     def _check_job(self) -> None:
         if self._coordinator is not None and not self._coordinator.job.process.is_running:
             job = self._coordinator.job
-            raise DrillFailed(f"{job.name} has ended; the end of its log:\n{tail(job.log)}")
+            raise DrillFailed(f"{job.name} has ended; the end of its log:\n{job.tail()}")
 
 
 def nothing(_stage: Stage) -> None:

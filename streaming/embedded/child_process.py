@@ -98,10 +98,15 @@ class ChildProcess:
         return exit_code
 
     def kill(self) -> None:
-        """``kill -9`` the command and its process group."""
+        """``kill -9`` the command and its process group, and wait for the end of whatever has its output open."""
         assert self._process is not None
         assert self._reader is not None
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self.send_kill()
         self._process.wait(STOP_SECONDS)
         self._reader.join(STOP_SECONDS)
+
+    def send_kill(self) -> None:
+        """``kill -9`` the command and its process group, and return at once."""
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)

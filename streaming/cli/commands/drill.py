@@ -75,6 +75,7 @@ def drill(
     from streaming.drills.errors import DrillFailed
     from streaming.drills.reports.report import as_json as json_of
     from streaming.drills.run import run_drills, run_on_existing, write_report
+    from streaming.embedded.job_process import NotReported
 
     console = err if as_json else out
     audience = _audience(console)
@@ -92,7 +93,7 @@ def drill(
                     raise BadOptions("--set is for the jobs that a drill starts itself: leave out --bootstrap-servers")
                 config: dict[str, str | int] = {"log_level": LOG_NOTHING, **key_values(properties, "--property")}
                 report = run_on_existing(name, bootstrap_servers, topic_prefix or "", config, process_id, audience)
-        except DrillFailed as failure:
+        except (DrillFailed, NotReported) as failure:
             fail(str(failure), REFUSED)
     html, json = write_report(report, output)
     if as_json:

@@ -8,7 +8,7 @@ def play(stage: Stage) -> None:
     """Kill the job, and start it again at once."""
     coordinator = stage.coordinator
     stage.fault("kill -9 of the job")
-    coordinator.job.process.kill()
+    coordinator.job.process.send_kill()
     stage.repair("the job is started again")
     coordinator.start_job()
 

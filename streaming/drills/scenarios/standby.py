@@ -13,7 +13,7 @@ def start_standby(stage: Stage) -> None:
 def kill_active(stage: Stage) -> None:
     """Kill the active job."""
     stage.fault("kill -9 of the active job")
-    stage.coordinator.job.process.kill()
+    stage.coordinator.job.process.send_kill()
     stage.coordinator.switch_to_standby()
 
 

@@ -11,12 +11,16 @@ from streaming.client import CoordinatorError
 from streaming.contract.errors import BadOptions, CannotRun
 from streaming.contract.topics import TopicNames
 from streaming.drills.clients.live_clients import CLIENT_ID, Config
+from streaming.drills.errors import DrillFailed
 from streaming.drills.reports.verdict import Limits
 from streaming.drills.stage import Scenario, Stage
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
 
 ANSWER_LIMIT_SECONDS = 10.0
 PS_LIMIT_SECONDS = 10.0
+
+NO_SIGNAL = 0
+"""With this, the kernel checks the right to send a signal, and sends none."""
 
 SIGNALS = {"kill": signal.SIGKILL, "standby": signal.SIGTERM}
 """The drills that make sense here, with what they send to the active job."""
@@ -76,6 +80,10 @@ def confirmed(drill: str, job: ActiveJob, process_id: int | None) -> None:
         raise BadOptions(f"--pid {process_id} is not the active job: that is {described(job)}")
     if "run" not in _command_line(process_id).split():
         raise CannotRun(f"process {process_id} is no `group-coordinator run`: it may run in a container")
+    try:
+        os.kill(process_id, NO_SIGNAL)
+    except PermissionError as refused:
+        raise CannotRun(f"process {process_id} belongs to another user: run the drill as that user") from refused
 
 
 def scenario(drill: str, job: ActiveJob, look: Callable[[], ActiveJob]) -> Scenario:
@@ -83,6 +91,9 @@ def scenario(drill: str, job: ActiveJob, look: Callable[[], ActiveJob]) -> Scena
     number = SIGNALS[drill]
 
     def play(stage: Stage) -> None:
+        now_active = look()
+        if now_active.process_id != job.process_id:
+            raise DrillFailed(f"nothing was done: the active job is another one by now, {described(now_active)}")
         stage.fault(f"{number.name} to process {job.process_id}")
         os.kill(job.process_id, number)
         stage.await_answers()

@@ -1,5 +1,6 @@
 """``group-coordinator drill``: break a coordinator on purpose, measure its recovery, and write a report."""
 
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -77,6 +78,8 @@ def drill(
     from streaming.drills.run import run_drills, run_on_existing, write_report
     from streaming.embedded.job_process import NotReported
 
+    # What clients notice is in the report; their log would tell it line by line.
+    logging.getLogger("streaming.client").setLevel(logging.CRITICAL)
     console = err if as_json else out
     audience = _audience(console)
     with failures_as_lines():

@@ -26,7 +26,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     first_answer_seconds: from the fault to the first answer to a request that was sent after it.
     after_repair_seconds: from the begin of the repair to the first answer to a request that was sent after it.
     longest_gap_seconds: the longest time without an answer since the fault; usual_gap_seconds: the same before it.
-    back_at: the end of the longest gap, in seconds since the fault.
+    gap_at, back_at: the begin and the end of the longest gap, in seconds since the fault; back_at is None if it did
+    not end.
     p50_before_ms, p50_after_ms: medians before the fault, and of the requests sent in the first 5 s after ``back_at``.
     settled_seconds: from ``back_at`` until the p50 of each second stays within twice that before.
     slow_requests: answered after more than 30 s, when a client would have given them up. failed: answered with an
@@ -38,6 +39,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     after_repair_seconds: float | None
     longest_gap_seconds: float | None
     usual_gap_seconds: float | None
+    gap_at: float | None
     back_at: float | None
     p50_before_ms: float | None
     p50_after_ms: float | None
@@ -73,7 +75,7 @@ def figures_of(episode: Episode) -> Figures:
     before = [request for request in requests if request.sent < 0]
     gap = _longest_gap(requests, 0.0, episode.end)
     usual = _longest_gap(requests, episode.start, 0.0)
-    back_at = None if gap is None else gap[1]
+    back_at = None if gap is None or gap[1] == episode.end else gap[1]
     p50_before = _p50_ms(_latencies(before))
     after = [] if back_at is None else [r for r in requests if back_at <= r.sent < back_at + FIRST_SECONDS]
     latencies = _latencies(requests)
@@ -83,6 +85,7 @@ def figures_of(episode: Episode) -> Figures:
         after_repair_seconds=None if episode.repair is None else _first_answer(requests, episode.repair),
         longest_gap_seconds=None if gap is None else gap[1] - gap[0],
         usual_gap_seconds=None if usual is None else usual[1] - usual[0],
+        gap_at=None if gap is None else gap[0],
         back_at=back_at,
         p50_before_ms=p50_before,
         p50_after_ms=_p50_ms(_latencies(after)),
@@ -127,16 +130,16 @@ def _first_answer(requests: Sequence[Request], since: float) -> float | None:
 
 
 def _longest_gap(requests: Sequence[Request], start: float, end: float) -> tuple[float, float] | None:
-    """The begin and the end of the longest time without an answer between two times; None if nothing was answered.
+    """The begin and the end of the longest time without an answer between two times; None if nobody asked.
 
-    The last answer before ``start`` counts, because it is where the first gap begins.
+    It may begin with the last answer before ``start``, and last until ``end``.
     """
-    times = sorted(r.answered for r in requests if r.answered is not None and not r.error)
-    earlier = [at for at in times if at < start]
-    within = [at for at in times if start <= at <= end]
-    if not within:
+    if not requests:
         return None
-    return max(pairwise([*(earlier[-1:] or [start]), *within]), key=lambda gap: gap[1] - gap[0])
+    times = sorted(r.answered for r in requests if r.answered is not None and not r.error and r.answered < end)
+    earlier = [at for at in times if at < start]
+    within = [at for at in times if at >= start]
+    return max(pairwise([*(earlier[-1:] or [start]), *within, end]), key=lambda gap: gap[1] - gap[0])
 
 
 def _settled(episode: Episode, back_at: float, p50_before_ms: float) -> float | None:

@@ -55,9 +55,9 @@ def timeline(episode: Episode, figures: Figures, title: str) -> str:
 
 
 def _gap(axes: _Axes, figures: Figures) -> Iterator[str]:
-    if figures.back_at is None or figures.longest_gap_seconds is None:
+    if figures.gap_at is None or figures.longest_gap_seconds is None:
         return
-    begin, end = axes.x(figures.back_at - figures.longest_gap_seconds), axes.x(figures.back_at)
+    begin, end = axes.x(figures.gap_at), axes.x(figures.gap_at + figures.longest_gap_seconds)
     yield _rectangle(begin, end, GAP)
     yield _text((begin + end) / 2, TOP - 6, f"{figures.longest_gap_seconds:.1f} s without an answer", GREY, "middle")
 

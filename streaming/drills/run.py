@@ -61,7 +61,11 @@ def _run_until_failure(waiting: list[Scenario], settings: Sequence[str], audienc
     """Run scenarios on one coordinator, and remove them from ``waiting``, until one cannot be finished."""
     reports: list[DrillReport] = []
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="group-coordinator-drill-")))
+        folder = Path(
+            stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="group-coordinator-drill-", ignore_cleanup_errors=True)
+            )
+        )
         recording = Recording()
 
         def say(kind: StepKind, text: str) -> None:

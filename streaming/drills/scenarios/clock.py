@@ -4,7 +4,10 @@ libfaketime, preloaded into these processes alone, moves their clocks while they
 """
 
 import os
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,15 +22,19 @@ WRONG_SECONDS = 12.0
 
 RIGHT = "+0"
 BROKER, JOB = "broker", "job"
+SIDES = {BROKER: "s ahead of the driver's", JOB: "s behind the driver's"}
+"""What the job's warning says about the brokers' clocks, by the clock that is ahead."""
+
+TRY_SECONDS = 10.0
 
 
 def library() -> Path:
-    """The library that the package libfaketime brings. Raises DrillSkipped."""
+    """The library that the package libfaketime brings. Raises DrillSkipped if there is none for this machine."""
     package = find_spec("libfaketime")
     folders = (package.submodule_search_locations if package else None) or []
     for folder in folders:
         found = Path(folder, "vendor", "libfaketime", "src", "libfaketime.so.1")
-        if found.exists() and sys.platform == "linux":
+        if found.exists() and sys.platform == "linux" and _moves_clocks(found):
             return found
     raise DrillSkipped("clocks are moved with libfaketime, on Linux: pip install 'spark-group-coordinator[drill]'")
 
@@ -68,12 +75,30 @@ def step_clock(name: str) -> Callable[[Stage], None]:
     def play(stage: Stage) -> None:
         stage.fault(f"the clock of the {name} is put {STEP_SECONDS // 60} minutes ahead")
         _clock(stage, name).write_text(f"+{STEP_SECONDS}\n")
+        line = stage.coordinator.job.await_line("that the clocks differ", lambda line: SIDES[name] in line)
+        stage.step(f"the job says: {line}")
         stage.watch_for(WRONG_SECONDS, f"the clock of the {name} is wrong")
         stage.step(f"the clock of the {name} is put right: it goes back by {STEP_SECONDS // 60} minutes")
         _clock(stage, name).write_text(f"{RIGHT}\n")
         stage.watch_for(WRONG_SECONDS, "the clock has gone back")
 
     return play
+
+
+def _moves_clocks(preloaded: Path) -> bool:
+    """Whether the library works here: it is made for one processor and one C library."""
+    with tempfile.NamedTemporaryFile("w") as clock:
+        clock.write(f"+{STEP_SECONDS}\n")
+        clock.flush()
+        tried = subprocess.run(
+            [sys.executable, "-c", "import time; print(time.time())"],
+            env={**os.environ, **variables(preloaded, Path(clock.name))},
+            capture_output=True,
+            text=True,
+            timeout=TRY_SECONDS,
+            check=False,
+        )
+    return tried.returncode == 0 and abs(float(tried.stdout) - time.time() - STEP_SECONDS) < TRY_SECONDS
 
 
 def _clock(stage: Stage, name: str) -> Path:

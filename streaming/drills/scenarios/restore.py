@@ -25,7 +25,8 @@ def play(stage: Stage) -> None:
     coordinator.lose_checkpoint()
     stage.repair("the backup is restored, and the job started")
     backup = newest_backup(coordinator.backups)
-    coordinator.command("checkpoint", "restore", str(backup), str(coordinator.checkpoint))
+    servers = coordinator.bootstrap_servers
+    coordinator.command("checkpoint", "restore", str(backup), str(coordinator.checkpoint), "-b", servers)
     coordinator.start_job()
 
 

@@ -61,11 +61,9 @@ def _run_until_failure(waiting: list[Scenario], settings: Sequence[str], audienc
     """Run scenarios on one coordinator, and remove them from ``waiting``, until one cannot be finished."""
     reports: list[DrillReport] = []
     with ExitStack() as stack:
-        folder = Path(
-            stack.enter_context(
-                tempfile.TemporaryDirectory(prefix="group-coordinator-drill-", ignore_cleanup_errors=True)
-            )
-        )
+        # The JVM of a job that was killed at the end may still write.
+        temporary = tempfile.TemporaryDirectory(prefix="group-coordinator-drill-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(temporary))
         recording = Recording()
 
         def say(kind: StepKind, text: str) -> None:

@@ -67,7 +67,7 @@ def drill(
       rebuild   the checkpoint is lost, and rebuilt from the journal
       downtime  the job is away while requests pile up
       damage    a file of the checkpoint is torn
-      clock     the clocks of broker and job are wrong, one after the other
+      clock     the clocks of job and broker are wrong, one after the other
 
     With -b, kill and standby run on the coordinator of these brokers, from the host of its active job: kill sends
     SIGKILL, standby SIGTERM. Without --pid, the command only says which process that would be.

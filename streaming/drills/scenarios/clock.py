@@ -1,4 +1,4 @@
-"""A clock is wrong for some seconds: that of the broker, then that of the job.
+"""A clock is wrong for some seconds: that of the job, then that of the broker.
 
 libfaketime, preloaded into these processes alone, moves their clocks while they run. This machine's clock stays right.
 """
@@ -115,5 +115,5 @@ SCENARIOS = tuple(
         play=step_clock(name),
         prepare=preload,
     )
-    for name in (BROKER, JOB)
+    for name in (JOB, BROKER)
 )

@@ -10,6 +10,9 @@ import msgspec
 StepKind = Literal["step", "command", "fault", "repair"]
 NoticeKind = Literal["error", "rejoin", "expelled", "lost", "skipped", "repeated"]
 
+DIGITS = 4
+"""The digits of a request's seconds in an episode: a tenth of a millisecond, and a report of half the size."""
+
 LAST_SECONDS = 2.0
 """A request without an answer that was sent so shortly before the end of an episode says nothing."""
 
@@ -118,7 +121,12 @@ class Recording:
                 end=end - fault,
                 repair=next((step.at - fault for step in steps if step.kind == "repair"), None),
                 requests=[
-                    Request(r.sent - fault, None if r.answered is None else r.answered - fault, r.error) for r in sent
+                    Request(
+                        round(r.sent - fault, DIGITS),
+                        None if r.answered is None else round(r.answered - fault, DIGITS),
+                        r.error,
+                    )
+                    for r in sent
                 ],
                 notices=[Notice(n.at - fault, n.client, n.kind, n.text) for n in self._notices if start <= n.at <= end],
                 steps=[Step(s.at - fault, s.kind, s.text) for s in steps],

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+from streaming.contract.errors import CannotRun
 from streaming.drills.clients.live_clients import Config, LiveClients
 from streaming.drills.existing_coordinator import active_job, confirmed, described, scenario
 from streaming.drills.own_coordinator import OwnCoordinator
@@ -15,7 +16,9 @@ from streaming.drills.reports.page import page
 from streaming.drills.reports.report import DrillReport, Report, as_json, report_of
 from streaming.drills.scenarios import SCENARIOS
 from streaming.drills.stage import Scenario, Stage
+from streaming.embedded.broker import BrokerStartError
 from streaming.embedded.jars import resolve_jars
+from streaming.embedded.job_process import NotReported
 
 __all__ = ["ALL", "run_drills", "run_on_existing", "write_report"]
 
@@ -53,13 +56,22 @@ def run_drills(drill: str, settings: Sequence[str], audience: Audience) -> Repor
     resolve_jars(audience.line)
     reports: list[DrillReport] = []
     while waiting:
-        reports += _run_until_failure(waiting, settings, audience)
+        try:
+            _run_until_failure(waiting, settings, audience, reports)
+        except (NotReported, CannotRun, BrokerStartError) as failure:
+            if not reports:
+                raise
+            # What was measured until now is worth its report.
+            reports.append(_not_begun(waiting.pop(0), failure))
+            audience.end(reports[-1])
     return report_of("A coordinator of the drills' own, with an embedded broker and a gateway", began_at, reports)
 
 
-def _run_until_failure(waiting: list[Scenario], settings: Sequence[str], audience: Audience) -> list[DrillReport]:
-    """Run scenarios on one coordinator, and remove them from ``waiting``, until one cannot be finished."""
-    reports: list[DrillReport] = []
+def _run_until_failure(
+    waiting: list[Scenario], settings: Sequence[str], audience: Audience, reports: list[DrillReport]
+) -> None:
+    """Run scenarios on one coordinator, until one cannot be finished; each moves from ``waiting`` to ``reports``."""
+    is_unfinished = False
     with ExitStack() as stack:
         # The JVM of a job that was killed at the end may still write.
         temporary = tempfile.TemporaryDirectory(prefix="group-coordinator-drill-", ignore_cleanup_errors=True)
@@ -74,9 +86,19 @@ def _run_until_failure(waiting: list[Scenario], settings: Sequence[str], audienc
             LiveClients(coordinator.bootstrap_servers, recording, gateway=coordinator.gateway)
         )
         stage = Stage(recording, audience.step, clients, coordinator)
-        while waiting and not (reports and reports[-1].failure):
+        while waiting and not is_unfinished:
             reports.append(_perform(waiting.pop(0), stage, audience))
-    return reports
+            is_unfinished = bool(reports[-1].failure)
+
+
+def _not_begun(each: Scenario, failure: Exception) -> DrillReport:
+    return DrillReport(
+        drill=each.drill,
+        title=each.title,
+        what=each.what,
+        began_at=datetime.now(UTC),
+        failure=f"no coordinator could be started for this drill: {failure}",
+    )
 
 
 def run_on_existing(

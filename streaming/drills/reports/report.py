@@ -80,7 +80,7 @@ def report_of(coordinator: str, began_at: datetime, drills: list[DrillReport]) -
 
 def as_json(report: Report) -> str:
     """The report as JSON, for programs: the requests of each episode included."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=1).decode() + "\n"
+    return msgspec.json.encode(report).decode() + "\n"
 
 
 def machine() -> dict[str, str]:

@@ -10,8 +10,8 @@ import msgspec
 StepKind = Literal["step", "command", "fault", "repair"]
 NoticeKind = Literal["error", "rejoin", "expelled", "lost", "skipped", "repeated"]
 
-DIGITS = 4
-"""The digits of a request's seconds in an episode: a tenth of a millisecond, and a report of half the size."""
+DIGITS = 6
+"""The digits of a request's seconds in an episode: a microsecond, and a smaller report."""
 
 LAST_SECONDS = 2.0
 """A request without an answer that was sent so shortly before the end of an episode says nothing."""

@@ -30,6 +30,7 @@ class Stage:
         self._show = show
         self._coordinator = coordinator
         self._broken_at = 0.0
+        self._answered_since: float | None = None
 
     @property
     def coordinator(self) -> OwnCoordinator:
@@ -60,14 +61,18 @@ class Stage:
     def await_answers(self) -> None:
         """Wait for the first answer to a request that was sent since the fault, or since the repair began.
 
-        Raises DrillFailed if there is none in time, or if the drills' own job has ended.
+        Returns at once if that has come. Raises DrillFailed if there is none in time, or if the drills' own job has
+        ended.
         """
+        if self._answered_since == self._broken_at:
+            return
         deadline = time.monotonic() + ANSWER_LIMIT_SECONDS
         while (answered := self.recording.first_answer_after(self._broken_at)) is None:
             self._check_job()
             if time.monotonic() > deadline:
                 raise DrillFailed(f"no request was answered within {ANSWER_LIMIT_SECONDS:g} s")
             time.sleep(PAUSE_SECONDS)
+        self._answered_since = self._broken_at
         self.step(f"the first answer came {answered - self._broken_at:.1f} s after that")
 
     def _check_job(self) -> None:

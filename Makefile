@@ -7,7 +7,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-takeover oracle fuzz soak chaos documents clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-takeover oracle fuzz soak chaos documents clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ archive: setup ## Make the class archive, with which the job's JVM starts in two
 
 demo: setup ## Show a broker, the coordinator and consumers on this machine, with three kill -9s
 	@$(VENV)/bin/group-coordinator demo
+
+DRILL ?= all
+drill: archive ## Break a coordinator in eight ways under live clients, measure, write a report: DRILL=all, @@all@@ minutes
+	@$(VENV)/bin/group-coordinator drill $(DRILL)
 
 # $(call timed,name,command): run a part of the tests and note its time, which `make test` prints at the end.
 timed = @begin=$$(date +%s) && echo "== $(1)" && $(2) && echo "$$(( $$(date +%s) - begin )) s  $(1)" >> $(TIMES)
@@ -35,7 +39,7 @@ test: archive ## Run all tests, with the same random examples in each run, and p
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that neither of the two goes on for long after the other.
-	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/test_structure.py tests/test_examples.py)
+	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/test_structure.py tests/test_examples.py)
 # Alone: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) tests/oracle --ignore tests/oracle/assignors)
 	@echo "Times of the parts:"; cat $(TIMES)

@@ -11,6 +11,7 @@ from streaming.cli.commands import (
     checkpoint_changes,
     demo,
     doctor,
+    drill,
     gateway,
     groups,
     offsets,
@@ -174,6 +175,16 @@ _add(
     "doctor",
     "doctor -b kafka-1:9092 --checkpoint /var/lib/coordinator",
     "doctor --config coordinator.toml",
+    panel=INSTALLATION,
+)
+_add(
+    app,
+    "drill",
+    drill.drill,
+    "drill",
+    "drill standby -o /var/reports",
+    "drill kill --set state-store=rocksdb",
+    "drill standby -b kafka-1:9092 --pid 4711",
     panel=INSTALLATION,
 )
 _add(app, "schema", schema.schema, panel=INSTALLATION)

@@ -13,6 +13,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "cli": ("typer", "rich"),
     "gateway": ("kio", "prometheus_client"),
     "demo": ("kafka",),
+    "drill": ("libfaketime",),
 }
 """The modules that each extra adds; a test compares them with pyproject.toml."""
 

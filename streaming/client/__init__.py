@@ -1,6 +1,7 @@
 """The Python clients of the coordinator, which need confluent-kafka and no Spark.
 
-The room may import ``streaming.contract`` and ``coordinator_logic``; gateway, job, command line and demo import it.
+The room may import ``streaming.contract`` and ``coordinator_logic``; the gateway, the job and the rooms above
+import it.
 
 * :class:`CoordinatorClient` offers Kafka's group APIs as method calls over the coordinator's topics.
 * :class:`GroupMember` is a member of a group of any protocol type: it joins, sends heartbeats and rejoins.

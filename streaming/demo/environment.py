@@ -1,6 +1,5 @@
 """What the steps of the demo share: the console, the processes, and the reports of the consumers."""
 
-import json
 import sys
 import threading
 import time
@@ -13,8 +12,9 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from streaming.demo.consumer_reports import ConsumerReport, ConsumerReports
-from streaming.demo.processes import ChildProcess
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.child_process import ChildProcess
+from streaming.embedded.job_process import JobProcess, NotReported
 
 TOPIC, GROUP, PARTITIONS = "orders", "billing", 6
 RECORDS_PER_SECOND = 200
@@ -24,8 +24,6 @@ KILLED_SESSION_TIMEOUT_MS = 6_000
 KILLED_MEMBER = "consumer-2"
 STATIC_MEMBER, STATIC_INSTANCE = "consumer-3", "till-3"
 WAIT_SECONDS = 60.0
-COORDINATOR_START_SECONDS = 120.0
-LOG_LINES = 20
 
 
 class DemoFailed(Exception):
@@ -46,7 +44,6 @@ class Environment:
         self.started = time.monotonic()
         self.consumers: dict[str, ChildProcess] = {}
         self.broker = EmbeddedBroker(data_dir=folder / "kafka")
-        self.coordinator_ready = threading.Event()
 
     def log(self, text: str) -> None:
         """Print a line with the seconds since the start of the demo."""
@@ -75,28 +72,19 @@ class Environment:
 
     # ---- processes -----------------------------------------------------------------------------------------
 
-    def new_coordinator(self) -> ChildProcess:
-        """The coordinator's process, not started yet; every start continues from the same checkpoint."""
-        command = [
-            sys.executable,
-            *("-m", "streaming.cli", "run", "--json"),
-            *("--bootstrap-servers", self.broker.bootstrap_servers),
-            *("--checkpoint", str(self.folder / "checkpoint")),
-        ]
-        return ChildProcess("coordinator", command, self.folder / "coordinator.log", self._on_coordinator_line)
+    def new_job(self, name: str, *arguments: str) -> JobProcess:
+        """A job's process, not started yet. All of them have the same checkpoint."""
+        log = self.folder / f"{name}.log"
+        servers = self.broker.bootstrap_servers
+        return JobProcess(name, servers, self.folder / "checkpoint", log, arguments=arguments)
 
-    def _on_coordinator_line(self, line: str) -> None:
-        if line.startswith("{") and json.loads(line).get("ready"):
-            self.coordinator_ready.set()
-
-    def await_coordinator(self, coordinator: ChildProcess) -> None:
-        """Wait until the coordinator reports that it is ready. Raises DemoFailed with the end of its log."""
-        deadline = time.monotonic() + COORDINATOR_START_SECONDS
-        with self.waiting_for("the coordinator is ready"):
-            while not self.coordinator_ready.wait(0.2):
-                if not coordinator.is_running or time.monotonic() > deadline:
-                    tail = "\n".join((self.folder / "coordinator.log").read_text().splitlines()[-LOG_LINES:])
-                    raise DemoFailed(f"the coordinator did not start; the end of its log:\n{tail}")
+    def await_job(self, what: str, reported: Callable[[], None]) -> None:
+        """Wait for a report of a job. Raises DemoFailed with the end of its log."""
+        with self.waiting_for(what):
+            try:
+                reported()
+            except NotReported as failure:
+                raise DemoFailed(str(failure)) from failure
 
     def start_consumer(self, name: str) -> None:
         """Start a consumer's process, for the first time or again."""

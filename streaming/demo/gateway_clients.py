@@ -1,9 +1,8 @@
 """The part of the demo in which unmodified Kafka clients use the coordinator through a gateway.
 
-Consumers of two client libraries share a group while the coordinator is killed and restarted.
+Consumers of two client libraries share a group while the active job is killed and a standby takes its place.
 """
 
-import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,7 +14,8 @@ from confluent_kafka.admin import AdminClient
 
 from streaming.demo.consumer_reports import Check, ConsumerReport, ConsumerReports
 from streaming.demo.kafka_consumer import ClientLibrary, installed_clients
-from streaming.demo.processes import ChildProcess
+from streaming.embedded.child_process import ChildProcess
+from streaming.embedded.ports import free_address
 from streaming.gateway.child import running_gateway
 
 __all__ = ["GatewayClients"]
@@ -38,7 +38,7 @@ class GatewayClients:
         self._topic = topic
         self._folder = folder
         self._log = log
-        self._address = f"127.0.0.1:{_free_port()}"
+        self._address = free_address()
         self._children = {client: self._child(client) for client in installed_clients()}
 
     @contextmanager
@@ -79,7 +79,7 @@ class GatewayClients:
     def check_no_rebalance(self, assignments_before: int) -> Check:
         """Check that no consumer has received another assignment since there were ``assignments_before``."""
         count = self.assignments - assignments_before
-        return Check("the restart caused no rebalance of the Kafka clients", count == 0, f"{count} new assignments")
+        return Check("the take-over caused no rebalance of the Kafka clients", count == 0, f"{count} new assignments")
 
     def close(self, ends: Mapping[int, int]) -> Iterator[Check]:
         """Close the consumers, and check that everything up to these end offsets was consumed and committed."""
@@ -117,9 +117,3 @@ class GatewayClients:
 
 def _through_gateway(check: Check) -> Check:
     return Check(f"{check.name} (through the gateway)", check.passed, check.detail)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

@@ -98,6 +98,7 @@ class EmbeddedBroker:
         port: Port on 127.0.0.1, or 0 for any free one. `restart` keeps it.
         properties: Broker properties that add to or replace SINGLE_NODE_PROPERTIES and Kafka's defaults.
         jvm_options: Options of the broker's JVM.
+        environment: Adds to the variables of this process; a change of the attribute applies from the next start.
         start_limit_seconds: How long `start` waits for the broker to answer.
         stop_limit_seconds: How long `stop` waits after SIGTERM before it sends SIGKILL.
     """
@@ -109,6 +110,7 @@ class EmbeddedBroker:
         port: int = 0,
         properties: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = JVM_OPTIONS,
+        environment: Mapping[str, str] | None = None,
         start_limit_seconds: float = 60.0,
         stop_limit_seconds: float = STOP_LIMIT_SECONDS,
     ) -> None:
@@ -116,6 +118,7 @@ class EmbeddedBroker:
         self._given_port = port
         self._properties = dict(properties or {})
         self._jvm_options = list(jvm_options)
+        self.environment = dict(environment or {})
         self._start_limit_seconds = start_limit_seconds
         self._stop_limit_seconds = stop_limit_seconds
         self._data_dir: Path | None = None
@@ -270,6 +273,7 @@ class EmbeddedBroker:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                env={**os.environ, **self.environment},
                 # Ctrl-C in a terminal reaches the whole process group. It should reach this process only,
                 # which then shuts the broker down.
                 start_new_session=True,

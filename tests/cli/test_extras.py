@@ -73,6 +73,11 @@ def run_without(modules: list[str], *arguments: str) -> subprocess.CompletedProc
             ["demo"],
             "group-coordinator demo needs pyspark, kio: pip install 'spark-group-coordinator[job,gateway]'",
         ),
+        (
+            ["pyspark", "kio"],
+            ["drill"],
+            "group-coordinator drill needs pyspark, kio: pip install 'spark-group-coordinator[job,gateway]'",
+        ),
     ],
 )
 def test_a_missing_extra_is_one_line_that_names_it(modules: list[str], arguments: list[str], line: str) -> None:

@@ -25,6 +25,8 @@ def test_the_demo_passes_its_own_checks_and_leaves_nothing_behind(tmp_path: Path
     result = json.loads(demo.stdout)
     assert result["passed"]
     assert len(result["checks"]) == 10
+    (take_over,) = (check for check in result["checks"] if check["name"] == "the take-over caused no rebalance")
+    assert take_over["detail"].startswith("first answer after ")
     assert list(tmp_path.glob("group-coordinator-*")) == []
     assert commands_with(str(tmp_path)) == []
 

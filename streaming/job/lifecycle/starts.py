@@ -25,9 +25,6 @@ from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, last_progress
 from streaming.job.topics.layout import Partitions
 
-STARTS_NEEDED = 3
-"""So many starts go to the workers with every batch: this one, the one before, and one for a clock that went back."""
-
 JOURNAL_MARGIN_MS = 5_000
 """The journal is read from so long before the last announcement."""
 
@@ -74,7 +71,17 @@ def new_start(
         known = [*known, *lost]
     checkpoint.record_start(start)
     rival.announce_start(topic_id, start)
-    return (*(known if start.replays else known[1 - STARTS_NEEDED :]), start)
+    return (*(known if start.replays else needed_starts(known, start)), start)
+
+
+def needed_starts(known: Sequence[Start], start: Start) -> list[Start]:
+    """The earlier starts that the workers need: the one that has planned an open batch, and the last.
+
+    All of them would go to the workers with every batch, and a batch that is killed whenever it runs again has many starts
+    after the one that has planned it.
+    """
+    planner = [one for one in known if start.open_batch_time and one.epoch == start.open_batch_epoch][-1:]
+    return [*(one for one in planner if one is not known[-1]), *known[-1:]]
 
 
 def reach_of(query: StreamingQuery, topic: str, topic_id: str | None) -> Reach | None:

@@ -1,11 +1,11 @@
-"""Child processes of the demo. None of them outlives the demo, even if the demo is killed."""
+"""Child processes of the demo and the drills. None of them outlives this process, even if this process is killed."""
 
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -19,13 +19,22 @@ class ChildProcess:
     """A command in a process group of its own, which is killed at the end of a ``with`` block.
 
     log: the file that gets the command's output. on_line: called with every line of it, on a thread of this object.
+    environment: adds to the variables of this process.
     """
 
-    def __init__(self, name: str, command: Sequence[str], log: Path, on_line: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        on_line: Callable[[str], None],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self._command = [sys.executable, "-I", die_with_parent.__file__, str(os.getpid()), "", *command]
         self._log = log
         self._on_line = on_line
+        self._environment = dict(environment or {})
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
 
@@ -49,6 +58,7 @@ class ChildProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, **self._environment},
             start_new_session=True,
         )
         self._process = process
@@ -62,6 +72,17 @@ class ChildProcess:
                 log.write(line)
                 log.flush()
                 self._on_line(line.rstrip("\n"))
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait until the command ends by itself; returns its exit code, or None after ``seconds``."""
+        assert self._process is not None
+        assert self._reader is not None
+        try:
+            exit_code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        self._reader.join(seconds)
+        return exit_code
 
     def terminate(self) -> int:
         """Send SIGTERM and wait for a clean shutdown, or kill after :data:`STOP_SECONDS`; returns the exit code."""
@@ -77,10 +98,15 @@ class ChildProcess:
         return exit_code
 
     def kill(self) -> None:
-        """``kill -9`` the command and its process group."""
+        """``kill -9`` the command and its process group, and wait for the end of whatever has its output open."""
         assert self._process is not None
         assert self._reader is not None
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self.send_kill()
         self._process.wait(STOP_SECONDS)
         self._reader.join(STOP_SECONDS)
+
+    def send_kill(self) -> None:
+        """``kill -9`` the command and its process group, and return at once."""
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)

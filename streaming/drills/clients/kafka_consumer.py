@@ -1,0 +1,140 @@
+"""An unmodified Kafka consumer that reaches the coordinator through a gateway, and the records that it reads."""
+
+import threading
+import time
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streaming.drills.clients.members import COMMIT_SECONDS, HEARTBEAT_INTERVAL_MS, POLL_SECONDS
+from streaming.drills.clients.offsets import TOPIC, Ledger
+from streaming.drills.recording import NoticeKind, Recording
+
+PARTITIONS = 2
+RECORDS_PER_SECOND = 20
+MOST_RECORDS = 500
+LIMIT_SECONDS = 60.0
+NOT_LOGGED = 0
+"""librdkafka's ``log_level`` below errors: that a broker or a gateway is away is what a drill is about."""
+
+
+def create_topic(bootstrap_servers: str) -> None:
+    """Create the topic of the records."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(LIMIT_SECONDS)
+
+
+class RecordProducer(threading.Thread):
+    """Appends records to the topic at a steady rate until :meth:`stop`."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(name="records", daemon=True)
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap_servers, "enable.idempotence": True, "log_level": NOT_LOGGED}
+        )
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopping.set()
+        self.join()
+        self._producer.flush(1)
+
+    def run(self) -> None:
+        number = 0
+        while not self._stopping.wait(1 / RECORDS_PER_SECOND):
+            self._producer.produce(TOPIC, value=f"record {number}".encode(), partition=number % PARTITIONS)
+            self._producer.poll(0)
+            number += 1
+
+
+class KafkaConsumer(threading.Thread):
+    """Consumes and commits until :meth:`stop`, and records whatever it notices from :meth:`watch` on.
+
+    bootstrap_servers: the gateway's address.
+    """
+
+    def __init__(self, bootstrap_servers: str, recording: Recording, ledger: Ledger, group: str) -> None:
+        super().__init__(name=group, daemon=True)
+        self.assignments = 0
+        self._recording = recording
+        self._ledger = ledger
+        self._group = group
+        self._stopping = threading.Event()
+        self._is_watched = False
+        self._next: dict[int, int] = {}
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": group,
+                "client.id": group,
+                "partition.assignment.strategy": "range",
+                "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "log_level": NOT_LOGGED,
+            }
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has consumed records of every partition."""
+        return len(self._next) == PARTITIONS
+
+    def watch(self, watched: bool = True) -> None:
+        """Record what the consumer notices from now on, or no longer."""
+        self._is_watched = watched
+
+    def stop(self) -> None:
+        """End the thread; the consumer leaves its group."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        self._consumer.subscribe(
+            [TOPIC],
+            on_assign=lambda *_: self._on_assign(),
+            on_lost=lambda *_: self._notice("expelled", "its partitions were lost"),
+        )
+        due = time.monotonic() + COMMIT_SECONDS
+        while not self._stopping.is_set():
+            self._consume()
+            if self._next and time.monotonic() >= due:
+                self._commit()
+                due = time.monotonic() + COMMIT_SECONDS
+        self._is_watched = False
+        self._consumer.close()
+
+    def _consume(self) -> None:
+        for message in self._consumer.consume(MOST_RECORDS, POLL_SECONDS):
+            partition, offset, error = message.partition(), message.offset(), message.error()
+            if error is not None:
+                self._notice_error("consume", error)
+            elif partition is not None and offset is not None:
+                expected = self._next.get(partition, offset)
+                if offset > expected:
+                    self._notice("skipped", f"partition {partition} went on at {offset}, after {expected - 1}")
+                elif offset == expected - 1:
+                    self._notice("repeated", f"partition {partition} was delivered again up to offset {offset}")
+                self._next[partition] = max(expected, offset + 1)
+
+    def _commit(self) -> None:
+        offsets = [TopicPartition(TOPIC, partition, offset) for partition, offset in self._next.items()]
+        try:
+            for committed in self._consumer.commit(offsets=offsets, asynchronous=False) or []:
+                if committed.error is not None:
+                    self._notice_error("commit", committed.error)
+                else:
+                    self._ledger.acknowledge((self._group, committed.partition), committed.offset)
+        except KafkaException as failure:
+            self._notice_error("commit", failure.args[0])
+
+    def _on_assign(self) -> None:
+        self.assignments += 1
+        self._notice("rejoin", "it was assigned partitions again")
+
+    def _notice_error(self, call: str, error: KafkaError) -> None:
+        self._notice("error", f"{call}: {error.name()}")
+
+    def _notice(self, kind: NoticeKind, text: str) -> None:
+        if self._is_watched:
+            self._recording.notice(self.name, kind, text)

@@ -1,0 +1,185 @@
+"""All live clients of a drill: the probe, members over topics, and a Kafka consumer if there is a gateway."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from threading import Thread
+from typing import Self
+
+from streaming.client import CoordinatorClient, CoordinatorError
+from streaming.drills.clients.kafka_consumer import KafkaConsumer, RecordProducer, create_topic
+from streaming.drills.clients.members import LiveMember
+from streaming.drills.clients.offsets import Ledger, committed_of, lost
+from streaming.drills.clients.probe import ANSWER_LIMIT_MS, Probe
+from streaming.drills.errors import DrillFailed
+from streaming.drills.recording import Recording
+
+GROUPS = 2
+MEMBERS_A_GROUP = 2
+CLIENT_ID = "group-coordinator-drill"
+SETTLE_LIMIT_SECONDS = 120.0
+END_SECONDS = 5.0
+PAUSE_SECONDS = 0.05
+
+Config = Mapping[str, str | int | float | bool]
+
+
+class LiveClients:
+    """The clients, from the start of a ``with`` block to its end.
+
+    prefix: that of the coordinator's topics. config: librdkafka's settings. gateway: the address of a gateway; None
+    for no Kafka consumer. Its topic is created on ``bootstrap_servers``.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        recording: Recording,
+        *,
+        prefix: str = "",
+        config: Config | None = None,
+        gateway: str | None = None,
+    ) -> None:
+        self.recording = recording
+        self.ledger = Ledger()
+        self._servers = bootstrap_servers
+        self._prefix = prefix
+        self._config = dict(config or {})
+        self._gateway = gateway
+        self._stack = ExitStack()
+        self._members: list[LiveMember] = []
+        self._kafka: KafkaConsumer | None = None
+        name = f"drill-{uuid.uuid4().hex[:8]}"
+        self._probe_group = f"{name}-probe"
+        self._member_groups = [f"{name}-members-{number}" for number in range(1, GROUPS + 1)]
+        self._kafka_group = f"{name}-kafka"
+
+    def __enter__(self) -> Self:
+        with ExitStack() as on_failure:
+            on_failure.callback(self.__exit__)
+            self._start()
+            on_failure.pop_all()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.watch(False)
+        for client in self._watched:
+            client.stop()
+        _join(self._watched)
+        # What still waits for an answer fails when the connections close.
+        self._stack.close()
+        _join(self._watched)
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of all clients."""
+        return [self._probe_group, *self._member_groups, *([self._kafka_group] if self._kafka else [])]
+
+    @property
+    def _watched(self) -> list[LiveMember | KafkaConsumer]:
+        return [*self._members, *([self._kafka] if self._kafka else [])]
+
+    def client(self, answer_limit_ms: int) -> CoordinatorClient:
+        """A connection to the coordinator, which lasts as long as the clients."""
+        return self._stack.enter_context(
+            CoordinatorClient(
+                self._servers,
+                topic_prefix=self._prefix,
+                client_id=CLIENT_ID,
+                request_timeout_ms=answer_limit_ms,
+                config={"log_level": 0, **self._config},
+            )
+        )
+
+    def _start(self) -> None:
+        self._patient = self.client(ANSWER_LIMIT_MS)
+        shared = self.client(30_000)
+        for group in self._member_groups:
+            for partition in range(MEMBERS_A_GROUP):
+                self._members.append(LiveMember(shared, self.recording, self.ledger, group, partition))
+        probe = Probe(self._patient, self.recording, self.ledger, self._probe_group)
+        self._stack.callback(probe.stop)
+        if self._gateway is not None:
+            create_topic(self._servers)
+            producer = RecordProducer(self._servers)
+            self._stack.callback(producer.stop)
+            self._kafka = KafkaConsumer(self._gateway, self.recording, self.ledger, self._kafka_group)
+            producer.start()
+            self._kafka.start()
+        for thread in (probe, *self._members):
+            thread.start()
+
+    # ---- what a drill waits for and asks ------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Wait until every member has its assignment, and all requests until now are answered. Raises DrillFailed."""
+        self.await_until(lambda: not self._unsettled(), self._describe_unsettled, SETTLE_LIMIT_SECONDS)
+        self.await_answers_until(self.recording.now())
+
+    def watch(self, watched: bool = True) -> None:
+        """Record what members and the Kafka consumer notice from now on, or no longer."""
+        for client in self._watched:
+            client.watch(watched)
+
+    def generations(self) -> dict[str, int]:
+        """The newest generation in which a member of each group has an assignment."""
+        found: dict[str, int] = {}
+        for member in self._members:
+            found[member.group] = max(found.get(member.group, -1), member.assigned_in or -1)
+        return found
+
+    def await_answers_until(self, end: float, seconds: float = SETTLE_LIMIT_SECONDS) -> None:
+        """Wait until every request of the probe that was sent before ``end`` is answered. Raises DrillFailed."""
+        self.await_until(
+            lambda: not self.recording.unanswered(0, end),
+            lambda: f"answers to the {self.recording.unanswered(0, end)} requests that wait",
+            seconds,
+        )
+
+    def await_until(self, condition: Callable[[], bool], what: Callable[[], str], seconds: float) -> None:
+        """Wait until a condition holds, for at most ``seconds``. Raises DrillFailed, which says ``what`` is missing."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise DrillFailed(f"not within {seconds:g} s: {what()}")
+            time.sleep(PAUSE_SECONDS)
+
+    def missing_commits(self) -> list[str]:
+        """Read all offsets; returns a sentence for each acknowledged commit that is lost. Raises DrillFailed."""
+        acknowledged = self.ledger.acknowledged()
+        try:
+            return lost(acknowledged, committed_of(self._patient, sorted({group for group, _ in acknowledged})))
+        except CoordinatorError as failure:
+            raise DrillFailed(f"the committed offsets cannot be read: {failure}") from failure
+
+    def delete_groups(self) -> None:
+        """Delete the groups, when their members have left; as far as the coordinator answers."""
+        with (
+            suppress(CoordinatorError),
+            CoordinatorClient(
+                self._servers, topic_prefix=self._prefix, client_id=CLIENT_ID, config=self._config
+            ) as client,
+        ):
+            client.delete_groups(self.groups)
+
+    def _unsettled(self) -> list[str]:
+        waiting = [member.name for member in self._members if member.assigned_in is None]
+        waiting += [
+            group
+            for group in self._member_groups
+            if len({member.assigned_in for member in self._members if member.group == group}) > 1
+        ]
+        if self._kafka is not None and not self._kafka.is_settled:
+            waiting.append(self._kafka.name)
+        return waiting
+
+    def _describe_unsettled(self) -> str:
+        return f"an assignment for {', '.join(self._unsettled())}"
+
+
+def _join(threads: Sequence[Thread]) -> None:
+    deadline = time.monotonic() + END_SECONDS
+    for thread in threads:
+        if thread.is_alive():
+            thread.join(max(0.0, deadline - time.monotonic()))

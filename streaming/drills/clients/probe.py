@@ -1,0 +1,76 @@
+"""The probe: ten requests a second, sent whether earlier ones are answered or not, which measures gaps exactly."""
+
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from streaming.client import CoordinatorClient, CoordinatorError
+from streaming.drills.clients.offsets import Ledger, commit, commit_error, committed, fetch, lost
+from streaming.drills.recording import Recording, Request
+
+REQUESTS_PER_SECOND = 10
+FETCH_EVERY = 5
+"""Every fifth request reads what the others have committed."""
+
+ANSWER_LIMIT_MS = 600_000
+"""Longer than any drill: a request that waits for the coordinator is slow, and no error."""
+
+
+class Probe(threading.Thread):
+    """Commits ascending offsets for one partition of its group, and reads them, until :meth:`stop`.
+
+    A read that answers less than was acknowledged before it was sent is recorded as a lost commit.
+    """
+
+    def __init__(self, client: CoordinatorClient, recording: Recording, ledger: Ledger, group: str) -> None:
+        """``client`` must wait for :data:`ANSWER_LIMIT_MS`."""
+        super().__init__(name="probe", daemon=True)
+        self._client = client
+        self._recording = recording
+        self._ledger = ledger
+        self._group = group
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopping.set()
+        self.join()
+
+    def run(self) -> None:
+        number, due = 0, time.monotonic()
+        while not self._stopping.wait(max(0.0, due - time.monotonic())):
+            due += 1 / REQUESTS_PER_SECOND
+            number += 1
+            request = self._recording.sent()
+            try:
+                if number % FETCH_EVERY:
+                    self._commit(request, number)
+                else:
+                    self._fetch(request)
+            except CoordinatorError as failure:
+                self._recording.answered(request, str(failure))
+
+    def _commit(self, request: Request, offset: int) -> None:
+        def on_answer(answered: Future[Any]) -> None:
+            error = commit_error(answered)
+            if not error:
+                self._ledger.acknowledge((self._group, 0), offset)
+            self._recording.answered(request, error)
+
+        commit(self._client, self._group, {0: offset}).add_done_callback(on_answer)
+
+    def _fetch(self, request: Request) -> None:
+        acknowledged = {place: at for place, at in self._ledger.acknowledged().items() if place[0] == self._group}
+
+        def on_answer(answered: Future[Any]) -> None:
+            try:
+                missing = lost(acknowledged, committed(answered.result()))
+            except CoordinatorError as failure:
+                self._recording.answered(request, str(failure))
+                return
+            for each in missing:
+                self._recording.notice("probe", "lost", each)
+            self._recording.answered(request)
+
+        fetch(self._client, self._group).add_done_callback(on_answer)

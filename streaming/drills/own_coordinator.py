@@ -1,0 +1,144 @@
+"""A coordinator of the drills' own: a broker, jobs as processes, a gateway, and the commands that an operator types."""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from streaming.drills.errors import DrillFailed
+from streaming.drills.recording import StepKind
+from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.child_process import ChildProcess
+from streaming.embedded.job_process import PROGRAM, JobProcess
+from streaming.embedded.ports import free_address
+from streaming.gateway.child import running_gateway
+from streaming.job.checkpoints.lock import is_locked
+
+COMMAND_LIMIT_SECONDS = 300.0
+JVM_END_LIMIT_SECONDS = 60.0
+LOG_LINES = 15
+PAUSE_SECONDS = 0.05
+
+SETTINGS = {"group.initial.rebalance.delay.ms": "500"}
+"""Options of the jobs, which the user's override: with Kafka's 3 s, the drills' groups form later."""
+
+Say = Callable[[StepKind, str], object]
+"""Called with the kind of a step and its text."""
+
+
+class OwnCoordinator:
+    """The processes, from the start of a ``with`` block to its end.
+
+    folder: for checkpoint, broker data, backups and logs. settings: options of the jobs, as ``KEY=VALUE``.
+    say: see :data:`Say`.
+    """
+
+    def __init__(self, folder: Path, settings: Sequence[str], say: Say) -> None:
+        self.checkpoint = folder / "checkpoint"
+        self.backups = folder / "backups"
+        self.broker = EmbeddedBroker(data_dir=folder / "kafka")
+        self.gateway = free_address()
+        self.environment: dict[str, str] = {}
+        """Adds to the variables of jobs that are made from now on."""
+        self.folder = folder
+        self._settings = [*(f"{key}={value}" for key, value in SETTINGS.items()), *settings]
+        self._say = say
+        self._stack = ExitStack()
+        self._job: JobProcess | None = None
+        self._standby: JobProcess | None = None
+        self._jobs = 0
+
+    def __enter__(self) -> Self:
+        with ExitStack() as on_failure:
+            on_failure.callback(self.__exit__)
+            self._say("step", "a broker, a job and a gateway are started")
+            self._stack.enter_context(self.broker)
+            self.start_job().await_ready()
+            log = self._stack.enter_context((self.folder / "gateway.log").open("w"))
+            options = {"bootstrap-servers": self.bootstrap_servers, "listen": self.gateway}
+            self._stack.enter_context(running_gateway(options, lambda line: print(line, file=log, flush=True)))
+            on_failure.pop_all()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        try:
+            # Its JVM ends with it, and then no longer writes into the folder.
+            if self._job is not None and self._job.process.is_running:
+                self._job.process.terminate()
+        finally:
+            self._stack.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The broker's address."""
+        return self.broker.bootstrap_servers
+
+    @property
+    def job(self) -> JobProcess:
+        """The job that is active, or was the last one."""
+        assert self._job is not None
+        return self._job
+
+    # ---- jobs ---------------------------------------------------------------------------------------------------
+
+    def start_job(self) -> JobProcess:
+        """Start a job in place of the former one, and return at once."""
+        self._job = self._new_job(())
+        self._job.start()
+        return self._job
+
+    def start_standby(self) -> None:
+        """Start a job that stands by, and return when it does. Raises NotReported."""
+        self._standby = self._new_job(("--standby",))
+        self._standby.start()
+        self._standby.await_standby()
+
+    def switch_to_standby(self) -> None:
+        """Note that the job that stands by is to be the active one from now on."""
+        self._job, self._standby = self._standby, None
+
+    def lose_checkpoint(self) -> None:
+        """Remove the checkpoint, as a lost disk would. The job has been killed; raises DrillFailed if its JVM stays."""
+        self.await_end_of_jvm()
+        shutil.rmtree(self.checkpoint)
+
+    def await_end_of_jvm(self) -> None:
+        """Wait until the JVM of a killed job has ended: it may finish a batch. Raises DrillFailed."""
+        deadline = time.monotonic() + JVM_END_LIMIT_SECONDS
+        while is_locked(self.checkpoint):
+            if time.monotonic() > deadline:
+                raise DrillFailed(f"the JVM of the killed job still uses {self.checkpoint}")
+            time.sleep(PAUSE_SECONDS)
+
+    def _new_job(self, more: Sequence[str]) -> JobProcess:
+        self._jobs += 1
+        name = f"job-{self._jobs}"
+        arguments = [*more, *(word for setting in self._settings for word in ("--set", setting))]
+        job = JobProcess(
+            name,
+            self.bootstrap_servers,
+            self.checkpoint,
+            self.folder / f"{name}.log",
+            arguments=arguments,
+            environment=self.environment,
+        )
+        self._stack.push(job)
+        return job
+
+    # ---- commands -----------------------------------------------------------------------------------------------
+
+    def command(self, *words: str) -> list[str]:
+        """Run ``group-coordinator`` with these words, as an operator would; returns its lines. Raises DrillFailed."""
+        self._say("command", f"group-coordinator {' '.join(words)}")
+        lines: list[str] = []
+        log = self.folder / "commands.log"
+        process = ChildProcess(words[0], [*PROGRAM, *words], log, lines.append)
+        with process:
+            exit_code = process.wait(COMMAND_LIMIT_SECONDS)
+        if exit_code != 0:
+            how = "did not end" if exit_code is None else f"ended with exit code {exit_code}"
+            end = "\n".join(lines[-LOG_LINES:])
+            raise DrillFailed(f"group-coordinator {' '.join(words)} {how}:\n{end}")
+        return lines

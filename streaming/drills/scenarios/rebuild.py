@@ -1,0 +1,28 @@
+"""The checkpoint is lost, and there is no backup: it is rebuilt from the journal."""
+
+from streaming.drills.reports.verdict import Limits
+from streaming.drills.stage import Scenario, Stage
+
+
+def play(stage: Stage) -> None:
+    """Lose the checkpoint, rebuild it, and start the job."""
+    coordinator = stage.coordinator
+    stage.fault("kill -9 of the job, and its checkpoint is removed")
+    coordinator.job.process.kill()
+    coordinator.lose_checkpoint()
+    stage.repair("the checkpoint is rebuilt from the journal, and the job started")
+    servers = coordinator.bootstrap_servers
+    coordinator.command("checkpoint", "rebuild", str(coordinator.checkpoint), "-b", servers, "--yes")
+    coordinator.start_job()
+
+
+SCENARIOS = (
+    Scenario(
+        drill="rebuild",
+        title="The checkpoint is lost and rebuilt from the journal",
+        what="The checkpoint is lost and there is no backup. The journal has every change of every group: members, "
+        "generations and acknowledged commits must be as they were.",
+        limits=Limits(first_answer_seconds=120),
+        play=play,
+    ),
+)

@@ -1,6 +1,7 @@
 """How this job becomes the active one of its topics, and hands over to the next."""
 
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.lifecycle.query_start import configure_state, group_settings
 from streaming.job.query import warm_up_query
 from streaming.job.session import NO_DATA_BATCHES, STREAMING
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE
 
 WARM_UP_SECONDS = 60.0
@@ -91,15 +93,29 @@ class _WarmUp:
 
 @contextmanager
 def _warming_up(session: JobSession) -> Iterator[_WarmUp]:
-    """Run a query of the coordinator's shape within the block, so that the coordinator's own is fast from its start."""
+    """Run a query of the coordinator's shape within the block, so that the coordinator's own is fast from its start.
+
+    It ends after the block, on a thread: the coordinator's query need not wait for it.
+    """
     spark, options = session.spark, session.options
     layout = Checkpoint(spark, checkpoint_location(options)).layout()
     state_partitions = layout.state_partitions if layout else options.state_partitions or DEFAULT_STATE_PARTITIONS
     state_store = (layout.state_store if layout else options.state_store) or DEFAULT_STATE_STORE
     configure_state(spark, state_partitions, state_store)
-    with tempfile.TemporaryDirectory(prefix="group-coordinator-warm-up-") as folder:
-        warm_up = _WarmUp(session, state_partitions, Path(folder))
-        try:
-            yield warm_up
-        finally:
-            warm_up.stop()
+    folder = tempfile.TemporaryDirectory(prefix="group-coordinator-warm-up-", ignore_cleanup_errors=True)
+    try:
+        warm_up = _WarmUp(session, state_partitions, Path(folder.name))
+    except BaseException:
+        folder.cleanup()
+        raise
+    try:
+        yield warm_up
+    finally:
+        threading.Thread(target=_end, args=(warm_up, folder), name="end-of-warm-up").start()
+
+
+def _end(warm_up: _WarmUp, folder: "tempfile.TemporaryDirectory[str]") -> None:
+    # If the job ends meanwhile, so does its JVM.
+    with suppress(*JVM_IS_GONE):
+        warm_up.stop()
+    folder.cleanup()

@@ -1,0 +1,1 @@
+"""How long the commands for checkpoints take with many groups."""

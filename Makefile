@@ -75,10 +75,10 @@ bench-growth: archive ## Measure how cost grows with groups, members, offsets, r
 	$(PYTHON) -m tests.bench.growth
 
 bench-backlog: archive ## Measure how a million waiting requests are worked off in 1 GiB of heap: about 5 minutes
-	$(PYTHON) -m tests.bench.backlog
+	$(PYTHON) -m tests.bench.outages.backlog
 
 bench-takeover: archive ## Measure 30 kills and 10 stops of the active job with a standby, and some without: about an hour
-	$(PYTHON) -m tests.bench.takeover
+	$(PYTHON) -m tests.bench.outages.takeover
 
 SCRIPTS ?= 2000
 SEED ?= 1

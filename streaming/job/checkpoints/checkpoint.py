@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
 from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.start_check import UnreadableFile
-from streaming.job.spark_internals.java_objects import hadoop_configuration, java_virtual_machine
+from streaming.job.spark_internals.java_objects import JavaFailure, hadoop_configuration, java_virtual_machine
 from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
 from streaming.job.spark_internals.registry import OFFSET_LOG, is_used
 from streaming.job.state_stores import StateStore, store_of
@@ -202,7 +201,7 @@ class Checkpoint:
                 yield stream
             finally:
                 stream.close()
-        except Py4JJavaError as error:
+        except JavaFailure as error:
             reason = error.java_exception.getMessage() or error.java_exception.getClass().getName()
             raise UnreadableFile(str(reason).partition("\n")[0]) from error
 

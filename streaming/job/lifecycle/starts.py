@@ -47,7 +47,7 @@ def new_start(
         started_at=max(time.time_ns() // 1_000_000, known[-1].started_at + 1 if known else 0),
         last_batch_time=planned.time,
         open_batch_time=0 if planned.is_complete else planned.time,
-        open_batch_epoch=_epoch_of_batch(known, planned.time),
+        open_batch_epoch=epoch_of_batch(known, planned.time),
         release=version("spark-group-coordinator"),
         config=msgspec.structs.replace(config, job_epoch=rival.next_epoch()),
         response_partitions=partitions.responses,
@@ -75,13 +75,14 @@ def new_start(
 
 
 def needed_starts(known: Sequence[Start], start: Start) -> list[Start]:
-    """The earlier starts that the workers need: the one that has planned an open batch, and the last.
+    """The earlier starts that the workers need: that of an open batch, the last, and one for a clock that went back.
 
-    All of them would go to the workers with every batch, and a batch that is killed whenever it runs again has many starts
-    after the one that has planned it.
+    All of them would go to the workers with every batch. That of an open batch may be far back: a batch that is killed
+    whenever it runs again stays open over many starts.
     """
-    planner = [one for one in known if start.open_batch_time and one.epoch == start.open_batch_epoch][-1:]
-    return [*(one for one in planner if one is not known[-1]), *known[-1:]]
+    last = list(known[-2:])
+    planner = [one for one in known[:-2] if start.open_batch_time and one.epoch == start.open_batch_epoch]
+    return planner[-1:] + last
 
 
 def reach_of(query: StreamingQuery, topic: str, topic_id: str | None) -> Reach | None:
@@ -110,7 +111,7 @@ class _Progress(msgspec.Struct, rename="camel"):
     sources: list[_Source] = []
 
 
-def _epoch_of_batch(known: Sequence[Start], batch_time: int) -> int:
+def epoch_of_batch(known: Sequence[Start], batch_time: int) -> int:
     """The epoch of the start that has planned the newest batch, which may be that before the last start or before."""
     last = known[-1] if known else NO_START
     return last.open_batch_epoch if last.last_batch_time == batch_time else last.epoch

@@ -4,8 +4,18 @@ from typing import Any
 
 import msgspec
 from py4j.protocol import Py4JError
+from py4j.protocol import Py4JJavaError as JavaFailure
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = [
+    "JVM_IS_GONE",
+    "JavaFailure",
+    "hadoop_configuration",
+    "java_virtual_machine",
+    "last_progress",
+    "progress_after",
+]
 
 JVM_IS_GONE = (Py4JError, ConnectionError)
 """What a call into a JVM that has ended raises: py4j tries to connect again, and may fail before or after that."""

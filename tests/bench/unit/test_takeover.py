@@ -1,7 +1,7 @@
 """What clients see of a take-over is computed from the timings of their requests."""
 
 from tests.bench.latency import Timings
-from tests.bench.takeover import TakeOver, lines, seen
+from tests.bench.outages.takeover import TakeOver, lines, seen
 
 
 def test_the_silence_ends_with_the_first_answer_after_it_and_not_with_answers_that_were_under_way() -> None:

@@ -1,6 +1,6 @@
 """A backlog in a running job: it is read in pieces and shown, and only members that have stopped are expelled.
 
-:mod:`tests.bench.backlog` plays the same with a million requests, :mod:`.test_in_pieces` without Spark.
+:mod:`tests.bench.outages.backlog` plays the same with a million requests, :mod:`.test_in_pieces` without Spark.
 """
 
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streaming.embedded.broker import EmbeddedBroker
-from tests.bench.backlog import WORKED_OFF, Outage, play
+from tests.bench.outages.backlog import WORKED_OFF, Outage, play
 from tests.support.coordinator_process import QUICK
 
 PIECES = {

@@ -1,4 +1,4 @@
-"""How long the commands for checkpoints take: ``python -m tests.bench.checkpoints --groups 100000``.
+"""How long the commands for checkpoints take: ``python -m tests.bench.outages.checkpoints --groups 100000``.
 
 A journal is written as a job would have, of groups of two members with a few commits, and a checkpoint is rebuilt from
 it. The other commands follow with that one. Each is a process of its own, with its own Spark; its time includes all.

@@ -1,1 +1,0 @@
-"""How long the commands for checkpoints take with many groups."""

@@ -1,0 +1,1 @@
+"""Measurements of what an outage costs: backlogs, take-overs, checkpoints that are written again."""

@@ -1,0 +1,37 @@
+"""Which starts the workers need with every batch, and how far back an open batch may have been planned."""
+
+from coordinator_logic.config import CoordinatorConfig
+from streaming.contract.topics import TopicNames
+from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.starts import Start
+from streaming.job.lifecycle.starts import epoch_of_batch, needed_starts
+
+
+def start(epoch: int, last_batch_time: int, open_batch_epoch: int = 0) -> Start:
+    return Start(
+        started_at=1_000 * epoch,
+        config=CoordinatorConfig(job_epoch=epoch),
+        last_batch_time=last_batch_time,
+        open_batch_time=last_batch_time if open_batch_epoch else 0,
+        open_batch_epoch=open_batch_epoch,
+    )
+
+
+def test_a_batch_that_stays_open_over_many_starts_keeps_the_configuration_that_it_was_planned_with() -> None:
+    known = [start(1, 0)]
+    for epoch in range(2, 12):
+        planner = epoch_of_batch(known, 1_500)
+        assert planner == 1
+        now = start(epoch, 1_500, planner)
+        needed = (*needed_starts(known, now), now)
+        assert len(needed) <= 4
+        settings = Settings(TopicNames(), 4, now.config or CoordinatorConfig(), needed)
+        assert settings.at(1_500).config.job_epoch == 1
+        assert settings.at(9_999_999).config.job_epoch == epoch
+        known.append(now)
+
+
+def test_a_complete_batch_needs_only_the_last_starts() -> None:
+    known = [start(epoch, 1_000 * epoch) for epoch in range(1, 9)]
+    now = start(9, 8_500)
+    assert needed_starts(known, now) == known[-2:]

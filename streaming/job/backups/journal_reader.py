@@ -27,7 +27,12 @@ def journal_entries(
         CoordinatorNotAvailable: the topic does not exist, or cannot be read.
         RequestTimedOut: no broker answers, or no further records come in time.
     """
-    settings: LibrdkafkaConfig = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
+    # A fetch at the end of a partition waits at the broker, by default 500 ms.
+    settings: LibrdkafkaConfig = {
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "fetch.wait.max.ms": 10,
+    }
     consumer = new_consumer(str(config["bootstrap.servers"]), CLIENT_ID, config, settings)
     try:
         unfinished = set(range(required_partition_count(consumer, topic, timeout)))

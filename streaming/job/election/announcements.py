@@ -33,6 +33,8 @@ CONSUMER_SETTINGS: LibrdkafkaConfig = {
     "isolation.level": "read_committed",
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
+    # A transaction does not end a fetch that waits at the broker: by default, an announcement would be seen 500 ms late.
+    "fetch.wait.max.ms": 50,
 }
 
 
@@ -100,6 +102,7 @@ class AnnouncementWatch:
         self._timeout = timeout
         self._consumer: Consumer = new_consumer(bootstrap_servers, client_id, config, CONSUMER_SETTINGS)
         self._read_until = 0
+        self._is_closed = False
         self._looked_at: float | None = None
         try:
             required_partition_count(self._consumer, topic, timeout)
@@ -112,7 +115,13 @@ class AnnouncementWatch:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._consumer.close()
+        self.close()
+
+    def close(self) -> None:
+        """End the watch; what it has seen stays known."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._consumer.close()
 
     def look(self) -> None:
         """Read what was announced since the last look.

@@ -103,6 +103,7 @@ class Candidate:
         except CoordinatorNotAvailable as failure:
             raise CannotRun(failure.message) from failure
         self._lease.keep(self._lose)
+        self._watch.close()
         self.reach_before = Reach() if before is None else before.reach
         self.overtaken = None if before is None or before.is_released else before
         return True

@@ -18,8 +18,8 @@ from streaming.job.checkpoints.checkpoint import (
     check_layout,
     check_topic_id,
 )
-from streaming.job.checkpoints.damage import check_damage
-from streaming.job.checkpoints.location import checkpoint_location
+from streaming.job.checkpoints.damage import QuickFolder, check_damage
+from streaming.job.checkpoints.location import checkpoint_location, local_path
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.lifecycle.job_session import JobSession, Report
@@ -49,7 +49,8 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     spark, options, watch, metrics, rival, _, wakes = session
     checkpoint = Checkpoint(spark, checkpoint_location(options))
     if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
-        check_damage(checkpoint, options.checkpoint)
+        local = local_path(options.checkpoint) if options.is_local else None
+        check_damage(checkpoint if local is None else QuickFolder(local, checkpoint), options.checkpoint)
     is_new = checkpoint.is_new()
     state_partitions, state_store = _checked_checkpoint(checkpoint, options, watch.found, partitions, report)
     configure_state(spark, state_partitions, state_store)

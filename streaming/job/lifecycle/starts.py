@@ -125,6 +125,9 @@ def _lived_until(session: JobSession, topic_id: str | None, read_until: dict[int
     reach = session.candidate.reach_before
     if reach.topic_id is None or reach.topic_id != topic_id:
         return read_until
+    if session.candidate.overtaken is None:
+        # The last job has stopped, and has announced its last batch.
+        return later(read_until, reach.read_until)
     since = reach.batch_time - JOURNAL_MARGIN_MS
     try:
         in_journal = _requests_in_journal(session.options.librdkafka_config, session.options.topics.journal, since)

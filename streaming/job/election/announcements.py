@@ -33,7 +33,7 @@ CONSUMER_SETTINGS: LibrdkafkaConfig = {
     "isolation.level": "read_committed",
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
-    # A transaction does not end a fetch that waits at the broker: by default, an announcement would be seen 500 ms late.
+    # A transaction does not end a fetch that waits at the broker: by default, it would be seen up to 500 ms late.
     "fetch.wait.max.ms": 50,
 }
 

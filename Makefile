@@ -22,7 +22,7 @@ demo: setup ## Show a broker, the coordinator and consumers on this machine, wit
 	@$(VENV)/bin/group-coordinator demo
 
 DRILL ?= all
-drill: archive ## Break a coordinator in eight ways under live clients, measure, write a report: DRILL=all, @@all@@ minutes
+drill: archive ## Break a coordinator in eight ways under live clients, measure, write a report: DRILL=all, several minutes
 	@$(VENV)/bin/group-coordinator drill $(DRILL)
 
 # $(call timed,name,command): run a part of the tests and note its time, which `make test` prints at the end.

@@ -9,6 +9,7 @@ from streaming.drills.reports.figures import Figures
 
 WIDTH, HEIGHT = 960, 320
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 44, 40
+LABEL_GAP = 3
 SMALLEST_SECONDS = 0.01
 GOOD, BAD, FAULT, REPAIR, GAP, GREY = "#2166ac", "#b2182b", "#b2182b", "#1b7837", "#fddbc7", "#666666"
 STEPS_OF_X = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
@@ -87,7 +88,8 @@ def _marks(axes: _Axes, episode: Episode) -> Iterator[str]:
                 f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="{colour}" '
                 f'stroke-dasharray="4 3"><title>{escape(step.text)}</title></line>'
             )
-            yield _text(x, TOP - 20, step.kind, colour, "end" if step.kind == "fault" else "start")
+            aside, anchor = (-LABEL_GAP, "end") if step.kind == "fault" else (LABEL_GAP, "start")
+            yield _text(x + aside, TOP - 20, step.kind, colour, anchor)
 
 
 def _points(axes: _Axes, episode: Episode) -> Iterator[str]:

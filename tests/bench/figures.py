@@ -35,8 +35,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     settling_seconds: float = 60.0
     """Until a job without groups has ended the work of its start."""
     settling_seconds_of_many: float = 75.0
-    """The same for a job that has just formed the many groups. Their members have a minute to sync, and when it is over,
-    each group is due."""
+    """The same for a job that has just formed the many groups. Their members have a minute to sync, and after it each
+    group is due."""
     idle_seconds: float = 60.0
 
     @property

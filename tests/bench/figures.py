@@ -34,8 +34,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     many_groups: int = 100_000
     settling_seconds: float = 60.0
     """Until a job without groups has ended the work of its start."""
-    settling_seconds_of_many: float = 40.0
-    """The same for a job that has just formed the many groups."""
+    settling_seconds_of_many: float = 75.0
+    """The same for a job that has just formed the many groups. Their members have a minute to sync, and after it each
+    group is due."""
     idle_seconds: float = 60.0
 
     @property

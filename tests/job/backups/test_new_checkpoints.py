@@ -58,6 +58,8 @@ class Life:
         coordinator = self.coordinator
         coordinator.checkpoint = checkpoint
         coordinator.options["checkpoint"] = str(checkpoint)
+        # As the checkpoint was made.
+        coordinator.options.pop("state-partitions", None)
         coordinator.start()
         try:
             with reading(coordinator.bootstrap_servers, coordinator.topics.responses) as responses:

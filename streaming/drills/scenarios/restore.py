@@ -14,7 +14,7 @@ def back_up(stage: Stage) -> None:
 
 def newest_backup(backups: Path) -> Path:
     """The newest backup in a folder: their names begin with their time."""
-    return max(folder for folder in backups.iterdir() if not folder.name.startswith("."))
+    return max(manifest.parent for manifest in backups.glob("*/manifest.json"))
 
 
 def play(stage: Stage) -> None:

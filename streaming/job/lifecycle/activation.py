@@ -65,10 +65,11 @@ def hand_over(session: JobSession) -> None:
 class _WarmUp:
     """Runs a query of the coordinator's shape: batch after batch for a minute, and from then on only for requests."""
 
-    def __init__(self, session: JobSession, state_partitions: int, folder: Path) -> None:
+    def __init__(self, session: JobSession, state_partitions: int) -> None:
         settings = group_settings(session.options, session.watch.found.partition_counts(session.options.topics), ())
         self._spark = session.spark
-        self._writer = warm_up_query(session.spark, session.options, settings, state_partitions, folder)
+        checkpoint = Path(tempfile.mkdtemp(prefix="warm-up-", dir=session.scratch))
+        self._writer = warm_up_query(session.spark, session.options, settings, state_partitions, checkpoint)
         self._warm_at: float | None = time.monotonic() + WARM_UP_SECONDS
         self._query = self._start(no_data_batches=True)
 
@@ -102,20 +103,14 @@ def _warming_up(session: JobSession) -> Iterator[_WarmUp]:
     state_partitions = layout.state_partitions if layout else options.state_partitions or DEFAULT_STATE_PARTITIONS
     state_store = (layout.state_store if layout else options.state_store) or DEFAULT_STATE_STORE
     configure_state(spark, state_partitions, state_store)
-    folder = tempfile.TemporaryDirectory(prefix="group-coordinator-warm-up-", ignore_cleanup_errors=True)
-    try:
-        warm_up = _WarmUp(session, state_partitions, Path(folder.name))
-    except BaseException:
-        folder.cleanup()
-        raise
+    warm_up = _WarmUp(session, state_partitions)
     try:
         yield warm_up
     finally:
-        threading.Thread(target=_end, args=(warm_up, folder), name="end-of-warm-up").start()
+        threading.Thread(target=_end, args=(warm_up,), name="end-of-warm-up").start()
 
 
-def _end(warm_up: _WarmUp, folder: "tempfile.TemporaryDirectory[str]") -> None:
+def _end(warm_up: _WarmUp) -> None:
     # If the job ends meanwhile, so does its JVM.
     with suppress(*JVM_IS_GONE):
         warm_up.stop()
-    folder.cleanup()

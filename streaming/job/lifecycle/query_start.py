@@ -46,7 +46,7 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     Raises:
         CannotRun: the checkpoint does not fit the options or the topics.
     """
-    spark, options, watch, metrics, rival, _, wakes = session
+    spark, options, watch, metrics, rival, _, wakes, _ = session
     checkpoint = Checkpoint(spark, checkpoint_location(options))
     if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
         local = local_path(options.checkpoint) if options.is_local else None

@@ -68,6 +68,7 @@ class _WarmUp:
     def __init__(self, session: JobSession, state_partitions: int) -> None:
         settings = group_settings(session.options, session.watch.found.partition_counts(session.options.topics), ())
         self._spark = session.spark
+        assert session.scratch is not None
         checkpoint = Path(tempfile.mkdtemp(prefix="warm-up-", dir=session.scratch))
         self._writer = warm_up_query(session.spark, session.options, settings, state_partitions, checkpoint)
         self._warm_at: float | None = time.monotonic() + WARM_UP_SECONDS

@@ -42,8 +42,8 @@ class JobSession(NamedTuple):
     lock: CheckpointLock | None
     """None if the checkpoint is not a local folder, or executors on other hosts write it."""
     wakes: WakeEvents
-    scratch: Path
-    """A folder that lasts until Spark has ended: tasks of a query that was stopped may still write."""
+    scratch: Path | None
+    """The folder of a standby's warm-up. It lasts until Spark has ended: tasks of a stopped query may still write."""
 
 
 def start_session(
@@ -68,7 +68,10 @@ def start_session(
     inherited = () if lock is None else (lock.descriptor,)
     settings = spark_settings(options, jars)
     report(f"starting Spark at {options.master}")
-    scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="group-coordinator-", ignore_cleanup_errors=True))
+    scratch: Path | None = None
+    if options.standby:
+        temporary = tempfile.TemporaryDirectory(prefix="group-coordinator-", ignore_cleanup_errors=True)
+        scratch = Path(stack.enter_context(temporary))
     session = spark_session(settings, inherited=inherited, jvm_end_limit_seconds=jvm_end_limit_seconds)
     spark = stack.enter_context(session)
     if warning := registry.warning(registry.left_out(spark)):
@@ -87,4 +90,4 @@ def start_session(
         served = serving_monitoring(options.metrics_host, options.metrics_port, metrics.registry, health)
         report(f"serving metrics at port {stack.enter_context(served)}")
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
-    return JobSession(spark, options, watch, metrics, rival, lock, wakes, Path(scratch))
+    return JobSession(spark, options, watch, metrics, rival, lock, wakes, scratch)

@@ -12,6 +12,7 @@ from streaming.job.checkpoints.damage import damage_after_failure
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.activation import become_active, hand_over
 from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
+from streaming.job.lifecycle.backward_clock import BackwardClock
 from streaming.job.lifecycle.job_session import JobSession, Report, start_session
 from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
 from streaming.job.lifecycle.query_start import start_query
@@ -73,11 +74,19 @@ def start(
 def _run_until_stopped(
     query: StreamingQuery, signals: StopSignals, session: JobSession, partitions: Partitions, report: Report
 ) -> bool:
-    """Run until a signal, a failure, or until a topic has more partitions; returns whether to start the query again."""
+    """Run until a signal, a failure, or a reason to start the query again; returns whether there is one.
+
+    Reasons are a topic with more partitions, and a clock that has gone back: Spark would begin no batch until it shows
+    the time of the next one again.
+    """
     watch, is_ready, clocks = session.watch, False, SkewReport(report)
+    clock = BackwardClock()
     backlog = BacklogReport(partial(progress_after, query), report)
     rival = session.candidate
     while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
+        if clock.has_gone_back():
+            query.stop()
+            break
         if signals.requested.wait(POLL_SECONDS if is_ready else STARTING_POLL_SECONDS):
             break
         for line in watch.news():
@@ -96,6 +105,23 @@ def _run_until_stopped(
         stop_after_batch(query)
     elif query.isActive:
         query.stop()
+    why = _reason_to_start_again(query, session, partitions, clock)
+    if why is None or (query.exception() is None and signals.requested.is_set()):
+        report("stopped")
+        return False
+    report(f"starting the query again, because {why}")
+    return True
+
+
+def _reason_to_start_again(
+    query: StreamingQuery, session: JobSession, partitions: Partitions, clock: BackwardClock
+) -> str | None:
+    """Why a query that has stopped can go on; None if nothing but a signal has stopped it.
+
+    Raises:
+        CannotRun: it cannot go on.
+    """
+    watch, rival = session.watch, session.candidate
     failure = query.exception()
     if failure is not None:
         watch.look(missing_limit_seconds=0)
@@ -103,15 +129,12 @@ def _run_until_stopped(
         raise CannotRun(reason)
     if failure is not None and CONCURRENT_UPDATE in str(failure):
         # It had planned a batch in the moment when this one took its place. It can plan no further ones.
-        report("starting the query again, because the job that was active before has written its next batch")
-        return True
+        return "the job that was active before has written its next batch"
     if failure is not None:
         raise CannotRun(_failure_line(failure, session))
-    if watch.has_grown(partitions) and not signals.requested.is_set():
-        report("starting the query again, because a topic has more partitions")
-        return True
-    report("stopped")
-    return False
+    if clock.seconds_back:
+        return f"this host's clock has gone back by {clock.seconds_back:.0f} s"
+    return "a topic has more partitions" if watch.has_grown(partitions) else None
 
 
 def _ready_line(options: JobOptions, backlog: Backlog) -> str:

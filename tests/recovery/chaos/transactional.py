@@ -21,6 +21,9 @@ SESSION_MS = 60_000
 
 ABORT_SHARE = 0.25
 
+NUL = "\0"
+"""confluent-kafka 2.16 sends a metadata's closing NUL as a part of it, and leaves it out of what it returns."""
+
 COMMON = {
     "reconnect.backoff.max.ms": 500,
     # When librdkafka 2.16.0 reaches no broker, it bootstraps again and forgets the group coordinator. Then
@@ -91,14 +94,15 @@ class TransactionalMember:
         moved = {partition: offset + self._chance.randint(1, 3) for partition, offset in self._positions.items()}
         metadata = f"{self.name}-{self.transactions}"
         self.transactions += 1
-        value = [Position(self._topic, partition, offset, metadata) for partition, offset in sorted(moved.items())]
+        sent = metadata + NUL
+        value = [Position(self._topic, partition, offset, sent) for partition, offset in sorted(moved.items())]
         operation = self._recorder.invoke(self.name, Function.COMMIT, self._group, value=value)
         try:
             producer.begin_transaction()
             producer.produce(self._output, metadata.encode(), partition=0)
             # No record may be in flight at an abort: librdkafka 2.16.0 would use its sequence number again.
             producer.flush(INIT_SECONDS)
-            offsets = [TopicPartition(p.topic, p.partition, p.offset, p.metadata) for p in value]
+            offsets = [TopicPartition(p.topic, p.partition, p.offset, metadata) for p in value]
             send = producer.send_offsets_to_transaction
             self._retry(lambda limit: send(offsets, consumer.consumer_group_metadata(), limit), ended)
             if self._chance.random() < ABORT_SHARE:
@@ -136,7 +140,10 @@ class TransactionalMember:
             operation.info()
             return
         offsets = {partition.partition: max(partition.offset, NO_OFFSET) for partition in found}
-        operation.ok(value=[Position(self._topic, p.partition, offsets[p.partition], p.metadata or "") for p in found])
+        stored = {
+            partition.partition: f"{partition.metadata}{NUL}" if partition.metadata else "" for partition in found
+        }
+        operation.ok(value=[Position(self._topic, p, offset, stored[p]) for p, offset in offsets.items()])
         self._positions = {partition: max(offset, 0) for partition, offset in offsets.items()}
 
     def _retry(self, call: Callable[[float], object], ended: threading.Event, limit: float = CALL_SECONDS) -> None:

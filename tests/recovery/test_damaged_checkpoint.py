@@ -19,6 +19,8 @@ from streaming.contract.errors import CannotRun
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.damage import READS_AGAIN, REPLACE, REPLACE_METADATA, damage_after_failure
+from streaming.job.election.candidate import candidate
+from streaming.job.lifecycle.activation import become_active, hand_over
 from streaming.job.lifecycle.job_session import start_session
 from streaming.job.lifecycle.query_start import start_query
 from streaming.job.options import load_options
@@ -98,16 +100,31 @@ class Job:
         )
         self.options = load_options(self.process.options, {})
         self.session = start_session(self.options, stack, self.lines.append)
+        self._stack = stack
+        become_active(self.session, self.lines.append)
         responses = stack.enter_context(reading(broker.bootstrap_servers, self.options.topics.responses))
         self.responses = responses
         self.clients = Conversation(broker.bootstrap_servers, self.options.topics, responses)
         self._stopped: dict[StateStore, Path] = {}
 
     @contextmanager
-    def query(self, checkpoint: Path, store: StateStore | None = None) -> Iterator[StreamingQuery]:
+    def giving_way(self) -> Iterator[None]:
+        """Let another job be the active one of the topics within the block."""
+        hand_over(self.session)
+        yield
+        rival = candidate(self.options.librdkafka_config, self.options.topics.coordinators)
+        self.session = self.session._replace(candidate=self._stack.enter_context(rival))
+        become_active(self.session, self.lines.append)
+
+    @contextmanager
+    def query(
+        self, checkpoint: Path, store: StateStore | None = None, *, is_new: bool = False
+    ) -> Iterator[StreamingQuery]:
         """A query on this checkpoint; it stops after its batch in flight. Raises CannotRun if the job refuses it."""
         self.lines.clear()
-        options = msgspec.structs.replace(self.options, checkpoint=str(checkpoint), state_store=store)
+        options = msgspec.structs.replace(
+            self.options, checkpoint=str(checkpoint), state_store=store, new_checkpoint=is_new
+        )
         session = self.session._replace(options=options)
         partitions = session.watch.found.partition_counts(options.topics)
         with ExitStack() as stack:
@@ -164,7 +181,7 @@ class Job:
         """The checkpoint of a query that has stopped, with a snapshot and deltas after it in each state partition."""
         if store not in self._stopped:
             base, self._stopped[store] = self.folder / store, self.folder / f"{store}-stopped"
-            with self.query(base, store) as query:
+            with self.query(base, store, is_new=True) as query:
                 self.commit(20, *GROUPS)
 
                 def has_snapshots(query: StreamingQuery = query) -> bool:
@@ -394,10 +411,11 @@ def test_the_command_prints_the_line_of_a_query_that_could_not_read_its_state(jo
     memory.tear(changes)
     job.process.options["checkpoint"] = str(memory.path)
     job.request()
-    job.process.launch()
-    try:
-        line = job.process.await_line("the damage", lambda line: "is damaged" in line)
-        assert f"checkpoint {memory.path} is damaged: {changes} was not written to its end: remove offsets/" in line
-        assert job.process.wait() == 1
-    finally:
-        job.process.kill()
+    with job.giving_way():
+        job.process.launch()
+        try:
+            line = job.process.await_line("the damage", lambda line: "is damaged" in line)
+            assert f"checkpoint {memory.path} is damaged: {changes} was not written to its end: remove offsets/" in line
+            assert job.process.wait() == 1
+        finally:
+            job.process.kill()

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from streaming.client.errors import CoordinatorNotAvailable
+from streaming.client.errors import CoordinatorError
 from streaming.contract.errors import CannotRun
 from streaming.job.election.announcements import (
     ANNOUNCEMENT_SECONDS,
@@ -56,7 +56,7 @@ class Candidate:
 
     def is_free(self) -> bool:
         """Look; returns whether no job is active. While no broker answers, nobody can tell, and it is not."""
-        with suppress(CoordinatorNotAvailable):
+        with suppress(CoordinatorError):
             self._watch.look()
             return self._watch.is_free(LEASE_SECONDS)
         return False
@@ -100,7 +100,7 @@ class Candidate:
             self.epoch = self._lease.take(self._watch, me)
         except Overtaken:
             return False
-        except CoordinatorNotAvailable as failure:
+        except CoordinatorError as failure:
             raise CannotRun(failure.message) from failure
         self._lease.keep(self._lose)
         self._watch.close()
@@ -125,7 +125,7 @@ class Candidate:
         self._query_starts += 1
         try:
             self._lease.announce_start(AnnouncedStart(topic_id, start))
-        except (Overtaken, CoordinatorNotAvailable) as failure:
+        except (Overtaken, CoordinatorError) as failure:
             raise CannotRun(str(failure)) from failure
 
     def follow(self, reach_now: ReachNow) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from streaming.client.errors import CoordinatorNotAvailable
+from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, producer_config
 from streaming.job.election.announcements import (
     ANNOUNCEMENT_SECONDS,
@@ -53,14 +53,16 @@ class Lease:
     def __init__(
         self, bootstrap_servers: str, config: LibrdkafkaConfig, topic: str, transactional_id: str, timeout: float
     ) -> None:
-        settings: dict[str, Any] = {
+        self._servers = bootstrap_servers
+        self._config = config
+        self._settings: dict[str, Any] = {
             **producer_config(bootstrap_servers, transactional_id, config),
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_LIMIT_MS,
             # librdkafka would log that the producer is fenced, three times.
             "log_level": 0,
         }
-        self._producer = Producer(settings)
+        self._producer: Producer
         self._topic = topic
         self._timeout = timeout
         self._announced: ActiveJob | None = None
@@ -78,13 +80,11 @@ class Lease:
 
         Raises:
             Overtaken: another job was quicker.
-            CoordinatorNotAvailable: the broker does not answer.
+            CoordinatorError: the broker does not answer.
         """
         seen = watch.newest
-        try:
-            self._producer.init_transactions(self._timeout)
-        except KafkaException as failure:
-            raise _meaning(failure) from failure
+        # A producer that has been fenced stays so: each further attempt needs another one.
+        self._producer, self._unfinished = self._newest_producer(), None
         # From here on the former job is fenced: what it has announced until now is all that it ever will.
         watch.look()
         newest = watch.newest
@@ -103,7 +103,7 @@ class Lease:
 
         Raises:
             Overtaken: another job is active.
-            CoordinatorNotAvailable: the broker does not answer.
+            CoordinatorError: the broker does not answer.
         """
         epoch = start.start.epoch
         with self._lock:
@@ -133,7 +133,7 @@ class Lease:
             return
         try:
             self._announce(msgspec.structs.replace(self._with_reach(announced), is_released=True))
-        except (Overtaken, CoordinatorNotAvailable) as failure:
+        except (Overtaken, CoordinatorError) as failure:
             log.warning("the end of this job was not announced: %s", failure)
 
     def end(self) -> None:
@@ -149,7 +149,7 @@ class Lease:
                 announced = self._announced = self._with_reach(self._announced)
             try:
                 self._announce(announced)
-            except CoordinatorNotAvailable as failure:
+            except CoordinatorError as failure:
                 log.warning("not announced, retrying: %s", failure)
             except Overtaken as overtaken:
                 self._announced = None
@@ -165,7 +165,45 @@ class Lease:
 
     def _write(self, records: Mapping[bytes, bytes | None]) -> None:
         with self._writing:
-            self._write_transaction(records)
+            try:
+                self._write_transaction(records)
+            except Overtaken:
+                if self._announced is None:
+                    raise
+                self._take_again(self._announced)
+                self._write_transaction(records)
+
+    def _newest_producer(self) -> Producer:
+        """A producer that fences all others with the transactional id.
+
+        Raises Overtaken, and CoordinatorNotAvailable if the broker does not answer.
+        """
+        producer = Producer(self._settings)
+        try:
+            producer.init_transactions(self._timeout)
+        except KafkaException as failure:
+            raise _meaning(failure) from failure
+        return producer
+
+    def _take_again(self, me: ActiveJob) -> None:
+        """Take the transactional id again if no other job has announced itself since ``me``.
+
+        A broker also fences a producer whose transaction was open for longer than its limit: the broker or this job
+        was paused, or a clock has leapt. And it fences this one if a candidate takes the id, but has not announced
+        itself; that one then finds that it was not quick enough.
+
+        Raises:
+            Overtaken: one has.
+            CoordinatorError: the broker does not answer; the next announcement tries again.
+        """
+        with AnnouncementWatch(
+            self._servers, self._settings["client.id"], self._config, self._topic, self._timeout
+        ) as watch:
+            _require_newest(me, watch)
+            producer = self._newest_producer()
+            _require_newest(me, watch)
+        self._producer, self._unfinished = producer, None
+        log.warning("this job's announcement took too long; no other job is active, and it goes on")
 
     def _write_transaction(self, records: Mapping[bytes, bytes | None]) -> None:
         self._finish_transaction()
@@ -189,6 +227,14 @@ class Lease:
                 self._unfinished = self._producer.abort_transaction
             raise _meaning(failure) from failure
         self._unfinished = None
+
+
+def _require_newest(me: ActiveJob, watch: AnnouncementWatch) -> None:
+    """Raises Overtaken if another job has announced itself last, and CoordinatorError as :meth:`look` does."""
+    watch.look()
+    newest = watch.newest
+    if newest is None or (newest.host, newest.process_id, newest.started_at) != (me.host, me.process_id, me.started_at):
+        raise Overtaken("another job has become the active one")
 
 
 def _meaning(failure: Exception) -> Exception:

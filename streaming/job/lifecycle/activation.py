@@ -44,7 +44,12 @@ def become_active(session: JobSession, report: Report) -> None:
             session.metrics.note_standby(False)
         elif not session.options.standby:
             rival.require_free()
-        has_taken = rival.take(least_epoch)
+        try:
+            has_taken = rival.take(least_epoch)
+        except CannotRun as failure:
+            if not session.options.standby:
+                raise
+            report(f"standby: {failure}")
     if session.lock is None:
         return
     if rival.overtaken is None:

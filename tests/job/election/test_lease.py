@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException, Producer
 
 from streaming.client.errors import CoordinatorError
 from streaming.embedded.broker import EmbeddedBroker
@@ -157,6 +158,46 @@ def test_of_jobs_that_take_the_lease_together_one_is_active(new_watch: NewWatch,
     last = new_watch()
     assert last.newest is not None
     assert last.newest.epoch == len(epochs)
+
+
+def test_a_candidate_that_was_not_quick_enough_can_take_the_lease_later(
+    new_watch: NewWatch, new_lease: NewLease
+) -> None:
+    slow, slow_watch = new_lease(), new_watch()
+    quick = new_lease()
+    assert quick.take(new_watch(), job("quick")) == 1
+    with pytest.raises(Overtaken):
+        slow.take(slow_watch, job("slow"))
+    quick.keep(lambda _: None)
+    quick.release()
+    slow_watch.look()
+    assert slow.take(slow_watch, job("slow")) == 2
+
+
+def test_a_job_whose_announcement_was_fenced_goes_on_while_no_other_one_has_announced_itself(
+    broker: EmbeddedBroker, topic: str, new_watch: NewWatch, new_lease: NewLease
+) -> None:
+    lease, watch, lost = new_lease(), new_watch(), threading.Event()
+    lease.take(watch, job("first"))
+    # As a broker does with a producer whose transaction was open for too long, and as a candidate that then hangs does.
+    fencing = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": TRANSACTIONAL_ID + topic, "log_level": 0}
+    )
+    fencing.init_transactions(LIMIT_SECONDS)
+    watch.look()
+    lease.keep(lambda _: lost.set())
+
+    def is_announced() -> bool:
+        watch.look()
+        return watch.silent_seconds == 0
+
+    assert not is_announced()
+    wait_until(is_announced, "the job is announced again", pause=ANNOUNCEMENT_SECONDS / 2)
+    assert not lost.is_set()
+    fencing.begin_transaction()
+    fencing.produce(topic, b"late")
+    with pytest.raises(KafkaException):
+        fencing.commit_transaction(LIMIT_SECONDS)
 
 
 def test_an_outage_of_the_broker_is_not_taken_for_silence(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The start of the coordinator's query: the checkpoint is checked, and the settings of its groups are recorded."""
 
 from contextlib import ExitStack
-from functools import partial
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -23,7 +22,7 @@ from streaming.job.checkpoints.location import checkpoint_location, local_path
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.lifecycle.job_session import JobSession, Report
-from streaming.job.lifecycle.starts import new_start, reach_of
+from streaming.job.lifecycle.starts import QueryReach, new_start
 from streaming.job.monitoring.readers import feeding_metrics
 from streaming.job.options import JobOptions
 from streaming.job.query import coordinator_query
@@ -66,7 +65,7 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
     query = coordinator_query(spark, options, settings, state_partitions).start()
     is_waking = stack.enter_context(waking_due_groups(wakes, query, options.batch_interval_ms, is_new=is_new))
     topic = options.topics.requests
-    rival.follow(partial(reach_of, query, topic, watch.found.topic_ids.get(topic)))
+    rival.follow(QueryReach(query, topic, watch.found.topic_ids.get(topic)))
     if options.metrics_port is not None:
         metrics.add_reader(WAKE_EVENTS, is_waking)
         stack.enter_context(feeding_metrics(metrics, query, options.librdkafka_config, options.topics.directory))

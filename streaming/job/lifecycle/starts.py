@@ -6,6 +6,7 @@ A checkpoint that was restored from a copy is older than the last active job. Th
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from importlib.metadata import version
 
@@ -22,7 +23,7 @@ from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.election.announcements import Reach
 from streaming.job.group_batch.starts import NO_START, Start, later
 from streaming.job.lifecycle.job_session import JobSession, Report
-from streaming.job.spark_internals.java_objects import JVM_IS_GONE, last_progress
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE, newest_progress_after
 from streaming.job.topics.layout import Partitions
 
 JOURNAL_MARGIN_MS = 5_000
@@ -85,19 +86,30 @@ def needed_starts(known: Sequence[Start], start: Start) -> list[Start]:
     return planner[-1:] + last
 
 
-def reach_of(query: StreamingQuery, topic: str, topic_id: str | None) -> Reach | None:
-    """How far a query has read, by its last complete batch; None before the first, and when its JVM has ended."""
-    try:
-        text = last_progress(query)
-    except JVM_IS_GONE:
-        return None
-    if text is None:
-        return None
-    progress = msgspec.json.decode(text, type=_Progress)
-    ends = [source.end_offset for source in progress.sources if source.end_offset]
-    if not ends:
-        return None
-    return Reach(topic_id, ends[0].get(topic, {}), round(progress.timestamp.timestamp() * 1000))
+class QueryReach:
+    """How far a query has read the topic of requests with this id, by its last complete batch."""
+
+    def __init__(self, query: StreamingQuery, topic: str, topic_id: str | None) -> None:
+        self._query = query
+        self._topic = topic
+        self._topic_id = topic_id
+        self._last_batch = -1
+        self._reach: Reach | None = None
+
+    def __call__(self) -> Reach | None:
+        """None before the first complete batch; the last known one when the JVM has ended."""
+        with suppress(*JVM_IS_GONE):
+            text = newest_progress_after(self._query, self._last_batch)
+            if text is not None:
+                self._note(msgspec.json.decode(text, type=_Progress))
+        return self._reach
+
+    def _note(self, progress: "_Progress") -> None:
+        self._last_batch = progress.batch_id
+        ends = [source.end_offset for source in progress.sources if source.end_offset]
+        if ends:
+            read_until = ends[0].get(self._topic, {})
+            self._reach = Reach(self._topic_id, read_until, round(progress.timestamp.timestamp() * 1000))
 
 
 class _Source(msgspec.Struct, rename="camel"):
@@ -107,6 +119,7 @@ class _Source(msgspec.Struct, rename="camel"):
 class _Progress(msgspec.Struct, rename="camel"):
     """Spark's report of a batch, as far as it says what the batch has read, and when it was planned."""
 
+    batch_id: int
     timestamp: datetime
     sources: list[_Source] = []
 

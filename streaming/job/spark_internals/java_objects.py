@@ -1,8 +1,8 @@
 """The Java objects behind pyspark's: for Java methods that Spark and Hadoop document, and pyspark does not offer."""
 
+from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from py4j.protocol import Py4JError
 from py4j.protocol import Py4JJavaError as JavaFailure
 from pyspark.sql import SparkSession
@@ -13,7 +13,7 @@ __all__ = [
     "JavaFailure",
     "hadoop_configuration",
     "java_virtual_machine",
-    "last_progress",
+    "newest_progress_after",
     "progress_after",
 ]
 
@@ -33,47 +33,35 @@ def hadoop_configuration(spark: SparkSession) -> Any:
     return context.hadoopConfiguration()
 
 
-class _Phases(msgspec.Struct, rename="camel"):
-    """The phases of a trigger, in a report of Spark's."""
-
-    duration_ms: dict[str, int]
-
-
-def _is_of_batch(progress: str) -> bool:
-    """Whether a report is one of a batch. Spark also reports that it has found nothing to read: before a batch, and
-    with its id."""
-    return "addBatch" in msgspec.json.decode(progress, type=_Phases).duration_ms
-
-
 def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:
     """The progress of the completed batches after ``batch_id`` as JSON, oldest first, as far as Spark has kept it.
 
     pyspark's ``recentProgress`` makes some hundred calls into the JVM for each batch that is kept. While there is no
-    new batch, this makes two calls.
+    new batch, this makes at most four calls.
     """
+    return list(_newest_first(query, batch_id))[::-1]
+
+
+def newest_progress_after(query: StreamingQuery, batch_id: int) -> str | None:
+    """The progress of the newest completed batch as JSON, if it is after ``batch_id``."""
+    return next(_newest_first(query, batch_id), None)
+
+
+def _newest_first(query: StreamingQuery, batch_id: int) -> Iterator[str]:
     java_query: Any = query._jsq
     newest = java_query.lastProgress()
-    if newest is None or newest.batchId() <= batch_id:
-        return []
-    newer = []
+    if newest is None or newest.batchId() <= batch_id + (not _is_of_batch(newest)):
+        return
     for progress in reversed(java_query.recentProgress()):
         if progress.batchId() <= batch_id:
-            break
-        text = str(progress.json())
-        if _is_of_batch(text):
-            newer.append(text)
+            return
+        if _is_of_batch(progress):
+            yield str(progress.json())
             if progress.batchId() == batch_id + 1:
-                break
-    return newer[::-1]
+                return
 
 
-def last_progress(query: StreamingQuery) -> str | None:
-    """The progress of the newest completed batch as JSON; None before the first."""
-    java_query: Any = query._jsq
-    newest = java_query.lastProgress()
-    if newest is None:
-        return None
-    text = str(newest.json())
-    if _is_of_batch(text):
-        return text
-    return next(reversed(progress_after(query, newest.batchId() - 2)), None)
+def _is_of_batch(progress: Any) -> bool:
+    """Whether a report is one of a batch. Spark also reports that it has found nothing to read: before a batch, and
+    with its id."""
+    return bool(progress.durationMs().containsKey("addBatch"))

@@ -66,11 +66,21 @@ def deaf_to_the_fence() -> None:
 
 
 def no_fence() -> None:
-    """A standby does not wait, and a job becomes active without the fence."""
+    """A standby does not wait, and a job becomes active without the fence: the brokers accept its announcements beside
+    those of others."""
+    from uuid import uuid4
+
     from streaming.job.election.candidate import Candidate
+    from streaming.job.election.lease import Lease
+
+    fenced = Lease._newest_producer
+
+    def unfenced(lease: Lease) -> Any:
+        lease._settings["transactional.id"] = str(uuid4())
+        return fenced(lease)
 
     _plant(Candidate, "is_free", lambda _self: True)
-    _plant(Candidate, "take", lambda _self: True)
+    _plant(Lease, "_newest_producer", unfenced)
 
 
 DEFECTS: dict[str, Callable[[], None]] = {

@@ -4,7 +4,9 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from streaming.client import CoordinatorError
@@ -18,6 +20,7 @@ from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
 
 ANSWER_LIMIT_SECONDS = 10.0
 PS_LIMIT_SECONDS = 10.0
+SUCCESSOR_LIMIT_SECONDS = 60.0
 
 NO_SIGNAL = 0
 """With this, the kernel checks the right to send a signal, and sends none."""
@@ -97,8 +100,7 @@ def scenario(drill: str, job: ActiveJob, look: Callable[[], ActiveJob]) -> Scena
         stage.fault(f"{number.name} to process {job.process_id}")
         os.kill(job.process_id, number)
         stage.await_answers()
-        now_active = look()
-        stage.step(f"active now: {described(now_active)}")
+        stage.step(f"active now: {described(_successor(job, look))}")
 
     return Scenario(
         drill=drill,
@@ -107,6 +109,19 @@ def scenario(drill: str, job: ActiveJob, look: Callable[[], ActiveJob]) -> Scena
         limits=LIMITS[drill],
         play=play,
     )
+
+
+def _successor(job: ActiveJob, look: Callable[[], ActiveJob]) -> ActiveJob:
+    """The job that is active after this one. Raises DrillFailed if there is none in time."""
+    deadline = time.monotonic() + SUCCESSOR_LIMIT_SECONDS
+    while True:
+        # The first answer may still be of the job that got the signal; and after its end, none is active for a moment.
+        with suppress(CannotRun):
+            now_active = look()
+            if now_active.started_at != job.started_at:
+                return now_active
+        if time.monotonic() > deadline:
+            raise DrillFailed(f"no other job has become active within {SUCCESSOR_LIMIT_SECONDS:g} s")
 
 
 def _command_line(process_id: int) -> str:

@@ -52,9 +52,11 @@ def test_a_torn_file_has_half_of_its_bytes_and_no_checksum(tmp_path: Path) -> No
     assert not checksum.exists()
 
 
-def test_the_newest_backup_is_the_one_with_the_latest_time(tmp_path: Path) -> None:
-    for name in ("2026-11-23T12-00-00.000000Z-batch-9", "2026-11-23T12-00-01.000000Z-batch-10", ".hidden"):
+def test_the_newest_backup_is_the_finished_one_with_the_latest_time(tmp_path: Path) -> None:
+    for name in ("2026-11-23T12-00-00.000000Z-batch-9", "2026-11-23T12-00-01.000000Z-batch-10"):
         (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").touch()
+    (tmp_path / "2026-11-23T12-00-02.000000Z-batch-11").mkdir()
     assert newest_backup(tmp_path).name.endswith("batch-10")
 
 

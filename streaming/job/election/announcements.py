@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from streaming.client.errors import CoordinatorNotAvailable
+from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, end_offset, new_consumer, required_partition_count
 from streaming.job.group_batch.starts import Start, later
 
@@ -28,6 +28,12 @@ START_KEY_PREFIX = b"start-"
 """The key of a start begins with it; the epoch follows."""
 
 POLL_SECONDS = 0.05
+
+SLOW_LOOK_SECONDS = 0.5
+"""A look that takes longer has waited for the brokers: such a time says nothing about the active job."""
+
+RECONNECTION_SECONDS = 3.0
+"""How much longer an active job may be silent after an outage: it may reconnect later than who watches it."""
 
 CONSUMER_SETTINGS: LibrdkafkaConfig = {
     "isolation.level": "read_committed",
@@ -97,6 +103,7 @@ class AnnouncementWatch:
         """Raises as :func:`~streaming.client.librdkafka.required_partition_count`; ``timeout`` in seconds."""
         self.newest: ActiveJob | None = None
         self.silent_seconds = 0.0
+        self._patience_seconds = 0.0
         self._starts: dict[bytes, AnnouncedStart] = {}
         self._topic = topic
         self._timeout = timeout
@@ -133,7 +140,36 @@ class AnnouncementWatch:
             CoordinatorError: the topic cannot be read to its end within the time limit.
         """
         looked_at, self._looked_at = self._looked_at, None
-        deadline = time.monotonic() + self._timeout
+        began = time.monotonic()
+        try:
+            is_silent = self._read_to_end(began + self._timeout)
+        except CoordinatorError:
+            self._patience_seconds = RECONNECTION_SECONDS
+            raise
+        self._looked_at = time.monotonic()
+        is_slow = self._looked_at - began > SLOW_LOOK_SECONDS
+        if is_slow:
+            self._patience_seconds = RECONNECTION_SECONDS
+        if not is_silent:
+            self.silent_seconds = 0.0
+            self._patience_seconds = self._patience_seconds if is_slow else 0.0
+        elif looked_at is not None and not is_slow:
+            self.silent_seconds += self._looked_at - looked_at
+
+    def is_free(self, lease_seconds: float) -> bool:
+        """Whether no job is active, as far as the last look knows."""
+        newest = self.newest
+        if newest is None or newest.is_released:
+            return True
+        return self.silent_seconds >= lease_seconds + self._patience_seconds
+
+    def starts(self, topic_id: str | None) -> list[Start]:
+        """The starts of the last jobs on the topic of requests with this id, by epoch."""
+        starts = [announced.start for announced in self._starts.values() if announced.topic_id == topic_id]
+        return sorted(starts, key=lambda start: start.epoch)
+
+    def _read_to_end(self, deadline: float) -> bool:
+        """Read what the topic has now; returns whether there was no announcement. Raises as :meth:`look`."""
         end = end_offset(self._consumer, self._topic, 0, self._timeout)
         is_silent = True
         while self._read_until < end:
@@ -142,21 +178,7 @@ class AnnouncementWatch:
                 is_silent = not self._apply(record) and is_silent
             elif time.monotonic() > deadline:
                 raise CoordinatorNotAvailable(f"topic {self._topic!r} could not be read to its end")
-        self._looked_at = time.monotonic()
-        if not is_silent:
-            self.silent_seconds = 0.0
-        elif looked_at is not None:
-            self.silent_seconds += self._looked_at - looked_at
-
-    def is_free(self, lease_seconds: float) -> bool:
-        """Whether no job is active, as far as the last look knows."""
-        newest = self.newest
-        return newest is None or newest.is_released or self.silent_seconds >= lease_seconds
-
-    def starts(self, topic_id: str | None) -> list[Start]:
-        """The starts of the last jobs on the topic of requests with this id, by epoch."""
-        starts = [announced.start for announced in self._starts.values() if announced.topic_id == topic_id]
-        return sorted(starts, key=lambda start: start.epoch)
+        return is_silent
 
     def _apply(self, record: Message) -> bool:
         """Note a record; returns whether it is an announcement."""

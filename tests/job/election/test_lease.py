@@ -200,6 +200,7 @@ def test_a_job_whose_announcement_was_fenced_goes_on_while_no_other_one_has_anno
         fencing.commit_transaction(LIMIT_SECONDS)
 
 
+@pytest.mark.jvm
 def test_an_outage_of_the_broker_is_not_taken_for_silence(tmp_path: Path) -> None:
     with EmbeddedBroker(data_dir=tmp_path) as broker:
         topic, servers = unique("active"), broker.bootstrap_servers
@@ -210,7 +211,12 @@ def test_an_outage_of_the_broker_is_not_taken_for_silence(tmp_path: Path) -> Non
             watch.look()
             lease.take(watch, job("first"))
             lease.keep(lost.append)
-            watch.look()
+
+            def is_announced() -> bool:
+                watch.look()
+                return watch.newest is not None
+
+            wait_until(is_announced, "the job is announced")
             broker.stop()
             failures = 0
 

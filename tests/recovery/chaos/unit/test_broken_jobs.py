@@ -16,7 +16,7 @@ from streaming.job.election.candidate import Candidate
 from streaming.job.group_batch import processing
 from streaming.job.group_batch.settings import Settings
 places = (join_group._generate_member_id, processing.store, checks.check_generation, Settings.started_at)
-print([place.__module__ for place in (*places, Candidate.failure.fget, Candidate.take)].count(
+print([place.__module__ for place in (*places, Candidate.failure.fget, Candidate.is_free)].count(
     "tests.recovery.chaos.broken.defects"
 ))
 """

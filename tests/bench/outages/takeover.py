@@ -29,7 +29,7 @@ from tests.support.waiting import wait_until
 RATE = 500.0
 SESSION_MS = 60_000
 LIVE_GROUPS, MEMBERS_A_GROUP = 50, 4
-FAULT_AT, CYCLE_SECONDS = 60.0, 80.0
+AFTER_SECONDS = 20.0
 BEFORE_SECONDS, FIRST_SECONDS = 20.0, 5.0
 STANDBY_LIMIT_SECONDS = 50.0
 
@@ -39,7 +39,6 @@ OPTIONS = {
     "request-partitions": 1,
     "response-partitions": 1,
     "topic-prefix": "takeover-",
-    "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 
 Fault = Literal["kill", "stop"]
@@ -115,12 +114,12 @@ class Jobs:
 
 
 def cycle(
-    jobs: Jobs, events: Events, requests: Sequence[PreparedRequest], fault: Fault, *, has_standby: bool
+    jobs: Jobs, events: Events, requests: Sequence[PreparedRequest], fault: Fault, warm: float, *, has_standby: bool
 ) -> TakeOver:
-    """Send requests for a while, and kill or stop the active job in between."""
-    with _load(events, requests) as (began, timings):
+    """Send requests for a while, and kill or stop the active job after ``warm`` seconds."""
+    with _load(events, requests, warm + AFTER_SECONDS) as (began, timings):
         standby = jobs.launch_standby() if has_standby else None
-        time.sleep(max(0.0, began + FAULT_AT - time.perf_counter()))
+        time.sleep(max(0.0, began + warm - time.perf_counter()))
         fault_at = time.perf_counter() - began
         if fault == "kill":
             jobs.active.kill()
@@ -136,15 +135,15 @@ def cycle(
 
 
 @contextmanager
-def _load(events: Events, requests: Sequence[PreparedRequest]) -> Iterator[tuple[float, list[Timings]]]:
-    """Send requests on a thread for a cycle, which the end of the block awaits; the timings are there then."""
+def _load(events: Events, requests: Sequence[PreparedRequest], seconds: float) -> Iterator[tuple[float, list[Timings]]]:
+    """Send requests on a thread for so long, which the end of the block awaits; the timings are there then."""
     timings: list[Timings] = []
-    times = schedule(RATE, CYCLE_SECONDS)
+    times = schedule(RATE, seconds)
     thread = threading.Thread(target=lambda: timings.append(events.send_on_schedule(requests, times)), daemon=True)
     began = time.perf_counter()
     thread.start()
     yield began, timings
-    wait_until(lambda: not thread.is_alive(), "the end of the load", CYCLE_SECONDS + STANDBY_LIMIT_SECONDS)
+    wait_until(lambda: not thread.is_alive(), "the end of the load", seconds + STANDBY_LIMIT_SECONDS)
 
 
 def lines(takeovers: Sequence[TakeOver]) -> Iterator[str]:
@@ -168,6 +167,9 @@ def takeover(
     stops: Annotated[int, typer.Option(help="Stops of the active job with a standby.")] = 10,
     alone: Annotated[int, typer.Option(help="Kills, and stops, without a standby.")] = 3,
     groups: Annotated[int, typer.Option(help="Groups that send nothing.")] = 10_000,
+    warm: Annotated[
+        float, typer.Option(help="The age of a standby at the fault, s; it needs some 10 s to start.")
+    ] = 60,
 ) -> None:
     """Measure take-overs, print a line for each kind, and the figures as JSON."""
     # As an exception, SIGTERM ends the broker and the jobs, too.
@@ -190,7 +192,7 @@ def takeover(
             )
             requests = events.heartbeats(members)
             for number, (fault, has_standby) in enumerate(plan, 1):
-                one = cycle(jobs, events, requests, fault, has_standby=has_standby)
+                one = cycle(jobs, events, requests, fault, warm, has_standby=has_standby)
                 found.append(one)
                 typer.echo(f"{number} of {len(plan)}: {msgspec.json.encode(one).decode()}", err=True)
     for line in lines(found):

@@ -117,6 +117,8 @@ class Run:
                 with self._clients(stage, recorder) as (populations, observers, members):
                     settled = partial(_are_settled, populations, members)
                     wait_until(settled, "groups", SETTLE_SECONDS, describe=partial(_unsettled, populations))
+                    for population in populations:
+                        self._world.call(population.disturb)
                     self._inject(stage, recorder)
                     stage.ensure_all()
                     self._is_calm = True

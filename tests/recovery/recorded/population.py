@@ -10,7 +10,7 @@ PAUSES_MS = (1_000, 3_000, 9_000)
 
 
 class Population:
-    """The consumers of one group; nothing disturbs them while ``is_calm``.
+    """The consumers of one group; nothing disturbs them before :meth:`disturb`, and from ``is_calm`` on.
 
     clients: how many there are at the start, of which ``static_clients`` have an instance id. disturbance_ms: about how
     long it takes from one disturbance to the next; the first one comes a little sooner.
@@ -38,7 +38,10 @@ class Population:
         self._clients: list[RecordedConsumer] = []
         for index in range(clients):
             self._add(f"instance-{index}" if index < static_clients else None)
-        self._world.after(self._world.about(disturbance_ms * 4 // 5), self._disturb)
+
+    def disturb(self) -> None:
+        """Let consumers pause, leave and die from now on."""
+        self._world.after(self._world.about(self._disturbance_ms * 4 // 5), self._disturb)
 
     @property
     def is_settled(self) -> bool:

@@ -27,7 +27,7 @@ def simulate(plan: Plan, defects: Defects | None = None) -> Run:
         has_unique_metadata=plan.has_unique_metadata,
     )
     # In the last third nothing is disturbed any more.
-    Population(network, group, plan.clients, plan.static_clients, lambda: world.now > plan.length_ms * 2 // 3)
+    Population(network, group, plan.clients, plan.static_clients, lambda: world.now > plan.length_ms * 2 // 3).disturb()
     Observer(network, group)
     Administrator(network, group)
     world.run()

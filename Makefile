@@ -98,8 +98,9 @@ soak: archive ## Run 200 members beside hostile clients and restarts, and judge 
 	$(PYTHON) -m tests.soak --minutes $(MINUTES)
 
 chaos: RUNS ?= 200
-chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1
-	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) $(if $(FAULT),--only $(FAULT))
+chaos: BESIDE ?= 1
+chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time
+	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) --beside $(BESIDE) $(if $(FAULT),--only $(FAULT))
 
 documents: $(STAMP) ## Write the generated parts of the documents
 	$(PYTHON) -m docs.generate

@@ -31,6 +31,9 @@ CLIENT_ID = "group-coordinator-election"
 LOOK_SECONDS = 0.1
 ANSWER_LIMIT_SECONDS = 10.0
 
+START_LIMIT_SECONDS = 60.0
+"""How long a start tries to announce itself: it may come right after an outage."""
+
 Report = Callable[[str], None]
 
 
@@ -123,10 +126,17 @@ class Candidate:
             CannotRun: another job is active, or the brokers do not answer.
         """
         self._query_starts += 1
-        try:
-            self._lease.announce_start(AnnouncedStart(topic_id, start))
-        except (Overtaken, CoordinatorError) as failure:
-            raise CannotRun(str(failure)) from failure
+        deadline = time.monotonic() + START_LIMIT_SECONDS
+        while True:
+            try:
+                self._lease.announce_start(AnnouncedStart(topic_id, start))
+            except Overtaken as overtaken:
+                raise CannotRun(str(overtaken)) from overtaken
+            except CoordinatorError as failure:
+                if time.monotonic() > deadline:
+                    raise CannotRun(failure.message) from failure
+            else:
+                return
 
     def follow(self, reach_now: ReachNow) -> None:
         """Announce how far the job has read, as :meth:`Lease.follow` does."""

@@ -8,9 +8,9 @@ LEAST_SECONDS = 2.0
 
 
 class BackwardClock:
-    """Compares the wall clock with the monotonic one; both are in seconds."""
+    """Compares a wall clock with the monotonic one; both are in seconds."""
 
-    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
         self._monotonic = monotonic
         self._last = self._difference()

@@ -21,7 +21,7 @@ from streaming.job.monitoring.clock_skew import SkewReport
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.batch_end import stop_after_batch
-from streaming.job.spark_internals.java_objects import progress_after
+from streaming.job.spark_internals.java_objects import progress_after, wall_clock_seconds
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
 from streaming.job.topics.layout import Partitions
 
@@ -80,7 +80,7 @@ def _run_until_stopped(
     the time of the next one again.
     """
     watch, is_ready, clocks = session.watch, False, SkewReport(report)
-    clock = BackwardClock()
+    clock = BackwardClock(partial(wall_clock_seconds, session.spark))
     backlog = BacklogReport(partial(progress_after, query), report)
     rival = session.candidate
     while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):

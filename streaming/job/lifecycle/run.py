@@ -29,6 +29,9 @@ STARTING_POLL_SECONDS = 0.1
 POLL_SECONDS = 0.5
 """How often the job looks at the query, before it is ready and after: each look is a call into the JVM."""
 
+CLOCK_SETTLING_SECONDS = 2.0
+"""How long after its host's clock was set back the job starts the query: Kafka's clients wait by that clock."""
+
 MAX_FAILURE_LINES = 12
 
 CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -86,6 +89,7 @@ def _run_until_stopped(
     while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
         if clock.has_gone_back():
             query.stop()
+            signals.requested.wait(CLOCK_SETTLING_SECONDS)
             break
         if signals.requested.wait(POLL_SECONDS if is_ready else STARTING_POLL_SECONDS):
             break

@@ -7,6 +7,7 @@ active jobs are in one order, and so are their epochs.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -68,6 +69,8 @@ class Lease:
         self._topic = topic
         self._timeout = timeout
         self._announced: ActiveJob | None = None
+        self.announced_at = 0.0
+        """When the brokers had the last announcement, by the monotonic clock (s)."""
         self._reach_now: ReachNow = lambda: None
         self._lock = threading.Lock()
         self._writing = threading.Lock()
@@ -97,7 +100,7 @@ class Lease:
             epoch, reach = max(epoch, seen.epoch + 1), seen.reach
         announced = msgspec.structs.replace(me, epoch=epoch, is_released=False, reach=reach)
         self._announce(announced)
-        self._announced = announced
+        self._announced, self.announced_at = announced, time.monotonic()
         return epoch
 
     def announce_start(self, start: AnnouncedStart) -> None:
@@ -151,6 +154,7 @@ class Lease:
                 announced = self._announced = self._with_reach(self._announced)
             try:
                 self._announce(announced)
+                self.announced_at = time.monotonic()
             except CoordinatorError as failure:
                 log.warning("not announced, retrying: %s", failure)
             except Overtaken as overtaken:

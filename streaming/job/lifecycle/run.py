@@ -12,7 +12,7 @@ from streaming.job.checkpoints.damage import damage_after_failure
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.activation import become_active, hand_over
 from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
-from streaming.job.lifecycle.backward_clock import BackwardClock
+from streaming.job.lifecycle.interruptions import Interruptions
 from streaming.job.lifecycle.job_session import JobSession, Report, start_session
 from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
 from streaming.job.lifecycle.query_start import start_query
@@ -21,16 +21,13 @@ from streaming.job.monitoring.clock_skew import SkewReport
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.batch_end import stop_after_batch
-from streaming.job.spark_internals.java_objects import progress_after, wall_clock_seconds
+from streaming.job.spark_internals.java_objects import progress_after
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
 from streaming.job.topics.layout import Partitions
 
 STARTING_POLL_SECONDS = 0.1
 POLL_SECONDS = 0.5
 """How often the job looks at the query, before it is ready and after: each look is a call into the JVM."""
-
-CLOCK_SETTLING_SECONDS = 2.0
-"""How long after its host's clock was set back the job starts the query: Kafka's clients wait by that clock."""
 
 MAX_FAILURE_LINES = 12
 
@@ -77,19 +74,13 @@ def start(
 def _run_until_stopped(
     query: StreamingQuery, signals: StopSignals, session: JobSession, partitions: Partitions, report: Report
 ) -> bool:
-    """Run until a signal, a failure, or a reason to start the query again; returns whether there is one.
-
-    Reasons are a topic with more partitions, and a clock that has gone back: Spark would begin no batch until it shows
-    the time of the next one again.
-    """
+    """Run until a signal, a failure, or a reason to start the query again; returns whether there is one."""
     watch, is_ready, clocks = session.watch, False, SkewReport(report)
-    clock = BackwardClock(partial(wall_clock_seconds, session.spark))
+    interruptions = Interruptions(session)
     backlog = BacklogReport(partial(progress_after, query), report)
     rival = session.candidate
     while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
-        if clock.has_gone_back():
-            query.stop()
-            signals.requested.wait(CLOCK_SETTLING_SECONDS)
+        if interruptions.end(query, signals.requested, report):
             break
         if signals.requested.wait(POLL_SECONDS if is_ready else STARTING_POLL_SECONDS):
             break
@@ -109,7 +100,7 @@ def _run_until_stopped(
         stop_after_batch(query)
     elif query.isActive:
         query.stop()
-    why = _reason_to_start_again(query, session, partitions, clock)
+    why = _reason_to_start_again(query, session, partitions, interruptions)
     if why is None or (query.exception() is None and signals.requested.is_set()):
         report("stopped")
         return False
@@ -118,7 +109,7 @@ def _run_until_stopped(
 
 
 def _reason_to_start_again(
-    query: StreamingQuery, session: JobSession, partitions: Partitions, clock: BackwardClock
+    query: StreamingQuery, session: JobSession, partitions: Partitions, interruptions: Interruptions
 ) -> str | None:
     """Why a query that has stopped can go on; None if nothing but a signal has stopped it.
 
@@ -136,8 +127,8 @@ def _reason_to_start_again(
         return "the job that was active before has written its next batch"
     if failure is not None:
         raise CannotRun(_failure_line(failure, session))
-    if clock.seconds_back:
-        return f"this host's clock has gone back by {clock.seconds_back:.0f} s"
+    if interruptions.over is not None:
+        return interruptions.over
     return "a topic has more partitions" if watch.has_grown(partitions) else None
 
 

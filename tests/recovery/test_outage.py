@@ -35,7 +35,7 @@ def test_an_outage_of_the_brokers_costs_no_membership(own_broker: EmbeddedBroker
             assert clients.heartbeat(GROUP, 1, member_id) == 0
             began = time.monotonic()
             own_broker.stop()
-            job.await_line("the interruption", lambda line: "the query is interrupted" in line)
+            job.await_line("the absence", lambda line: "the brokers do not answer" in line)
             wait_until(lambda: time.monotonic() - began > SESSION_SECONDS, "the session would have ended")
             own_broker.restart()
             job.await_line("the outage's end", lambda line: "because the brokers were away for" in line)

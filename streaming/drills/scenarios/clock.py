@@ -27,6 +27,9 @@ SIDES = {BROKER: "s ahead of the driver's", JOB: "s behind the driver's"}
 
 TRY_SECONDS = 10.0
 
+BACK = "clock has gone back"
+"""In the job's line, which then ends."""
+
 
 def library() -> Path:
     """The library that the package libfaketime brings. Raises DrillSkipped if there is none for this machine."""
@@ -80,6 +83,11 @@ def step_clock(name: str) -> Callable[[Stage], None]:
         stage.watch_for(WRONG_SECONDS, f"the clock of the {name} is wrong")
         stage.step(f"the clock of the {name} is put right: it goes back by {STEP_SECONDS // 60} minutes")
         _clock(stage, name).write_text(f"{RIGHT}\n")
+        if name == JOB:
+            line = stage.coordinator.job.await_line("that the job ends", lambda line: BACK in line)
+            stage.step(f"the job says: {line}; it is started again, as a supervisor would do")
+            stage.coordinator.await_end_of_jvm()
+            stage.coordinator.start_job()
         stage.watch_for(WRONG_SECONDS, "the clock has gone back")
 
     return play

@@ -142,8 +142,7 @@ class Candidate:
         """Announce how far the job has read, as :meth:`Lease.follow` does."""
         self._lease.follow(reach_now)
 
-    @property
-    def seconds_unannounced(self) -> float:
+    def silence(self) -> float:
         """The time since the brokers had this job's last announcement; 0 when it is no longer the active one."""
         return 0.0 if self._lost.is_set() else time.monotonic() - self._lease.announced_at
 

@@ -12,7 +12,7 @@ from streaming.job.checkpoints.damage import damage_after_failure
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.activation import become_active, hand_over
 from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
-from streaming.job.lifecycle.interruptions import Interruptions
+from streaming.job.lifecycle.interruptions import BackwardClock, BrokersAway, end_at_once
 from streaming.job.lifecycle.job_session import JobSession, Report, start_session
 from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
 from streaming.job.lifecycle.query_start import start_query
@@ -21,7 +21,7 @@ from streaming.job.monitoring.clock_skew import SkewReport
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.batch_end import stop_after_batch
-from streaming.job.spark_internals.java_objects import progress_after
+from streaming.job.spark_internals.java_objects import progress_after, wall_clock_seconds
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
 from streaming.job.topics.layout import Partitions
 
@@ -76,11 +76,17 @@ def _run_until_stopped(
 ) -> bool:
     """Run until a signal, a failure, or a reason to start the query again; returns whether there is one."""
     watch, is_ready, clocks = session.watch, False, SkewReport(report)
-    interruptions = Interruptions(session)
+    clock, away = BackwardClock(partial(wall_clock_seconds, session.spark)), BrokersAway(session.candidate.silence)
+    seconds_away = 0.0
     backlog = BacklogReport(partial(progress_after, query), report)
     rival = session.candidate
     while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
-        if interruptions.end(query, signals.requested, report):
+        if step := clock.seconds_back():
+            end_at_once(f"this host's clock has gone back by {step:.0f} s: start the job again", report)
+        if away.has_begun():
+            report("the brokers do not answer: the query starts again when they do")
+            query.stop()
+            seconds_away = away.wait(signals.requested)
             break
         if signals.requested.wait(POLL_SECONDS if is_ready else STARTING_POLL_SECONDS):
             break
@@ -100,7 +106,7 @@ def _run_until_stopped(
         stop_after_batch(query)
     elif query.isActive:
         query.stop()
-    why = _reason_to_start_again(query, session, partitions, interruptions)
+    why = _reason_to_start_again(query, session, partitions, seconds_away)
     if why is None or (query.exception() is None and signals.requested.is_set()):
         report("stopped")
         return False
@@ -109,7 +115,7 @@ def _run_until_stopped(
 
 
 def _reason_to_start_again(
-    query: StreamingQuery, session: JobSession, partitions: Partitions, interruptions: Interruptions
+    query: StreamingQuery, session: JobSession, partitions: Partitions, seconds_away: float
 ) -> str | None:
     """Why a query that has stopped can go on; None if nothing but a signal has stopped it.
 
@@ -127,8 +133,8 @@ def _reason_to_start_again(
         return "the job that was active before has written its next batch"
     if failure is not None:
         raise CannotRun(_failure_line(failure, session))
-    if interruptions.over is not None:
-        return interruptions.over
+    if seconds_away:
+        return f"the brokers were away for {seconds_away:.0f} s"
     return "a topic has more partitions" if watch.has_grown(partitions) else None
 
 

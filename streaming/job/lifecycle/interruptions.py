@@ -9,11 +9,10 @@ import sys
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import NoReturn
 
 from streaming.job.lifecycle.job_session import Report
 
-__all__ = ["BackwardClock", "BrokersAway", "end_at_once"]
+__all__ = ["BackwardClock", "BrokersAway", "end_if_set_back"]
 
 LEAST_STEP_SECONDS = 10.0
 """A step back by less delays a batch by as much, and a new start takes about as long."""
@@ -59,18 +58,24 @@ class BrokersAway:
         # A job that was paused has announced nothing either, and does so before the next look.
         return before and self._has_been_long
 
-    def wait(self, stopped: Event) -> float:
-        """Wait until the brokers answer, or until the job is told to stop; returns how long they were away (s)."""
+    def wait(self, stopped: Event, meanwhile: Callable[[], object]) -> float:
+        """Wait until the brokers answer, or until the job is told to stop; returns how long they were away (s).
+
+        ``meanwhile`` is called often.
+        """
         longest = 0.0
         while (silence := self._silence()) > longest and not stopped.is_set():
             longest = silence
+            meanwhile()
             stopped.wait(LOOK_SECONDS)
         return longest
 
 
-def end_at_once(why: str, report: Report) -> NoReturn:
-    """End this process like a kill, after which nothing is lost: an orderly end could wait for Kafka's clients."""
-    report(why)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(1)
+def end_if_set_back(clock: BackwardClock, report: Report) -> None:
+    """End this process if the clock was set back; like a kill, after which nothing is lost: an orderly end could wait
+    for Kafka's clients."""
+    if step := clock.seconds_back():
+        report(f"this host's clock has gone back by {step:.0f} s: start the job again")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)

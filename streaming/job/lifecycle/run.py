@@ -12,7 +12,7 @@ from streaming.job.checkpoints.damage import damage_after_failure
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.activation import become_active, hand_over
 from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
-from streaming.job.lifecycle.interruptions import BackwardClock, BrokersAway, end_at_once
+from streaming.job.lifecycle.interruptions import BackwardClock, BrokersAway, end_if_set_back
 from streaming.job.lifecycle.job_session import JobSession, Report, start_session
 from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
 from streaming.job.lifecycle.query_start import start_query
@@ -76,17 +76,17 @@ def _run_until_stopped(
 ) -> bool:
     """Run until a signal, a failure, or a reason to start the query again; returns whether there is one."""
     watch, is_ready, clocks = session.watch, False, SkewReport(report)
-    clock, away = BackwardClock(partial(wall_clock_seconds, session.spark)), BrokersAway(session.candidate.silence)
+    check_clock = partial(end_if_set_back, BackwardClock(partial(wall_clock_seconds, session.spark)), report)
+    away = BrokersAway(session.candidate.silence)
     seconds_away = 0.0
     backlog = BacklogReport(partial(progress_after, query), report)
     rival = session.candidate
     while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
-        if step := clock.seconds_back():
-            end_at_once(f"this host's clock has gone back by {step:.0f} s: start the job again", report)
+        check_clock()
         if away.has_begun():
             report("the brokers do not answer: the query starts again when they do")
             query.stop()
-            seconds_away = away.wait(signals.requested)
+            seconds_away = away.wait(signals.requested, check_clock)
             break
         if signals.requested.wait(POLL_SECONDS if is_ready else STARTING_POLL_SECONDS):
             break

@@ -27,6 +27,9 @@ SIDES = {BROKER: "s ahead of the driver's", JOB: "s behind the driver's"}
 
 TRY_SECONDS = 10.0
 
+LONGEST_GAP_SECONDS = {JOB: 60.0, BROKER: 20.0}
+AND_THEN = {JOB: " after a new start of the job, which ends when its clock goes back", BROKER: " all the time"}
+
 BACK = "clock has gone back"
 """In the job's line, which then ends."""
 
@@ -118,8 +121,8 @@ SCENARIOS = tuple(
         drill="clock",
         title=f"The clock of the {name} is wrong",
         what=f"The clock of the {name} is put {STEP_SECONDS // 60} minutes ahead, and {WRONG_SECONDS:g} s later right "
-        "again. Members that keep sending heartbeats must not be expelled, and requests must be answered all the time.",
-        limits=Limits(first_answer_seconds=20, longest_gap_seconds=20),
+        f"again. Members that keep sending heartbeats must not be expelled, and requests must be answered{AND_THEN[name]}.",
+        limits=Limits(first_answer_seconds=20, longest_gap_seconds=LONGEST_GAP_SECONDS[name]),
         play=step_clock(name),
         prepare=preload,
     )

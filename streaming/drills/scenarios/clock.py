@@ -121,7 +121,8 @@ SCENARIOS = tuple(
         drill="clock",
         title=f"The clock of the {name} is wrong",
         what=f"The clock of the {name} is put {STEP_SECONDS // 60} minutes ahead, and {WRONG_SECONDS:g} s later right "
-        f"again. Members that keep sending heartbeats must not be expelled, and requests must be answered{AND_THEN[name]}.",
+        "again. Members that keep sending heartbeats must not be expelled, and requests must be answered"
+        f"{AND_THEN[name]}.",
         limits=Limits(first_answer_seconds=20, longest_gap_seconds=LONGEST_GAP_SECONDS[name]),
         play=step_clock(name),
         prepare=preload,

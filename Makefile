@@ -7,10 +7,10 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-takeover oracle fuzz soak chaos documents clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle fuzz soak chaos documents clean
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv, install the project, download the jars
 	@$(PYTHON) -m streaming.embedded.jars
@@ -76,6 +76,12 @@ bench-growth: archive ## Measure how cost grows with groups, members, offsets, r
 
 bench-backlog: archive ## Measure how a million waiting requests are worked off in 1 GiB of heap: about 5 minutes
 	$(PYTHON) -m tests.bench.outages.backlog
+
+bench-backup: archive ## Measure what backups of 100,000 groups cost the clients meanwhile: about 6 minutes
+	$(PYTHON) -m tests.bench.outages.backup
+
+bench-checkpoints: archive ## Measure restore, rebuild and the like with 100,000 groups: about 6 minutes
+	$(PYTHON) -m tests.bench.outages.checkpoints
 
 bench-takeover: archive ## Measure 30 kills and 10 stops of the active job with a standby, and some without: about an hour
 	$(PYTHON) -m tests.bench.outages.takeover

@@ -62,10 +62,11 @@ def main(groups: Annotated[int, typer.Option(min=1)] = 100_000, driver_memory: s
 
 
 def _measure(*arguments: object) -> None:
-    print(msgspec.json.encode(_timed(arguments)).decode(), flush=True)
+    print(msgspec.json.encode(timed(arguments)).decode(), flush=True)
 
 
-def _timed(arguments: Sequence[object]) -> Timed:
+def timed(arguments: Sequence[object]) -> Timed:
+    """Run ``group-coordinator checkpoint`` with these arguments. Raises CalledProcessError."""
     words = [str(argument) for argument in arguments]
     process = Process("checkpoint", [sys.executable, "-m", "streaming.cli", "checkpoint", *words])
     begun, largest = time.monotonic(), 0.0

@@ -7,10 +7,9 @@ the active job with a standby, and a few kills and stops of a job without one, w
 import signal
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,25 +20,13 @@ import typer
 from streaming.embedded.broker import EmbeddedBroker
 from tests.bench.environment import machine, versions
 from tests.bench.events import Events, PreparedRequest
-from tests.bench.latency import Timings, percentile, schedule
-from tests.bench.scenarios.loads import group_names
+from tests.bench.latency import Timings, percentile
+from tests.bench.outages.live_load import OPTIONS, form, live_load
 from tests.support.coordinator_process import CoordinatorProcess
-from tests.support.waiting import wait_until
 
-RATE = 500.0
-SESSION_MS = 60_000
-LIVE_GROUPS, MEMBERS_A_GROUP = 50, 4
 AFTER_SECONDS = 20.0
 BEFORE_SECONDS, FIRST_SECONDS = 20.0, 5.0
 STANDBY_LIMIT_SECONDS = 50.0
-
-OPTIONS = {
-    "driver-memory": "1g",
-    "profile": "latency",
-    "request-partitions": 1,
-    "response-partitions": 1,
-    "topic-prefix": "takeover-",
-}
 
 Fault = Literal["kill", "stop"]
 Report = Callable[[str], None]
@@ -117,7 +104,7 @@ def cycle(
     jobs: Jobs, events: Events, requests: Sequence[PreparedRequest], fault: Fault, warm: float, *, has_standby: bool
 ) -> TakeOver:
     """Send requests for a while, and kill or stop the active job after ``warm`` seconds."""
-    with _load(events, requests, warm + AFTER_SECONDS) as (began, timings):
+    with live_load(events, requests, warm + AFTER_SECONDS) as (began, timings):
         standby = jobs.launch_standby() if has_standby else None
         time.sleep(max(0.0, began + warm - time.perf_counter()))
         fault_at = time.perf_counter() - began
@@ -132,18 +119,6 @@ def cycle(
         jobs.active.wait()
         jobs.active = standby
     return seen(timings[0], fault_at, fault, has_standby=has_standby)
-
-
-@contextmanager
-def _load(events: Events, requests: Sequence[PreparedRequest], seconds: float) -> Iterator[tuple[float, list[Timings]]]:
-    """Send requests on a thread for so long, which the end of the block awaits; the timings are there then."""
-    timings: list[Timings] = []
-    times = schedule(RATE, seconds)
-    thread = threading.Thread(target=lambda: timings.append(events.send_on_schedule(requests, times)), daemon=True)
-    began = time.perf_counter()
-    thread.start()
-    yield began, timings
-    wait_until(lambda: not thread.is_alive(), "the end of the load", seconds + STANDBY_LIMIT_SECONDS)
 
 
 def lines(takeovers: Sequence[TakeOver]) -> Iterator[str]:
@@ -186,11 +161,7 @@ def takeover(
         jobs = Jobs(broker, Path(folder), stack)
         topics = jobs.active.topics
         with Events(broker.bootstrap_servers, topics.requests, topics.responses) as events:
-            events.form_groups(group_names("idle", groups), 1)
-            members = events.form_groups(
-                group_names("live", LIVE_GROUPS), MEMBERS_A_GROUP, session_timeout_ms=SESSION_MS
-            )
-            requests = events.heartbeats(members)
+            requests = form(events, groups)
             for number, (fault, has_standby) in enumerate(plan, 1):
                 one = cycle(jobs, events, requests, fault, warm, has_standby=has_standby)
                 found.append(one)

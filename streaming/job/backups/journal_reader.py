@@ -16,12 +16,13 @@ _decode = msgspec.json.Decoder(JournalEntry).decode
 
 
 def journal_entries(
-    config: LibrdkafkaConfig, topic: str, timeout: float, since: int = 0
+    config: LibrdkafkaConfig, topic: str, timeout: float, since: int = 0, client_id: str = CLIENT_ID
 ) -> Iterator[JournalEntry | None]:
     """The entries of the journal; None for each record that is none. Those of a group are in order.
 
     ``config`` is librdkafka's, with the brokers. ``timeout`` is the longest wait for the next records, in seconds.
-    Entries that were appended before ``since`` (ms since the epoch of Unix) are left out.
+    Entries that were appended before ``since`` (ms since the epoch of Unix) are left out. ``client_id`` is also the
+    name of a group whose coordinator librdkafka looks up: the reader needs the right to describe it.
 
     Raises:
         CoordinatorNotAvailable: the topic does not exist, or cannot be read.
@@ -33,7 +34,7 @@ def journal_entries(
         "auto.offset.reset": "earliest",
         "fetch.wait.max.ms": 10,
     }
-    consumer = new_consumer(str(config["bootstrap.servers"]), CLIENT_ID, config, settings)
+    consumer = new_consumer(str(config["bootstrap.servers"]), client_id, config, settings)
     try:
         unfinished = set(range(required_partition_count(consumer, topic, timeout)))
         consumer.assign(_beginnings(consumer, topic, unfinished, timeout, since))

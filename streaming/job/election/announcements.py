@@ -16,7 +16,19 @@ from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, end_offset, new_consumer, required_partition_count
 from streaming.job.group_batch.starts import Start, later
 
-__all__ = ["ANNOUNCEMENT_SECONDS", "KEY", "ActiveJob", "AnnouncedStart", "AnnouncementWatch", "Reach", "start_key"]
+__all__ = [
+    "ANNOUNCEMENT_SECONDS",
+    "CLIENT_ID",
+    "KEY",
+    "ActiveJob",
+    "AnnouncedStart",
+    "AnnouncementWatch",
+    "Reach",
+    "start_key",
+]
+
+CLIENT_ID = "group-coordinator-election"
+"""Of the clients that read for the election; librdkafka looks up the coordinator of a group with this name."""
 
 ANNOUNCEMENT_SECONDS = 0.5
 """The active job announces itself this often."""

@@ -13,6 +13,7 @@ from streaming.client.errors import CoordinatorError
 from streaming.contract.errors import CannotRun
 from streaming.job.election.announcements import (
     ANNOUNCEMENT_SECONDS,
+    CLIENT_ID,
     ActiveJob,
     AnnouncedStart,
     AnnouncementWatch,
@@ -25,8 +26,6 @@ __all__ = ["LEASE_SECONDS", "Candidate", "candidate"]
 
 LEASE_SECONDS = 3 * ANNOUNCEMENT_SECONDS
 """An active job that has not announced itself for this long has lost its place to the first job that takes it."""
-
-CLIENT_ID = "group-coordinator-election"
 
 LOOK_SECONDS = 0.1
 ANSWER_LIMIT_SECONDS = 10.0
@@ -164,7 +163,10 @@ class Candidate:
 
 @contextmanager
 def candidate(config: Mapping[str, str], topic: str) -> Iterator[Candidate]:
-    """A candidate for the jobs that announce themselves on ``topic``; the end of the block releases its place.
+    """A candidate for the jobs that announce themselves on ``topic``; the end of the block ends its announcements.
+
+    Only :meth:`Candidate.release` says that the job has stopped in order, and has announced its last batch. After a
+    start that was refused, or a query that has failed, the next job has to find out what was read.
 
     config: librdkafka's settings, with ``bootstrap.servers``.
     """
@@ -174,4 +176,4 @@ def candidate(config: Mapping[str, str], topic: str) -> Iterator[Candidate]:
         try:
             yield Candidate(watch, lease)
         finally:
-            lease.release()
+            lease.end()

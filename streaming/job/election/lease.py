@@ -18,6 +18,7 @@ from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, producer_config
 from streaming.job.election.announcements import (
     ANNOUNCEMENT_SECONDS,
+    CLIENT_ID,
     KEY,
     ActiveJob,
     AnnouncedStart,
@@ -202,9 +203,7 @@ class Lease:
             Overtaken: one has.
             CoordinatorError: the broker does not answer; the next announcement tries again.
         """
-        with AnnouncementWatch(
-            self._servers, self._settings["client.id"], self._config, self._topic, self._timeout
-        ) as watch:
+        with AnnouncementWatch(self._servers, CLIENT_ID, self._config, self._topic, self._timeout) as watch:
             _require_newest(me, watch)
             producer = self._newest_producer()
             _require_newest(me, watch)

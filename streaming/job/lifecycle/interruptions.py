@@ -17,6 +17,9 @@ __all__ = ["BackwardClock", "BrokersAway", "end_if_set_back"]
 LEAST_STEP_SECONDS = 10.0
 """A step back by less delays a batch by as much, and a new start takes about as long."""
 
+LONGEST_LOOK_SECONDS = 1.0
+"""A look at both clocks that takes longer compares two times: the process was paused between them."""
+
 LONGEST_ABSENCE_SECONDS = 3.0
 """An absence of the brokers up to this leaves the members half of the shortest session that Kafka allows by default."""
 
@@ -30,16 +33,16 @@ class BackwardClock:
     def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
         self._monotonic = monotonic
-        self._last = self._difference()
+        self._last = wall() - monotonic()
 
     def seconds_back(self) -> float:
         """By how much the clock was set back since the last call; 0 if by less than what a batch can wait for."""
-        before, self._last = self._last, self._difference()
-        step = before - self._last
-        return step if step >= LEAST_STEP_SECONDS else 0.0
-
-    def _difference(self) -> float:
-        return self._wall() - self._monotonic()
+        begun = self._monotonic()
+        difference = self._wall() - begun
+        if self._monotonic() - begun > LONGEST_LOOK_SECONDS:
+            return 0.0
+        before, self._last = self._last, difference
+        return before - difference if before - difference >= LEAST_STEP_SECONDS else 0.0
 
 
 class BrokersAway:

@@ -20,7 +20,7 @@ from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.checkpoints.checkpoint import Checkpoint
-from streaming.job.election.announcements import Reach
+from streaming.job.election.announcements import CLIENT_ID, Reach
 from streaming.job.group_batch.starts import NO_START, Start, later
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, newest_progress_after
@@ -152,7 +152,7 @@ def _lived_until(session: JobSession, topic_id: str | None, read_until: dict[int
 def _requests_in_journal(config: LibrdkafkaConfig, topic: str, since: int) -> dict[int, int]:
     """The offset after the last request that has an entry since then (ms since the epoch of Unix), by partition."""
     found: dict[int, int] = {}
-    for entry in journal_entries(config, topic, LIMIT_SECONDS, since):
+    for entry in journal_entries(config, topic, LIMIT_SECONDS, since, CLIENT_ID):
         if entry is not None and isinstance(entry.cause, RequestCause):
             cause = entry.cause
             found[cause.partition] = max(found.get(cause.partition, 0), cause.offset + 1)

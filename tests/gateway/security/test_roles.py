@@ -170,6 +170,14 @@ def test_a_client_may_do_nothing_beyond_the_table(addresses: tuple[str, str]) ->
         consumer.close()
 
 
+def test_a_job_that_was_killed_starts_again_with_the_rights_of_the_table(
+    running: tuple[CoordinatorProcess, GatewayProcess],
+) -> None:
+    coordinator, _ = running
+    coordinator.kill()
+    coordinator.start()
+
+
 def test_no_process_is_refused_what_it_asks_the_brokers(running: tuple[CoordinatorProcess, GatewayProcess]) -> None:
     for process in running:
         assert [line for line in process.output if "authorization" in line.lower()] == []

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException, Producer
 from streaming.client.errors import CoordinatorError
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.election.announcements import ANNOUNCEMENT_SECONDS, AnnouncementWatch
+from streaming.job.election.candidate import candidate
 from streaming.job.election.lease import Lease, Overtaken
 from tests.job.election.jobs import TRANSACTIONAL_ID, job
 from tests.support.processes import Process
@@ -135,6 +136,18 @@ def test_a_released_lease_is_free_at_once(new_watch: NewWatch, new_lease: NewLea
     assert watch.is_free(LEASE_SECONDS)
     assert watch.silent_seconds == 0
     assert new_lease().take(watch, job("next")) == 2
+
+
+def test_a_job_that_ends_without_a_release_has_not_said_how_far_it_has_read(
+    broker: EmbeddedBroker, topic: str, new_watch: NewWatch
+) -> None:
+    with candidate({"bootstrap.servers": broker.bootstrap_servers}, topic) as refused:
+        refused.require_free()
+        assert refused.take()
+    watch = new_watch()
+    wait_until_free(watch)
+    assert watch.newest is not None
+    assert not watch.newest.is_released
 
 
 def test_of_jobs_that_take_the_lease_together_one_is_active(new_watch: NewWatch, new_lease: NewLease) -> None:

@@ -48,6 +48,18 @@ def test_a_step_ahead_and_a_clock_that_is_slowed_down_are_none() -> None:
         assert clock.seconds_back() == 0
 
 
+def test_a_pause_between_the_looks_at_the_two_clocks_is_no_step_back() -> None:
+    host, pauses = Host(), iter([0.0, 30.0, 0.0])
+
+    def wall_after_a_pause() -> float:
+        host.pass_by(next(pauses))
+        return host.wall
+
+    clock = BackwardClock(wall_after_a_pause, lambda: host.monotonic)
+    assert clock.seconds_back() == 0
+    assert clock.seconds_back() == 0
+
+
 def test_brokers_that_are_away_for_long_interrupt_the_query_until_they_answer() -> None:
     silences = iter([0.5, 2.9, 3.4, 3.9, 9.0, 11.2, 0.1])
     away = BrokersAway(lambda: next(silences))

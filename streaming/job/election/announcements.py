@@ -42,7 +42,7 @@ START_KEY_PREFIX = b"start-"
 POLL_SECONDS = 0.05
 
 SLOW_LOOK_SECONDS = 0.5
-"""A look that takes longer has waited for the brokers: such a time says nothing about the active job."""
+"""A look that takes longer has waited for the brokers: no more than this counts as silence of the active job."""
 
 RECONNECTION_SECONDS = 3.0
 """How much longer an active job may be silent after an outage: it may reconnect later than who watches it."""
@@ -146,7 +146,7 @@ class AnnouncementWatch:
         """Read what was announced since the last look.
 
         ``silent_seconds`` is 0 after an announcement, and otherwise grows by the time since the last look, if that
-        could read the topic, too.
+        could read the topic, too; by less if the brokers are slow.
 
         Raises:
             CoordinatorError: the topic cannot be read to its end within the time limit.
@@ -165,8 +165,9 @@ class AnnouncementWatch:
         if not is_silent:
             self.silent_seconds = 0.0
             self._patience_seconds = self._patience_seconds if is_slow else 0.0
-        elif looked_at is not None and not is_slow:
-            self.silent_seconds += self._looked_at - looked_at
+        elif looked_at is not None:
+            silence = self._looked_at - looked_at
+            self.silent_seconds += min(silence, SLOW_LOOK_SECONDS) if is_slow else silence
 
     def is_free(self, lease_seconds: float) -> bool:
         """Whether no job is active, as far as the last look knows."""

@@ -56,17 +56,26 @@ def process_batch(
         return process(settings, group_id, records, stored, batch_time, more_follow=more_follow)
     if not records and stored is not None and _waits_for_check(stored, start):
         return Outcome([check_row(settings, group_id)], stored, batch_time + REPEAT_CHECK_MS)
+    if stored is not None and stored.lived_epoch >= start.epoch:
+        # The group has read a request of this start's; no earlier one follows.
+        return _lived(process(settings, group_id, records, stored, batch_time, more_follow=more_follow), start.epoch)
     replayed = _Replay(settings, group_id, stored)
     is_new = [not start.has_been_read_before(record.partition, record.offset) for record in records]
     for life in _lives(settings, start, [record for record, new in zip(records, is_new, strict=True) if not new]):
         replayed.live(life)
     if records and not any(is_new):
-        return Outcome(replayed.rows, replayed.state, batch_time + CHECK_AFTER_MS if replayed.is_waiting else None)
+        wake_at = batch_time + CHECK_AFTER_MS if replayed.is_waiting else None
+        return _lived(Outcome(replayed.rows, replayed.state, wake_at), replayed.lived_epoch)
     if records:
-        replayed.end_life(start, start.lived_until_time)
+        replayed.end_lives_before(start, start.lived_until_time)
     new_records = [record for record, new in zip(records, is_new, strict=True) if new]
     outcome = process(settings, group_id, new_records, replayed.state, batch_time, more_follow=more_follow)
-    return outcome._replace(rows=replayed.rows + outcome.rows)
+    return _lived(outcome._replace(rows=replayed.rows + outcome.rows), replayed.lived_epoch)
+
+
+def _lived(outcome: Outcome, epoch: int) -> Outcome:
+    """The outcome with the mark of :meth:`StateRow.lived`, which processing does not keep."""
+    return outcome if outcome.state is None else outcome._replace(state=outcome.state.lived(epoch))
 
 
 def _lives(settings: Settings, start: Start, records: Sequence[KafkaRecord]) -> Iterator[_Life]:
@@ -96,19 +105,28 @@ class _Replay:
         self.state = stored
         self.is_waiting = False
         """Whether the group has a timer."""
+        self.lived_epoch = max(settings.start.copied_epoch, 0 if stored is None else stored.lived_epoch)
+        """The epoch of the start up to which the lives of earlier starts have been ended for the group."""
         self._settings = settings
         self._group_id = group_id
 
     def live(self, life: _Life) -> None:
         """Take the group through requests of one start."""
-        self.end_life(life.start, life.start.last_batch_time)
+        self.end_lives_before(life.start, life.start.last_batch_time)
         # No batch read a request before it was appended, or before the start.
         last = life.records[-1]
         time = max(last.timestamp, life.start.started_at)
         self._process(life.start, life.records, time, more_follow=last.value != DEADLINE_CHECK)
 
-    def end_life(self, start: Start, last_batch_time: int) -> None:
-        """Let fire what was due by the last batch (ms since the epoch of Unix) before a start."""
+    def end_lives_before(self, start: Start, last_batch_time: int) -> None:
+        """Let fire what was due by the last batch (ms since the epoch of Unix) before a start, and before each start
+        that this group has not lived through; once for each, since later starts have renewed the sessions."""
+        starts = [one for one in self._settings.starts if self.lived_epoch < one.epoch < start.epoch]
+        for one in [*starts, start] if self.lived_epoch < start.epoch else []:
+            self._end_life_before(one, last_batch_time if one is start else one.last_batch_time)
+            self.lived_epoch = one.epoch
+
+    def _end_life_before(self, start: Start, last_batch_time: int) -> None:
         earlier = [one for one in self._settings.starts if one.started_at < start.started_at]
         if self.state is not None and earlier and last_batch_time:
             self._process(earlier[-1], [], last_batch_time)

@@ -10,7 +10,7 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 
-__all__ = ["NO_START", "Start", "later", "lived_start"]
+__all__ = ["NO_START", "Start", "copied_epoch", "later", "lived_start"]
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -28,6 +28,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     lived_until: the first request that no earlier job has read, as far as this one knows: an offset by partition. It is
         ahead of ``read_until`` where the checkpoint is older than the last job that was active.
     lived_until_time: the time of the last batch of that job, ms since the epoch of Unix.
+    copied_epoch: the epoch of the last start whose batches the checkpoint has lived through before this one replays.
     """
 
     started_at: int
@@ -40,6 +41,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     read_until: dict[int, int] = {}
     lived_until: dict[int, int] = {}
     lived_until_time: int = 0
+    copied_epoch: int = 0
 
     @property
     def epoch(self) -> int:
@@ -68,6 +70,16 @@ def lived_start(starts: Sequence[Start], current: Start, partition: int, offset:
     """The start whose batches have read a request for the first time, of those before ``current``."""
     earlier = (start for start in starts if start.epoch < current.epoch and start.first_new(partition) <= offset)
     return max(earlier, key=lambda start: start.epoch, default=NO_START)
+
+
+def copied_epoch(known: Sequence[Start]) -> int:
+    """The epoch of the last start whose batches a checkpoint with these starts has lived through.
+
+    A start that was still replaying has not ended the lives of those before it for every group.
+    """
+    if not known:
+        return 0
+    return known[-1].copied_epoch if known[-1].replays else known[-1].epoch
 
 
 def later(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:

@@ -15,7 +15,8 @@ class StateRow(NamedTuple):
 
     Earlier releases wrote the two times (ms since the epoch) beside the snapshot. They are part of the snapshot now,
     and 0 here in what this release writes. They are still read, so that a checkpoint of an earlier release keeps its
-    groups. In a quarantined group, :data:`QUARANTINED_MARK` takes the place of the first.
+    groups. In a quarantined group, :data:`QUARANTINED_MARK` takes the place of the first. While requests are replayed,
+    the negative epoch of a start takes the place of the second (:meth:`lived`).
     """
 
     snapshot: bytes
@@ -38,6 +39,15 @@ class StateRow(NamedTuple):
         """The row with the mark of a quarantined group."""
         return self._replace(join_answered_at=QUARANTINED_MARK)
 
+    @property
+    def lived_epoch(self) -> int:
+        """The epoch of :meth:`lived`, 0 without one."""
+        return max(0, -self.sessions_from)
+
+    def lived(self, epoch: int) -> "StateRow":
+        """The row of a group for which the life of the starts before the one with this epoch has been ended."""
+        return self._replace(sessions_from=-epoch)
+
     def packed(self) -> bytes:
         """Pack the row for the state's column: the two times as big-endian int64, then the snapshot."""
         return _TIMES.pack(self.join_answered_at, self.sessions_from) + self.snapshot
@@ -53,7 +63,7 @@ def load(stored: StateRow | None) -> Group | None:
     group = snapshot.decode(stored.snapshot)
     if stored.join_answered_at and not stored.is_quarantined:
         group.join_answered_at = stored.join_answered_at
-    if stored.sessions_from:
+    if stored.sessions_from > 0:
         group.sessions_from = stored.sessions_from
     return group
 

@@ -21,7 +21,7 @@ from streaming.contract.errors import CannotRun
 from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.election.announcements import CLIENT_ID, Reach
-from streaming.job.group_batch.starts import NO_START, Start, later
+from streaming.job.group_batch.starts import NO_START, Start, copied_epoch, later
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, newest_progress_after
 from streaming.job.topics.layout import Partitions
@@ -43,7 +43,7 @@ def new_start(
     rival, topic = session.candidate, session.options.topics.requests
     topic_id = session.watch.found.topic_ids.get(topic)
     known, planned = checkpoint.starts(), checkpoint.planned(topic)
-    lived_until = _lived_until(session, topic_id, planned.read_until)
+    lived_until = _lived_until(session, topic_id, known, planned.read_until)
     start = Start(
         started_at=max(time.time_ns() // 1_000_000, known[-1].started_at + 1 if known else 0),
         last_batch_time=planned.time,
@@ -55,22 +55,24 @@ def new_start(
         read_until=planned.read_until,
         lived_until=lived_until,
         lived_until_time=rival.reach_before.batch_time,
+        copied_epoch=copied_epoch(known),
     )
     if not start.replays:
-        start = msgspec.structs.replace(start, lived_until={}, lived_until_time=0)
+        start = msgspec.structs.replace(start, lived_until={}, lived_until_time=0, copied_epoch=0)
     else:
         count = sum(offset - planned.read_until.get(partition, 0) for partition, offset in lived_until.items())
         report(
             f"checkpoint {session.options.checkpoint} is older than the last active job: {count:,} requests that were "
             "answered are played again as they were"
         )
+    checkpoint.record_start(start)
     if start.replays:
         # A start in the middle of the replay finds them in the checkpoint.
-        lost = [one for one in rival.starts(topic_id) if not known or one.epoch > known[-1].epoch]
+        epochs = {one.epoch for one in known}
+        lost = [one for one in rival.starts(topic_id) if one.epoch > start.copied_epoch and one.epoch not in epochs]
         for one in lost:
             checkpoint.record_start(one)
-        known = [*known, *lost]
-    checkpoint.record_start(start)
+        known = sorted([*known, *lost], key=lambda one: one.epoch)
     rival.announce_start(topic_id, start)
     return (*(known if start.replays else needed_starts(known, start)), start)
 
@@ -79,11 +81,13 @@ def needed_starts(known: Sequence[Start], start: Start) -> list[Start]:
     """The earlier starts that the workers need: that of an open batch, the last, and one for a clock that went back.
 
     All of them would go to the workers with every batch. That of an open batch may be far back: a batch that is killed
-    whenever it runs again stays open over many starts.
+    whenever it runs again stays open over many starts. If that start was replaying, its batch needs those before it.
     """
     last = list(known[-2:])
-    planner = [one for one in known[:-2] if start.open_batch_time and one.epoch == start.open_batch_epoch]
-    return planner[-1:] + last
+    planners = [one for one in known if start.open_batch_time and one.epoch == start.open_batch_epoch]
+    if any(planner.replays for planner in planners):
+        return list(known)
+    return [one for one in planners[-1:] if one not in last] + last
 
 
 class QueryReach:
@@ -130,11 +134,16 @@ def epoch_of_batch(known: Sequence[Start], batch_time: int) -> int:
     return last.open_batch_epoch if last.last_batch_time == batch_time else last.epoch
 
 
-def _lived_until(session: JobSession, topic_id: str | None, read_until: dict[int, int]) -> dict[int, int]:
+def _lived_until(
+    session: JobSession, topic_id: str | None, known: Sequence[Start], read_until: dict[int, int]
+) -> dict[int, int]:
     """The first request that no job has read, by partition, as far as it was announced or is in the journal.
 
     Raises CannotRun.
     """
+    if known and known[-1].epoch >= session.candidate.epoch:
+        # This job's own start: nobody else has read anything since.
+        return later(read_until, known[-1].lived_until)
     reach = session.candidate.reach_before
     if reach.topic_id is None or reach.topic_id != topic_id:
         return read_until

@@ -10,7 +10,7 @@ import msgspec
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.job.monitoring.metrics import OBSERVATION, Progress
-from streaming.job.spark_internals.java_objects import JVM_IS_GONE, progress_after
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE, JavaFailure, progress_after
 from streaming.job.wake_events.producer import WakeEvents
 from streaming.job.wake_events.schedule import CompletedBatch, WakeSchedule
 
@@ -46,14 +46,20 @@ class _WakeThread(threading.Thread):
         while not self._stopped.wait(pause):
             try:
                 pause = self._look()
-            except JVM_IS_GONE:
-                # The job itself reports it and ends.
-                log.debug("the JVM has ended")
-                return
+            except JVM_IS_GONE as failure:
+                if not isinstance(failure, JavaFailure):
+                    # The job itself reports it and ends.
+                    log.debug("the JVM has ended")
+                    return
+                pause = self._failed()
             except Exception:
-                log.exception("wake events cannot follow the query")
-                self._schedule.forget(time.monotonic())
-                pause = FAILURE_PAUSE_SECONDS
+                pause = self._failed()
+
+    def _failed(self) -> float:
+        """Log an exception; returns the time until the next look, in seconds."""
+        log.exception("wake events cannot follow the query")
+        self._schedule.forget(time.monotonic())
+        return FAILURE_PAUSE_SECONDS
 
     def _look(self) -> float:
         """Do what is to be done now; returns the time until the next look, in seconds."""

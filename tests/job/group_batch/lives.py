@@ -15,7 +15,7 @@ from coordinator_logic.errors import Error
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.replay import process_batch
 from streaming.job.group_batch.settings import Settings
-from streaming.job.group_batch.starts import Start
+from streaming.job.group_batch.starts import Start, copied_epoch
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.rows import KafkaRecord, Row
 from tests.support.request_events import dumped, envelope
@@ -65,6 +65,7 @@ class Job:
             lived_until={0: lost.read_until} if lost else {},
             lived_until_time=lost.last_batch_time if lost else 0,
             last_batch_time=self.checkpoint.last_batch_time,
+            copied_epoch=copied_epoch(self.checkpoint.starts) if lost else 0,
         )
         self.checkpoint.starts += [*announced, start]
 

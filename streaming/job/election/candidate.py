@@ -134,6 +134,7 @@ class Candidate:
             except CoordinatorError as failure:
                 if time.monotonic() > deadline:
                     raise CannotRun(failure.message) from failure
+                time.sleep(LOOK_SECONDS)
             else:
                 return
 

@@ -94,7 +94,10 @@ class Lease:
         # From here on the former job is fenced: what it has announced until now is all that it ever will.
         watch.look()
         newest = watch.newest
-        if newest is not None and (seen is None or newest.epoch != seen.epoch):
+        is_new = newest is not None and (seen is None or newest.epoch != seen.epoch)
+        # A job that was only slow has announced itself meanwhile, and takes the id again.
+        is_alive = seen is not None and not seen.is_released and watch.silent_seconds == 0
+        if newest is not None and (is_new or is_alive):
             raise Overtaken(f"the job on {newest.host} with process id {newest.process_id} was quicker")
         epoch, reach = max(1, me.epoch), Reach()
         if seen is not None:
@@ -112,11 +115,15 @@ class Lease:
             CoordinatorError: the broker does not answer.
         """
         epoch = start.start.epoch
+        records: dict[bytes, bytes | None] = {start_key(epoch): msgspec.json.encode(start)}
         with self._lock:
             if self._announced is not None:
                 self._announced = msgspec.structs.replace(self._announced, epoch=epoch)
-        forgotten = {start_key(epoch - STARTS_KEPT): None} if epoch > STARTS_KEPT else {}
-        self._write({start_key(epoch): msgspec.json.encode(start), **forgotten})
+                # Together: the job after a kill must not get this epoch again.
+                records[KEY] = msgspec.json.encode(self._announced)
+        if epoch > STARTS_KEPT:
+            records[start_key(epoch - STARTS_KEPT)] = None
+        self._write(records)
 
     def follow(self, reach_now: ReachNow) -> None:
         """Announce from now on how far the job has read; ``reach_now`` is called on the thread of :meth:`keep`."""
@@ -162,6 +169,8 @@ class Lease:
                 self._announced = None
                 on_lost(overtaken)
                 return
+            except Exception:
+                log.exception("not announced, retrying")
 
     def _with_reach(self, job: ActiveJob) -> ActiveJob:
         reach = self._reach_now()
@@ -189,7 +198,9 @@ class Lease:
         try:
             producer.init_transactions(self._timeout)
         except KafkaException as failure:
-            raise _meaning(failure) from failure
+            if failure.args[0].code() == KafkaError._FENCED:
+                raise Overtaken("another job was quicker") from failure
+            raise CoordinatorNotAvailable(f"this job cannot become the active one: {failure}") from failure
         return producer
 
     def _take_again(self, me: ActiveJob) -> None:
@@ -214,6 +225,7 @@ class Lease:
         self._finish_transaction()
         try:
             self._producer.begin_transaction()
+            self._unfinished = self._producer.abort_transaction
             for key, value in records.items():
                 self._producer.produce(self._topic, key=key, value=value, partition=0)
         except (BufferError, KafkaException) as failure:
@@ -243,7 +255,8 @@ def _require_newest(me: ActiveJob, watch: AnnouncementWatch) -> None:
 
 
 def _meaning(failure: Exception) -> Exception:
-    """What the job must conclude from a failure: whether it is fenced."""
-    if isinstance(failure, KafkaException) and failure.args[0].code() == KafkaError._FENCED:
+    """What the job must conclude from a failure: whether it is fenced, or has to find out with another producer."""
+    error = failure.args[0] if isinstance(failure, KafkaException) else None
+    if error is not None and (error.code() == KafkaError._FENCED or error.fatal()):
         return Overtaken("another job has become the active one")
     return CoordinatorNotAvailable(f"the active job cannot be announced: {failure}")

@@ -22,6 +22,8 @@ from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_S
 WARM_UP_SECONDS = 60.0
 """How long a job that stands by runs batches without requests. Until then, Java has compiled most of their code."""
 
+RETRY_SECONDS = 1.0
+
 FENCED_LOCK_SECONDS = 1.0
 """How long a job waits for the checkpoint's lock of a job that it has overtaken: a dead one's JVM may still end."""
 
@@ -33,8 +35,7 @@ def become_active(session: JobSession, report: Report) -> None:
         CannotRun: another job is active, or uses the checkpoint.
     """
     rival = session.candidate
-    starts = Checkpoint(session.spark, checkpoint_location(session.options)).starts()
-    least_epoch = max((start.epoch for start in starts), default=0) + 1
+    checkpoint = Checkpoint(session.spark, checkpoint_location(session.options))
     has_taken = False
     while not has_taken:
         if session.options.standby and not rival.is_free():
@@ -44,12 +45,14 @@ def become_active(session: JobSession, report: Report) -> None:
             session.metrics.note_standby(False)
         elif not session.options.standby:
             rival.require_free()
+        least_epoch = max((start.epoch for start in checkpoint.starts()), default=0) + 1
         try:
             has_taken = rival.take(least_epoch)
         except CannotRun as failure:
             if not session.options.standby:
                 raise
             report(f"standby: {failure}")
+            time.sleep(RETRY_SECONDS)
     if session.lock is None:
         return
     if rival.overtaken is None:

@@ -39,8 +39,12 @@ WAKE_EVENTS = "wake-events"
 """The name of the thread among the readers in the metrics."""
 
 
-def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:
+def start_query(
+    session: JobSession, partitions: Partitions, stack: ExitStack, report: Report, *, after_rival: bool = False
+) -> StreamingQuery:
     """Start the query on its checkpoint, for topics with so many partitions; ``stack`` ends the count of its batches.
+
+    ``after_rival``: the newest batch was planned by the job that was active before this one.
 
     Raises:
         CannotRun: the checkpoint does not fit the options or the topics.
@@ -58,7 +62,11 @@ def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, r
             f"warning: checkpoint {options.checkpoint} has lost its folder {STARTS_FOLDER} with the times of earlier "
             'starts (see "Damage" in docs/operations.md)'
         )
-    starts = new_start(session, checkpoint, protocol_config(options, partitions), partitions, report)
+    config = protocol_config(options, partitions)
+    starts = new_start(session, checkpoint, config, partitions, report, after_rival=after_rival)
+    if rival.overtaken is not None and checkpoint.planned(options.topics.requests).time != starts[-1].last_batch_time:
+        # That job has planned another batch meanwhile. It can plan no further ones once Spark has one of this job's.
+        starts = new_start(session, checkpoint, config, partitions, report, after_rival=True)
     settings = group_settings(options, partitions, starts)
     # Without a record to read, Spark would run no batch, and groups that are due would not be called.
     wakes.append_first()

@@ -1,5 +1,6 @@
 """The job from its start to its stop."""
 
+import time
 from contextlib import ExitStack
 from functools import partial
 
@@ -29,6 +30,12 @@ STARTING_POLL_SECONDS = 0.1
 POLL_SECONDS = 0.5
 """How often the job looks at the query, before it is ready and after: each look is a call into the JVM."""
 
+FIRST_START = "the job starts"
+AFTER_RIVAL = "the job that was active before has written its next batch"
+
+START_AGAIN_SECONDS = 60.0
+"""How long a query that has run tries to start again."""
+
 MAX_FAILURE_LINES = 12
 
 CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -50,14 +57,14 @@ def run_job(options: JobOptions, report: Report = print) -> None:
         become_active(session, report)
         if needs_class_archive(options):
             stack.enter_context(making_class_archive(report))
-        starts_again = True
-        while starts_again:
+        why: str | None = FIRST_START
+        while why is not None:
             partitions = session.watch.found.partition_counts(options.topics)
             with ExitStack() as until_stopped:
-                query = start_query(session, partitions, until_stopped, report)
+                query = _start_with_retries(session, partitions, until_stopped, report, signals, why)
                 signals.let_batches_finish()
-                starts_again = _run_until_stopped(query, signals, session, partitions, report)
-                if not starts_again:
+                why = _run_until_stopped(query, signals, session, partitions, report)
+                if why is None:
                     # Before the clean-up, which takes a while: a job that stands by need not wait for it.
                     hand_over(session)
 
@@ -71,10 +78,34 @@ def start(
     return start_query(session, session.watch.found.partition_counts(options.topics), stack, report)
 
 
+def _start_with_retries(
+    session: JobSession, partitions: Partitions, stack: ExitStack, report: Report, signals: StopSignals, why: str
+) -> StreamingQuery:
+    """Start the query; ``why`` is the reason of :func:`_run_until_stopped`, :data:`FIRST_START` at first.
+
+    Raises:
+        CannotRun: it cannot start; after it has run, not within :data:`START_AGAIN_SECONDS`.
+    """
+    deadline = time.monotonic() + (0.0 if why == FIRST_START else START_AGAIN_SECONDS)
+    while True:
+        try:
+            return start_query(session, partitions, stack, report, after_rival=why == AFTER_RIVAL)
+        except CannotRun as failure:
+            # Brokers come back one after the other, or go away again.
+            if session.candidate.failure or time.monotonic() > deadline or signals.requested.is_set():
+                raise
+            report(f"{failure}; trying again")
+            signals.requested.wait(POLL_SECONDS)
+
+
 def _run_until_stopped(
     query: StreamingQuery, signals: StopSignals, session: JobSession, partitions: Partitions, report: Report
-) -> bool:
-    """Run until a signal, a failure, or a reason to start the query again; returns whether there is one."""
+) -> str | None:
+    """Run until a signal, a failure, or a reason to start the query again; returns that, or None.
+
+    Raises:
+        CannotRun: the query has failed, or this job is no longer the active one.
+    """
     watch, is_ready, clocks = session.watch, False, SkewReport(report)
     check_clock = partial(end_if_set_back, BackwardClock(partial(wall_clock_seconds, session.spark)), report)
     away = BrokersAway(session.candidate.silence)
@@ -109,9 +140,9 @@ def _run_until_stopped(
     why = _reason_to_start_again(query, session, partitions, seconds_away)
     if why is None or (query.exception() is None and signals.requested.is_set()):
         report("stopped")
-        return False
+        return None
     report(f"starting the query again, because {why}")
-    return True
+    return why
 
 
 def _reason_to_start_again(
@@ -128,9 +159,12 @@ def _reason_to_start_again(
         watch.look(missing_limit_seconds=0)
     if reason := rival.failure or watch.failure:
         raise CannotRun(reason)
-    if failure is not None and CONCURRENT_UPDATE in str(failure):
+    if failure is not None and CONCURRENT_UPDATE in str(failure) and rival.overtaken is not None:
         # It had planned a batch in the moment when this one took its place. It can plan no further ones.
-        return "the job that was active before has written its next batch"
+        return AFTER_RIVAL
+    if failure is not None and CONCURRENT_UPDATE in str(failure):
+        # That job learns in the next moment that it is no longer the active one, and says so.
+        raise CannotRun("another job has become the active one: it has written the next batch")
     if failure is not None:
         raise CannotRun(_failure_line(failure, session))
     if seconds_away:

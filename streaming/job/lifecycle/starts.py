@@ -33,22 +33,31 @@ LIMIT_SECONDS = 10.0
 
 
 def new_start(
-    session: JobSession, checkpoint: Checkpoint, config: CoordinatorConfig, partitions: Partitions, report: Report
+    session: JobSession,
+    checkpoint: Checkpoint,
+    config: CoordinatorConfig,
+    partitions: Partitions,
+    report: Report,
+    *,
+    after_rival: bool = False,
 ) -> tuple[Start, ...]:
-    """Record and announce a start of the query; returns the starts that its groups need, this one last.
+    """Announce and record a start of the query; returns the starts that its groups need, this one last.
+
+    ``after_rival``: the newest batch was planned by the job that was active before this one, and no batch by this one.
 
     Raises:
-        CannotRun: the journal cannot be read.
+        CannotRun: the journal cannot be read, or another job is active.
     """
     rival, topic = session.candidate, session.options.topics.requests
     topic_id = session.watch.found.topic_ids.get(topic)
     known, planned = checkpoint.starts(), checkpoint.planned(topic)
     lived_until = _lived_until(session, topic_id, known, planned.read_until)
+    planners = [one for one in known if one.epoch < rival.epoch] if after_rival else known
     start = Start(
         started_at=max(time.time_ns() // 1_000_000, known[-1].started_at + 1 if known else 0),
         last_batch_time=planned.time,
         open_batch_time=0 if planned.is_complete else planned.time,
-        open_batch_epoch=epoch_of_batch(known, planned.time),
+        open_batch_epoch=epoch_of_batch(planners, planned.time),
         release=version("spark-group-coordinator"),
         config=msgspec.structs.replace(config, job_epoch=rival.next_epoch()),
         response_partitions=partitions.responses,
@@ -65,6 +74,8 @@ def new_start(
             f"checkpoint {session.options.checkpoint} is older than the last active job: {count:,} requests that were "
             "answered are played again as they were"
         )
+    # Before it is recorded: in the checkpoint of a job that has overtaken this one, it would pass for one of that job.
+    rival.announce_start(topic_id, start)
     checkpoint.record_start(start)
     if start.replays:
         # A start in the middle of the replay finds them in the checkpoint.
@@ -73,7 +84,6 @@ def new_start(
         for one in lost:
             checkpoint.record_start(one)
         known = sorted([*known, *lost], key=lambda one: one.epoch)
-    rival.announce_start(topic_id, start)
     return (*(known if start.replays else needed_starts(known, start)), start)
 
 

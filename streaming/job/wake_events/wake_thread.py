@@ -23,6 +23,7 @@ POLL_SECONDS = 0.25
 interval of the batches; :func:`coordinator_logic.timing.sessions.late_answer_ms` leaves room for both."""
 
 FAILURE_PAUSE_SECONDS = 5.0
+END_LIMIT_SECONDS = 5.0
 
 
 class _WakeThread(threading.Thread):
@@ -37,9 +38,9 @@ class _WakeThread(threading.Thread):
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """End the thread."""
+        """End the thread; one that hangs in the JVM ends with the process."""
         self._stopped.set()
-        self.join()
+        self.join(END_LIMIT_SECONDS)
 
     def run(self) -> None:
         pause = 0.0

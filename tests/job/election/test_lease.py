@@ -13,14 +13,12 @@ from confluent_kafka import KafkaException, Producer
 from streaming.client.errors import CoordinatorError
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.election.announcements import ANNOUNCEMENT_SECONDS, AnnouncementWatch
-from streaming.job.election.candidate import candidate
+from streaming.job.election.candidate import LEASE_SECONDS, candidate
 from streaming.job.election.lease import Lease, Overtaken
 from tests.job.election.jobs import TRANSACTIONAL_ID, job
 from tests.support.processes import Process
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
-
-LEASE_SECONDS = 4 * ANNOUNCEMENT_SECONDS
 
 NewWatch = Callable[[], AnnouncementWatch]
 NewLease = Callable[[], Lease]

@@ -122,7 +122,7 @@ class Client:
                 self._understand(job, api, answers[correlation_id]["body"], now)
             return
         if not self._member_id or self._generation < 0:
-            self._send(job, "JoinGroup", 3, _join(self._member_id), now)
+            self._send(job, "JoinGroup", 3, join_body(self._member_id), now)
         elif self._chance.random() < 0.004:
             self._silent_until = now + self._chance.choice((2_000, 9_000, 20_000))
         elif self._chance.random() < 0.002:
@@ -173,7 +173,8 @@ def _error(body: dict[str, Any]) -> Error:
     return Error(body["errorCode"])
 
 
-def _join(member_id: str) -> dict[str, Any]:
+def join_body(member_id: str) -> dict[str, Any]:
+    """The body of a member's JoinGroup."""
     return {
         "groupId": GROUP_ID,
         "sessionTimeoutMs": SESSION_MS,

@@ -192,7 +192,11 @@ class World:
         self.chance = Random(seed)
         self.now = BEGINNING
         self.epoch = 0
-        self.job = Job([])
+        self._next_batch = BEGINNING
+        self._batch_gap = Random(seed).choice((STEP_MS, 500, 1_500))
+        # What no log tells is left out: joins that are unread at the end of the initial delay, and answers that are late.
+        delay = 300 if self._batch_gap == STEP_MS else 0
+        self.job = Job([], config=CoordinatorConfig(group_initial_rebalance_delay_ms=delay))
         self._answers: dict[str, dict[str, Any]] = {}
         self._rows_seen = 0
         self._clients = [Client(number, self.chance) for number in range(clients)]
@@ -211,8 +215,9 @@ class World:
         """Let time pass. While the job is away, clients wait for answers, or send what needs none."""
         end = self.now + milliseconds
         while self.now < end:
-            if not is_away:
+            if not is_away and self.now >= self._next_batch:
                 self.job.batch(self.now)
+                self._next_batch = self.now + self._batch_gap
             self.now += STEP_MS
             if self.now % 1_000 == 0:
                 self.describe()

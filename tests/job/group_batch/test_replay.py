@@ -15,7 +15,7 @@ from streaming.job.group_batch.starts import Start
 from streaming.job.rows import Row
 from tests.job.group_batch.lives import STEP_MS, TOPICS, Checkpoint, Job, World
 
-SEEDS = 20
+SEEDS = 60
 
 
 class Lived:
@@ -41,15 +41,16 @@ class Lived:
         world.live(world.chance.randrange(1_000, 30_000, STEP_MS))
         # What was due has fired before the last request.
         world.describe()
-        world.now += STEP_MS
-        world.job.batch(world.now)
+        while world.job.checkpoint.read_until < len(world.job.log):
+            world.now += STEP_MS
+            world.job.batch(world.now)
         self.written = world.job.rows[before:]
 
     def continued(self, limit: int) -> Job:
         """A job that starts with the copy; its batches read at most ``limit`` requests."""
         assert self.copy is not None
         world, lost = self.world, self.world.job.checkpoint
-        job = Job(world.job.log, self.copy, limit=limit)
+        job = Job(world.job.log, self.copy, config=world.job.config, limit=limit)
         world.epoch += 1
         world.now += 60_000
         job.start(world.now, world.epoch, lost, tuple(self.announced))

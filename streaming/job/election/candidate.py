@@ -170,9 +170,16 @@ def candidate(config: Mapping[str, str], topic: str) -> Iterator[Candidate]:
     start that was refused, or a query that has failed, the next job has to find out what was read.
 
     config: librdkafka's settings, with ``bootstrap.servers``.
+
+    Raises:
+        CannotRun: the brokers do not answer.
     """
     servers = config["bootstrap.servers"]
-    with AnnouncementWatch(servers, CLIENT_ID, dict(config), topic, ANSWER_LIMIT_SECONDS) as watch:
+    try:
+        watching = AnnouncementWatch(servers, CLIENT_ID, dict(config), topic, ANSWER_LIMIT_SECONDS)
+    except CoordinatorError as failure:
+        raise CannotRun(failure.message) from failure
+    with watching as watch:
         lease = Lease(servers, dict(config), topic, topic, ANSWER_LIMIT_SECONDS)
         try:
             yield Candidate(watch, lease)

@@ -194,7 +194,7 @@ class World:
         self.epoch = 0
         self._next_batch = BEGINNING
         self._batch_gap = Random(seed).choice((STEP_MS, 500, 1_500))
-        # What no log tells is left out: joins that are unread at the end of the initial delay, and answers that are late.
+        # What no log tells is left out: joins that are unread at the end of the initial delay, and late answers.
         delay = 300 if self._batch_gap == STEP_MS else 0
         self.job = Job([], config=CoordinatorConfig(group_initial_rebalance_delay_ms=delay))
         self._answers: dict[str, dict[str, Any]] = {}

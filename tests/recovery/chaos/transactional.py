@@ -105,16 +105,19 @@ class TransactionalMember:
             offsets = [TopicPartition(p.topic, p.partition, p.offset, metadata) for p in value]
             send = producer.send_offsets_to_transaction
             self._retry(lambda limit: send(offsets, consumer.consumer_group_metadata(), limit), ended)
-            if self._chance.random() < ABORT_SHARE:
-                self._abort(producer, operation, ended)
-                return
-            self._retry(producer.commit_transaction, ended)
+            is_to_abort = self._chance.random() < ABORT_SHARE
+            if not is_to_abort:
+                self._retry(producer.commit_transaction, ended)
         except KafkaException as failure:
             if failure.args[0].txn_requires_abort():
                 self._abort(producer, operation, ended)
                 return
             operation.info()
             raise
+        if is_to_abort:
+            # Behind the try: an abort that fails has completed the operation.
+            self._abort(producer, operation, ended)
+            return
         operation.ok()
         # Partitions may have gone meanwhile.
         self._positions |= {partition: moved[partition] for partition in moved if partition in self._positions}

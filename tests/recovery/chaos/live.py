@@ -157,11 +157,6 @@ class LiveNetwork:
         """Where the clients live."""
         return self._world
 
-    def has_open_calls(self, client: str, group: str) -> bool:
-        """Whether a client's request about a group awaits its answer."""
-        with self._lock:
-            return any(call.is_open and (call.client, call.group) == (client, group) for call in self._calls.values())
-
     def send(
         self,
         client: str,

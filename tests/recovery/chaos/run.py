@@ -30,10 +30,11 @@ from tests.recovery.recorded.visitors import Administrator, Observer
 from tests.support.topics import create_topic
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
-SETTLE_SECONDS = 45.0
-"""How long the clients may take to be assigned after the last fault: a rebalance and a session, twice."""
-
 STABLE_WITHIN_MS = 40_000
+SETTLE_SECONDS = 55.0
+"""How long the clients may take to be assigned after the last fault: the checker's bound, which counts from the first
+join of a client that comes in the place of one that has gone."""
+
 REBALANCE_MS = 8_000
 REQUEST_TIMEOUT_MS = 12_000
 JOIN_TIMEOUT_MS = 20_000
@@ -123,7 +124,7 @@ class Run:
                     stage.ensure_all()
                     self._is_calm = True
                     recorder.note("nemesis", Function.FAULT, "", note="the faults are over")
-                    self._await_calm(settled)
+                    self._await_calm(settled, populations)
                     self._read_last(observers)
                     self.verdict.transactions = sum(member.transactions for member in members)
                 self._end(stage, recorder)
@@ -237,25 +238,33 @@ class Run:
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
-    def _await_calm(self, settled: Callable[[], bool]) -> None:
-        """Wait until all clients are assigned, for as long as the checker allows; then it will say who is not."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < deadline and not settled():
+    def _await_calm(self, settled: Callable[[], bool], populations: Sequence[Population]) -> None:
+        """Wait until all clients are assigned and each has had a heartbeat accepted since the last fault."""
+        began, deadline = self._world.now, time.monotonic() + SETTLE_SECONDS
+
+        def is_calm() -> bool:
+            return settled() and all(population.has_been_accepted_since(began) for population in populations)
+
+        while not (has_settled := is_calm()) and time.monotonic() < deadline:
             time.sleep(0.05)
-        if not settled():
-            self.verdict.notes.append("not all clients were assigned at the end")
+        if not has_settled:
+            self._failures.append(
+                f"{SETTLE_SECONDS:g} s after the last fault, not all clients were assigned and had a heartbeat "
+                f"accepted: {_unsettled(populations)}"
+            )
         time.sleep(CALM_SECONDS)
 
     def _read_last(self, observers: Sequence[Observer]) -> None:
-        """Read all offsets once more, and wait for the answers."""
+        """Read all offsets once more, and wait for the answers. Only they show that acknowledged commits were kept."""
         for observer in observers:
             self._world.call(observer.stop)
             self._world.call(observer.read)
-        names = [*(group.name for group in self._plan.groups), TRANSACTIONAL]
         deadline = time.monotonic() + ANSWER_SECONDS
-        while any(self._network.has_open_calls(Observer.name, name) for name in names):
+        while unread := [observer for observer in observers if not observer.is_up_to_date]:
             if time.monotonic() > deadline:
-                break
+                groups = ", ".join(observer.describe() for observer in unread)
+                self._failures.append(f"the last reads had no answer: {groups}")
+                return
             time.sleep(0.05)
 
     def _end(self, stage: Stage, recorder: Recorder) -> None:

@@ -189,6 +189,47 @@ def test_a_join_that_is_never_answered_is_not_settled() -> None:
     assert broken(waiting, noted(Function.STOPPED, "a", 500), later, stable_within_ms=10_000) == set()
 
 
+def silent(count: int, kind: Kind = Kind.INFO, error: Error = Error.NONE) -> list[Did]:
+    """Heartbeats without an answer that says anything, one a second."""
+    sent = {"member": "a", "client": "a", "generation": 1}
+    return [
+        did(Function.HEARTBEAT, begin, begin + 500, kind, {"error": error}, **sent)
+        for begin in range(1_000, 1_000 * (count + 1), 1_000)
+    ]
+
+
+def test_heartbeats_that_nobody_answers_are_not_settled() -> None:
+    assert broken(*LIVED[:2], *silent(9), stable_within_ms=10_000) == set()
+    assert broken(*LIVED[:2], *silent(15), stable_within_ms=10_000) == {Rule.STABLE_AGAIN}
+    answered = heartbeat("a", 1, 8_100, 8_110)
+    assert broken(*LIVED[:2], *silent(15), answered, stable_within_ms=10_000) == set()
+    fault = did(Function.FAULT, 8_000, 8_001, client="nemesis", group="")
+    assert broken(*LIVED[:2], *silent(15), fault, stable_within_ms=10_000) == set()
+
+
+def test_heartbeats_that_are_always_to_be_sent_again_are_not_settled() -> None:
+    refusals = silent(15, Kind.FAIL, Error.COORDINATOR_NOT_AVAILABLE)
+    assert broken(*LIVED[:2], *refusals, stable_within_ms=10_000) == {Rule.STABLE_AGAIN}
+    assert broken(*LIVED[:2], *refusals[:9], stable_within_ms=10_000) == set()
+
+
+def test_a_join_that_was_to_be_sent_again_is_not_settled() -> None:
+    refusal = did(Function.JOIN, 0, 10, Kind.FAIL, {"error": Error.COORDINATOR_NOT_AVAILABLE}, client="a")
+    later = noted(Function.ANSWER, "b", 20_000)
+    assert broken(refusal, later, stable_within_ms=10_000) == {Rule.STABLE_AGAIN}
+    assert broken(refusal, noted(Function.STOPPED, "a", 500), later, stable_within_ms=10_000) == set()
+
+
+def test_joins_that_are_repeated_without_an_answer_do_not_excuse_each_other() -> None:
+    joins = [
+        did(Function.JOIN, begin, begin + 3_000, Kind.INFO, client=client)
+        for begin in range(0, 30_000, 3_000)
+        for client in ("a", "b")
+    ]
+    assert broken(*joins, stable_within_ms=10_000) == {Rule.STABLE_AGAIN}
+    assert broken(*joins[:6], stable_within_ms=10_000) == set()
+
+
 # ---- the history -----------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from tests.recovery.chaos.final_state import journal_of, snapshots_in
 from tests.recovery.chaos.live import LiveNetwork, LiveWorld
 from tests.recovery.chaos.plan import Plan, PlannedFault, PlannedGroup
 from tests.recovery.chaos.stage import Stage
-from tests.recovery.chaos.transactional import TransactionalMember
+from tests.recovery.chaos.transactional import TransactionalMember, living
 from tests.recovery.checker import Function, Recorder, check, read
 from tests.recovery.recorded.population import Population
 from tests.recovery.recorded.surroundings import GroupPlan
@@ -43,13 +43,19 @@ PAUSES_MS = (500, 2_000, 7_000)
 FAULT_LIMIT_SECONDS = 400.0
 CALM_SECONDS = 1.5
 ANSWER_SECONDS = 20.0
-MEMBER_END_SECONDS = 60.0
+MEMBERS_WORK_WITHIN_SECONDS = 150.0
+"""A rebalance of the transactional members may wait for the session of a member that has come back under another id."""
+
 TRANSACTIONAL = "transactional"
 TRANSACTIONAL_PARTITIONS = 3
 
 
 class Verdict(msgspec.Struct, kw_only=True, rename="camel"):
-    """What came of a run. ``failure``: why it could not be played to its end."""
+    """What came of a run.
+
+    transactions: those that were committed. client_failures: what librdkafka reported to transactional members.
+    failure: why the run could not be played to its end, or what did not work again after the faults.
+    """
 
     seed: int
     plan: str
@@ -61,6 +67,7 @@ class Verdict(msgspec.Struct, kw_only=True, rename="camel"):
     operations: dict[str, int] = {}
     journal_entries: int = 0
     transactions: int = 0
+    client_failures: list[str] = []
     violations: list[str] = []
     failure: str | None = None
 
@@ -124,9 +131,12 @@ class Run:
                     stage.ensure_all()
                     self._is_calm = True
                     recorder.note("nemesis", Function.FAULT, "", note="the faults are over")
-                    self._await_calm(settled, populations)
+                    self._await_calm(populations, members)
                     self._read_last(observers)
-                    self.verdict.transactions = sum(member.transactions for member in members)
+                    self.verdict.client_failures += [
+                        f"{member.name}: {failure}" for member in members for failure in member.failures
+                    ]
+                    self.verdict.transactions = sum(member.committed for member in members)
                 self._end(stage, recorder)
             finally:
                 self._note(stage)
@@ -170,7 +180,7 @@ class Run:
             members = self._transactional_members(stage, recorder)
             if members:
                 world.call(lambda: visitors.append(Observer(network, _transactional_plan(stage))))
-            ending.enter_context(_living(members))
+            ending.enter_context(living(members, self._failures))
             observers = [visitor for visitor in visitors if isinstance(visitor, Observer)]
             self._world, self._network = world, network
             yield populations, observers, members
@@ -238,19 +248,25 @@ class Run:
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
-    def _await_calm(self, settled: Callable[[], bool], populations: Sequence[Population]) -> None:
-        """Wait until all clients are assigned and each has had a heartbeat accepted since the last fault."""
-        began, deadline = self._world.now, time.monotonic() + SETTLE_SECONDS
+    def _await_calm(self, populations: Sequence[Population], members: Sequence[TransactionalMember]) -> None:
+        """Wait until all clients are assigned and each has had an answer to what it sent after the last fault."""
+        began_ms, began = self._world.now, time.monotonic()
 
-        def is_calm() -> bool:
-            return settled() and all(population.has_been_accepted_since(began) for population in populations)
+        def have_settled() -> bool:
+            return all(each.is_settled and each.has_been_accepted_since(began_ms) for each in populations)
 
-        while not (has_settled := is_calm()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        if not has_settled:
+        def have_worked() -> bool:
+            return all(member.has_worked_since(began) for member in members)
+
+        if not _within(SETTLE_SECONDS, have_settled):
             self._failures.append(
                 f"{SETTLE_SECONDS:g} s after the last fault, not all clients were assigned and had a heartbeat "
                 f"accepted: {_unsettled(populations)}"
+            )
+        if not _within(began + MEMBERS_WORK_WITHIN_SECONDS - time.monotonic(), have_worked):
+            idle = "; ".join(member.describe() for member in members if not member.has_worked_since(began))
+            self._failures.append(
+                f"no transaction or no fetch {MEMBERS_WORK_WITHIN_SECONDS:g} s after the fault: {idle}"
             )
         time.sleep(CALM_SECONDS)
 
@@ -335,7 +351,7 @@ def _transactional_plan(stage: Stage) -> GroupPlan:
 
 def _are_settled(populations: Sequence[Population], members: Sequence[TransactionalMember]) -> bool:
     # One of two transactional members may have joined alone first; both have partitions in the end.
-    has_started = all(member.has_partitions.is_set() for member in members)
+    has_started = all(member.has_partitions for member in members)
     return has_started and all(population.is_settled for population in populations)
 
 
@@ -343,16 +359,9 @@ def _unsettled(populations: Sequence[Population]) -> str:
     return "; ".join(population.describe() for population in populations)
 
 
-@contextmanager
-def _living(members: Sequence[TransactionalMember]) -> Iterator[None]:
-    """Run the members on threads until the end of the block."""
-    ended = threading.Event()
-    threads = [threading.Thread(target=member.run, args=(ended,), daemon=True) for member in members]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join(MEMBER_END_SECONDS)
+def _within(seconds: float, holds: Callable[[], bool]) -> bool:
+    """Wait until something holds; returns whether it does."""
+    deadline = time.monotonic() + seconds
+    while not (is_true := holds()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return is_true

@@ -81,7 +81,7 @@ def make_plan(seed: int, only: str | None = None) -> Plan:
     return Plan(
         seed=seed,
         groups=[_group("eager", False, chance), _group("cooperative", True, chance)],
-        transactional_members=chance.randint(1, 2) if chance.random() < TRANSACTIONAL_SHARE else 0,
+        transactional_members=_transactional_members(chosen, chance),
         faults=[
             PlannedFault(name=name, at_ms=chance.randint(0, LATEST_MS), seed=chance.getrandbits(32)) for name in chosen
         ],
@@ -100,6 +100,12 @@ def _further(first: str, chance: Random) -> list[str]:
         ]
         chosen.append(chance.choice(fitting))
     return chosen[1:]
+
+
+def _transactional_members(faults: Iterable[str], chance: Random) -> int:
+    drawn = chance.randint(1, 2) if chance.random() < TRANSACTIONAL_SHARE else 0
+    # A fault of the gateway breaks nothing that anybody sees if no client is behind it.
+    return max(drawn, 1 if Need.GATEWAY in needs_of(faults) else 0)
 
 
 def _group(name: str, is_cooperative: bool, chance: Random) -> PlannedGroup:

@@ -42,6 +42,12 @@ def test_there_are_runs_of_every_kind() -> None:
     assert frozenset.union(*(plan.needs for plan in plans)) == set(Need)
 
 
+def test_where_a_gateway_is_broken_a_client_is_behind_it() -> None:
+    plans = [plan for plan in map(make_plan, SEEDS) if any("gateway" in fault.name for fault in plan.faults)]
+    assert plans
+    assert min(plan.transactional_members for plan in plans) == 1
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_can_be_injected_alone(name: str) -> None:
     (fault,) = make_plan(7, name).faults

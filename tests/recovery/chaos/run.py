@@ -35,7 +35,6 @@ SETTLE_SECONDS = 55.0
 """How long the clients may take to be assigned after the last fault: the checker's bound, which counts from the first
 join of a client that comes in the place of one that has gone."""
 
-REBALANCE_MS = 8_000
 REQUEST_TIMEOUT_MS = 12_000
 JOIN_TIMEOUT_MS = 20_000
 DISTURBANCE_MS = 4_000
@@ -338,7 +337,7 @@ def _group_plan(group: PlannedGroup) -> GroupPlan:
         "orders",
         group.partitions,
         is_cooperative=group.is_cooperative,
-        rebalance_ms=REBALANCE_MS,
+        rebalance_ms=group.rebalance_ms,
         request_timeout_ms=REQUEST_TIMEOUT_MS,
         join_timeout_ms=JOIN_TIMEOUT_MS,
     )

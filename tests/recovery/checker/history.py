@@ -55,6 +55,10 @@ Key = tuple[str, int]
 """A topic and a partition."""
 
 
+ONLY_BROKER = "the only broker"
+"""What the note of a fault says whose end is the return of all brokers."""
+
+
 class Position(msgspec.Struct, frozen=True, array_like=True):
     """A partition with its committed offset, -1 for none.
 

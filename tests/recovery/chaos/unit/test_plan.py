@@ -5,7 +5,7 @@ import pytest
 
 from tests.recovery.chaos.faults.catalogue import FAULTS
 from tests.recovery.chaos.needs import Need, fit_together
-from tests.recovery.chaos.plan import MOST_FAULTS, Plan, make_plan
+from tests.recovery.chaos.plan import LONG_REBALANCE_MS, MOST_FAULTS, REBALANCE_MS, Plan, make_plan
 
 SEEDS = range(300)
 
@@ -46,6 +46,11 @@ def test_where_a_gateway_is_broken_a_client_is_behind_it() -> None:
     plans = [plan for plan in map(make_plan, SEEDS) if any("gateway" in fault.name for fault in plan.faults)]
     assert plans
     assert min(plan.transactional_members for plan in plans) == 1
+
+
+def test_every_run_has_a_group_in_which_no_rebalance_explains_an_expulsion() -> None:
+    for seed in SEEDS:
+        assert sorted(group.rebalance_ms for group in make_plan(seed).groups) == [REBALANCE_MS, LONG_REBALANCE_MS]
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -1,7 +1,7 @@
 """Ownership, generations, sessions, answers and settling, in hand-made histories that are accepted and rejected."""
 
 from coordinator_logic.errors import Error
-from tests.recovery.checker.history import Function, Kind
+from tests.recovery.checker.history import ONLY_BROKER, Function, Kind
 from tests.recovery.checker.operations import Rule
 from tests.recovery.checker.unit.told import (
     Did,
@@ -139,6 +139,37 @@ def test_a_join_that_is_repeated_does_not_restart_the_session() -> None:
     lost = did(Function.JOIN, 0, 5_000, Kind.INFO, member="a", client="a")
     assert broken(lost, join("a", 1, 5_900, 6_000), heartbeat("a", 1, 6_100, 6_110, UNKNOWN)) == set()
     assert broken(join("a", 1, 5_900, 6_000), heartbeat("a", 1, 6_100, 6_110, UNKNOWN)) == {Rule.LIVE_MEMBERS_STAY}
+
+
+def static(generation: int, begin: int, end: int, error: Error = Error.NONE) -> Did:
+    return heartbeat("a", generation, begin, end, error, instance="i")
+
+
+def test_a_static_member_is_not_expelled_either_unless_its_place_was_taken() -> None:
+    lived = [join("a", 1, 0, 10, instance="i"), sync("a", 1, 20, 30, 0, instance="i"), static(1, 1_000, 1_010)]
+    unknown = static(1, 2_000, 2_010, UNKNOWN)
+    assert broken(*lived, unknown) == {Rule.LIVE_MEMBERS_STAY}
+    taken = join("b", 1, 1_100, 1_110, instance="i")
+    assert broken(*lived, taken, unknown) == set()
+    nobody_knows = did(Function.JOIN, 1_100, 1_900, Kind.INFO, client="b", instance="i")
+    assert broken(*lived, nobody_knows, unknown) == set()
+    earlier = join("b", 1, -20, -10, instance="i")
+    assert broken(earlier, *lived, unknown) == {Rule.LIVE_MEMBERS_STAY}
+
+
+def away(begin: int, end: int, which: str = ONLY_BROKER) -> Did:
+    """A fault of a broker."""
+    return did(Function.FAULT, begin, end, Kind.OK, {"note": f"SIGTERM for {which}"}, client="nemesis", group="")
+
+
+def test_after_an_outage_of_the_brokers_every_member_has_a_full_session() -> None:
+    lived = [join("a", 1, 0, 10, rebalance_ms=120_000), *LIVED[1:]]
+    soon, late = (heartbeat("a", 1, begin, begin + 500, UNKNOWN) for begin in (61_000, 66_000))
+    assert broken(*lived, away(2_000, 62_000), soon) == {Rule.LIVE_MEMBERS_STAY}
+    assert broken(*lived, away(2_000, 62_000), late) == set()
+    assert broken(*lived, away(2_000, 62_000, "one of 3 brokers"), soon) == set()
+    assert broken(*lived, away(30_000, 62_000), soon) == set(), "it was silent before the outage"
+    assert broken(*lived, soon) == set()
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------

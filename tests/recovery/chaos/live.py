@@ -136,6 +136,8 @@ class LiveNetwork:
         end = end_offset(self._consumer, topics.responses, self._reply_partition, CONNECT_SECONDS)
         self._consumer.assign([TopicPartition(topics.responses, self._reply_partition, end)])
         self.outdated_answers = 0
+        self.delivered: dict[str, bytes] = {}
+        """By group, the newest of the requests that :meth:`append` has appended."""
         self._newest_epoch = 0
         self._calls: dict[str, Call] = {}
         self._lock = threading.Lock()
@@ -188,12 +190,30 @@ class LiveNetwork:
         return call
 
     def append(self, group: str, value: bytes) -> None:
-        """Append a request whose answer nobody awaits."""
-        self._produce(None, group, value)
+        """Append a request whose answer nobody awaits; ``delivered`` gets it when it is in the topic."""
 
-    def _produce(self, call: Call | None, group: str, value: bytes) -> None:
         def delivered(error: KafkaError | None, _record: Message) -> None:
-            if call is not None and error is None:
+            if error is None:
+                self.delivered[group] = value
+            else:
+                self._world.failures.append(f"a request about {group} was not appended: {error.str()}")
+
+        partition = partition_for(group, self._partitions)
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                self._producer.produce(self._topics.requests, group.encode(), value, partition, delivered)
+            except (BufferError, KafkaException):
+                # The producer is full, or starts again.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(POLL_SECONDS)
+            else:
+                return
+
+    def _produce(self, call: Call, group: str, value: bytes) -> None:
+        def delivered(error: KafkaError | None, _record: Message) -> None:
+            if error is None:
                 call.appended_ns = time.monotonic_ns()
 
         partition = partition_for(group, self._partitions)

@@ -16,9 +16,9 @@ from streaming.job.state_stores import StateStore
 from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.cluster import Cluster
 from tests.recovery.chaos.disk import NoMount
-from tests.recovery.chaos.faults.catalogue import FAULTS
-from tests.recovery.chaos.faults.fault import NotInjected, Target
-from tests.recovery.chaos.final_state import journal_of, snapshots_in
+from tests.recovery.chaos.faults.catalogue import FAULTS, unexpected_ends
+from tests.recovery.chaos.faults.fault import NotInjected, NotPossibleHere, Target
+from tests.recovery.chaos.final_state import journal_of, lost_commits, snapshots_in
 from tests.recovery.chaos.live import LiveNetwork, LiveWorld
 from tests.recovery.chaos.plan import Plan, PlannedFault, PlannedGroup
 from tests.recovery.chaos.stage import Stage
@@ -52,6 +52,8 @@ TRANSACTIONAL_PARTITIONS = 3
 class Verdict(msgspec.Struct, kw_only=True, rename="camel"):
     """What came of a run.
 
+    skipped: faults that were not injected, and why. is_impossible_here: because the machine cannot mount a disk, or has
+    no C compiler.
     transactions: those that were committed. client_failures: what librdkafka reported to transactional members.
     failure: why the run could not be played to its end, or what did not work again after the faults.
     """
@@ -61,6 +63,7 @@ class Verdict(msgspec.Struct, kw_only=True, rename="camel"):
     seconds: float = 0.0
     faults: list[str] = []
     skipped: list[str] = []
+    is_impossible_here: bool = False
     job_ends: list[str] = []
     notes: list[str] = []
     operations: dict[str, int] = {}
@@ -110,8 +113,9 @@ class Run:
             self._judge()
         except NoMount as reason:
             self.verdict.skipped.append(f"the run: {reason}")
+            self.verdict.is_impossible_here = True
         except Exception as failure:
-            self.verdict.failure = f"{type(failure).__name__}: {failure}"
+            self.verdict.failure = "\n".join([f"{type(failure).__name__}: {failure}", *self._failures])
         self.verdict.seconds = round(time.monotonic() - began, 1)
         return self.verdict
 
@@ -238,6 +242,7 @@ class Run:
                 done = fault.inject(stage, Random(planned.seed))
                 self.verdict.faults.append(f"{fault.name}: {done}")
             except NotInjected as reason:
+                self.verdict.is_impossible_here |= isinstance(reason, NotPossibleHere)
                 done = f"not injected: {reason}"
                 self.verdict.skipped.append(f"{fault.name}: {reason}")
             except Exception as failure:
@@ -294,10 +299,16 @@ class Run:
         snapshots = snapshots_in(self._spark, stage.checkpoint, store)
         names = [group.name for group in self._plan.groups]
         recorder.end(journal, dict.fromkeys(names) | snapshots)
+        if not journal:
+            self._failures.append("the journal is empty")
+        self._failures += lost_commits(self._network.delivered, snapshots)
         self.verdict.journal_entries = len(journal)
 
     def _note(self, stage: Stage) -> None:
         self.verdict.job_ends += stage.job_ends
+        unexpected = unexpected_ends((fault.name for fault in self._plan.faults), stage.job_ends)
+        self._failures += [f"the job ended by itself, and no fault explains it: {line}" for line in unexpected]
+        self._failures += stage.failures
         self.verdict.notes += stage.notes
         for job in stage.jobs:
             stage.keep_output(job)

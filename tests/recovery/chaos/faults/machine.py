@@ -5,7 +5,7 @@ from random import Random
 
 from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.disk import full
-from tests.recovery.chaos.faults.fault import NotInjected
+from tests.recovery.chaos.faults.fault import NotPossibleHere
 from tests.recovery.chaos.stage import Stage
 
 STEPS_MS = (-3_600_000, -60_000, -5_000, 5_000, 60_000, 3_600_000)
@@ -33,7 +33,7 @@ def fill_disk(stage: Stage, chance: Random) -> str:
 
 def _step(clock: SteppedClock | None, chance: Random) -> str:
     if clock is None:
-        raise NotInjected("no clock can be stepped here: it needs a C compiler")
+        raise NotPossibleHere("no clock can be stepped here: it needs a C compiler")
     ahead_ms, seconds = chance.choice(STEPS_MS), chance.uniform(*WRONG_SECONDS)
     clock.set_ahead(ahead_ms)
     try:

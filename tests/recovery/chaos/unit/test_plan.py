@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.recovery.chaos.faults.catalogue import FAULTS
+from tests.recovery.chaos.faults.catalogue import FAULTS, unexpected_ends
 from tests.recovery.chaos.needs import Need, fit_together
 from tests.recovery.chaos.plan import LONG_REBALANCE_MS, MOST_FAULTS, REBALANCE_MS, Plan, make_plan
 
@@ -57,6 +57,16 @@ def test_every_run_has_a_group_in_which_no_rebalance_explains_an_expulsion() -> 
 def test_a_fault_can_be_injected_alone(name: str) -> None:
     (fault,) = make_plan(7, name).faults
     assert fault.name == name
+
+
+def test_an_end_of_the_job_that_no_fault_explains_is_unexpected() -> None:
+    clock = "this host's clock has gone back by 60 s: start the job again"
+    start = "checkpoint /tmp/checkpoint is in use by another job"
+    failed = "the query failed: KeyError"
+    ends = [clock, start, failed]
+    assert unexpected_ends(["kill-driver"], ends) == [clock, failed]
+    assert unexpected_ends(["kill-driver", "step-job-clock"], ends) == [failed]
+    assert unexpected_ends(["fill-disk"], ends) == []
 
 
 def test_an_unknown_fault_is_refused() -> None:

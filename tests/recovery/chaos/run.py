@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from streaming.job.state_stores import StateStore
+from tests.recovery.chaos.broken.defects import is_epoch_checked
 from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.cluster import Cluster
 from tests.recovery.chaos.disk import NoMount
@@ -54,7 +55,8 @@ class Verdict(msgspec.Struct, kw_only=True, rename="camel"):
 
     skipped: faults that were not injected, and why. is_impossible_here: because the machine cannot mount a disk, or has
     no C compiler.
-    transactions: those that were committed. client_failures: what librdkafka reported to transactional members.
+    transactions: those that were committed. outdated_answers: those of a job in whose place another one had answered.
+    client_failures: what librdkafka reported to transactional members.
     failure: why the run could not be played to its end, or what did not work again after the faults.
     """
 
@@ -69,6 +71,7 @@ class Verdict(msgspec.Struct, kw_only=True, rename="camel"):
     operations: dict[str, int] = {}
     journal_entries: int = 0
     transactions: int = 0
+    outdated_answers: int = 0
     client_failures: list[str] = []
     violations: list[str] = []
     failure: str | None = None
@@ -153,7 +156,9 @@ class Run:
     ) -> Iterator[tuple[list[Population], list[Observer], list[TransactionalMember]]]:
         plan, servers = self._plan, self._cluster.bootstrap_servers
         world = LiveWorld(recorder, plan.seed)
-        with world, LiveNetwork(world, servers, stage.topics) as network, ExitStack() as ending:
+        checks_epoch = is_epoch_checked(self._environment)
+        network = LiveNetwork(world, servers, stage.topics, checks_epoch=checks_epoch)
+        with world, network, ExitStack() as ending:
             stage.append = network.append
             populations: list[Population] = []
             visitors: list[Observer | Administrator] = []
@@ -188,6 +193,7 @@ class Run:
             self._world, self._network = world, network
             yield populations, observers, members
         self._failures += world.failures
+        self.verdict.outdated_answers = network.outdated_answers
 
     def _transactional_members(self, stage: Stage, recorder: Recorder) -> list[TransactionalMember]:
         if not self._plan.transactional_members:

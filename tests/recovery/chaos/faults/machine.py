@@ -46,6 +46,8 @@ def _step(clock: SteppedClock | None, chance: Random, ensure_running: Callable[[
         time.sleep(seconds)
         ensure_running()
         time.sleep(further_seconds)
+        # It may have been about to end when it was looked at first.
+        ensure_running()
     finally:
         clock.set_ahead(0)
     return f"was {ahead_ms / 1000:+g} s ahead for {time.monotonic() - began:.1f} s"

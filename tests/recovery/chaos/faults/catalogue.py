@@ -40,7 +40,15 @@ PREDECESSOR = ("is in use by another job", "has been active since")
 """A start finds that the former job has not quite gone; a supervisor starts it again."""
 
 _OVERTAKEN = ("another job has become the active one",)
-_NO_BROKER = ("Kafka at ", "brokers", *_OVERTAKEN)
+_NO_BROKER = (
+    *_OVERTAKEN,
+    "Kafka at ",
+    "the brokers do not",
+    "cannot be created",
+    "cannot be announced",
+    "could not be read to its end",
+    "-coordinators' cannot be read",
+)
 """A start needs the brokers; a running job waits for them."""
 
 _ALL = (

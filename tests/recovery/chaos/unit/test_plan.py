@@ -67,6 +67,9 @@ def test_an_end_of_the_job_that_no_fault_explains_is_unexpected() -> None:
     assert unexpected_ends(["kill-driver"], ends) == [clock, failed]
     assert unexpected_ends(["kill-driver", "step-job-clock"], ends) == [failed]
     assert unexpected_ends(["fill-disk"], ends) == []
+    no_broker = ["Kafka at 127.0.0.1:9092: timed out", "the active job cannot be announced: timed out"]
+    assert unexpected_ends(["stop-broker"], no_broker) == []
+    assert unexpected_ends(["kill-gateway"], no_broker) == no_broker
 
 
 def test_an_unknown_fault_is_refused() -> None:

@@ -7,7 +7,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle fuzz soak chaos documents clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle fuzz soak chaos chaos-broken documents clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,10 @@ chaos: RUNS ?= 200
 chaos: BESIDE ?= 1
 chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time
 	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) --beside $(BESIDE) $(if $(FAULT),--only $(FAULT))
+
+chaos-broken: RUNS ?= 5
+chaos-broken: archive ## Plant defects in the job, and see that chaos finds each within RUNS=5 runs from SEED=1
+	$(PYTHON) -m tests.recovery.chaos.broken --runs $(RUNS) --seed $(SEED) $(if $(DEFECT),--only $(DEFECT))
 
 documents: $(STAMP) ## Write the generated parts of the documents
 	$(PYTHON) -m docs.generate

@@ -34,6 +34,7 @@ class Summary(msgspec.Struct, kw_only=True, rename="camel"):
     operations: dict[str, int] = {}
     journal_entries: int = 0
     transactions: int = 0
+    outdated_answers: int = 0
     violations: int = 0
     failed: list[Verdict] = []
     """The runs with a violation, and those that could not be played to their end."""
@@ -137,6 +138,7 @@ def summary(verdicts: Iterable[Verdict]) -> Summary:
         operations=dict(sorted(operations.items())),
         journal_entries=sum(verdict.journal_entries for verdict in played),
         transactions=sum(verdict.transactions for verdict in played),
+        outdated_answers=sum(verdict.outdated_answers for verdict in played),
         violations=sum(len(verdict.violations) for verdict in played),
         failed=[verdict for verdict in played if not verdict.is_good],
         verdicts=played,

@@ -1,11 +1,14 @@
 """What a run has left: the journal, and the groups in the checkpoint of the stopped job."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 from pyspark.sql import SparkSession
 
+from coordinator_logic import snapshot
+from coordinator_logic.messages import OffsetCommitRequest, RequestEnvelope
 from streaming.contract.topics import TopicNames
 from streaming.embedded.jars import resolve_jars
 from streaming.job.group_batch.state_row import StateRow
@@ -43,3 +46,19 @@ def snapshots_in(spark: SparkSession, checkpoint: Path, store: StateStore) -> di
         return {}
     groups = stored_groups(spark, checkpoint, batch, store)
     return {group.group_id: StateRow.unpacked(group.stored).snapshot for group in groups}
+
+
+def lost_commits(delivered: Mapping[str, bytes], snapshots: Mapping[str, bytes | None]) -> list[str]:
+    """What the groups at the end of a run do not have of the commits that were appended last, by group."""
+    lost: list[str] = []
+    for group, value in sorted(delivered.items()):
+        body = msgspec.json.decode(msgspec.json.decode(value, type=RequestEnvelope).body, type=OffsetCommitRequest)
+        stored = snapshots.get(group)
+        offsets = {} if stored is None else snapshot.decode(stored).offsets
+        for topic in body.topics:
+            for wanted in topic.partitions:
+                found = offsets.get(topic.name, {}).get(wanted.partition_index)
+                if found is None or found.offset != wanted.committed_offset:
+                    has = "nothing" if found is None else f"offset {found.offset}"
+                    lost.append(f"{group}: offset {wanted.committed_offset} was appended last, the state has {has}")
+    return lost

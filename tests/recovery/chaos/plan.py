@@ -15,6 +15,10 @@ MOST_FAULTS = 3
 LATEST_MS = 5_000
 """When the last fault of a run begins, after the groups have formed."""
 
+REBALANCE_MS = 8_000
+LONG_REBALANCE_MS = 120_000
+"""Longer than any outage: a member that is expelled has not been too late for a rebalance."""
+
 TRANSACTIONAL_SHARE = 0.5
 ROCKSDB_SHARE = 0.35
 TWO_PARTITIONS_SHARE = 0.35
@@ -28,6 +32,7 @@ class PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
     members: int
     static_members: int
     partitions: int
+    rebalance_ms: int
 
 
 class PlannedFault(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,12 +81,17 @@ def make_plan(seed: int, only: str | None = None) -> Plan:
     """
     chance = Random(seed)
     names = list(FAULTS)
+    # By turns, so that each fault meets both.
+    is_eager_long = seed // len(names) % 2 == 0
     first = FAULTS[only].name if only is not None else names[seed % len(names)]
     chosen = [first] if only is not None else [first, *_further(first, chance)]
     return Plan(
         seed=seed,
-        groups=[_group("eager", False, chance), _group("cooperative", True, chance)],
-        transactional_members=chance.randint(1, 2) if chance.random() < TRANSACTIONAL_SHARE else 0,
+        groups=[
+            _group("eager", False, is_eager_long, chance),
+            _group("cooperative", True, not is_eager_long, chance),
+        ],
+        transactional_members=_transactional_members(chosen, chance),
         faults=[
             PlannedFault(name=name, at_ms=chance.randint(0, LATEST_MS), seed=chance.getrandbits(32)) for name in chosen
         ],
@@ -102,7 +112,13 @@ def _further(first: str, chance: Random) -> list[str]:
     return chosen[1:]
 
 
-def _group(name: str, is_cooperative: bool, chance: Random) -> PlannedGroup:
+def _transactional_members(faults: Iterable[str], chance: Random) -> int:
+    drawn = chance.randint(1, 2) if chance.random() < TRANSACTIONAL_SHARE else 0
+    # A fault of the gateway breaks nothing that anybody sees if no client is behind it.
+    return max(drawn, 1 if Need.GATEWAY in needs_of(faults) else 0)
+
+
+def _group(name: str, is_cooperative: bool, is_long: bool, chance: Random) -> PlannedGroup:
     members = chance.randint(2, 4)
     return PlannedGroup(
         name=name,
@@ -110,9 +126,11 @@ def _group(name: str, is_cooperative: bool, chance: Random) -> PlannedGroup:
         members=members,
         static_members=chance.randint(0, members),
         partitions=chance.randint(3, 6),
+        rebalance_ms=LONG_REBALANCE_MS if is_long else REBALANCE_MS,
     )
 
 
 def _kind(group: PlannedGroup) -> str:
     dynamic = group.members - group.static_members
-    return f"{group.name} with {dynamic} dynamic and {group.static_members} static members"
+    members = f"{dynamic} dynamic and {group.static_members} static members"
+    return f"{group.name} with {members} and rebalances of {group.rebalance_ms // 1000} s"

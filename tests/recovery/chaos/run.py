@@ -13,16 +13,17 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from streaming.job.state_stores import StateStore
+from tests.recovery.chaos.broken.defects import is_epoch_checked
 from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.cluster import Cluster
 from tests.recovery.chaos.disk import NoMount
-from tests.recovery.chaos.faults.catalogue import FAULTS
-from tests.recovery.chaos.faults.fault import NotInjected, Target
-from tests.recovery.chaos.final_state import journal_of, snapshots_in
+from tests.recovery.chaos.faults.catalogue import FAULTS, unexpected_ends
+from tests.recovery.chaos.faults.fault import NotInjected, NotPossibleHere, Target
+from tests.recovery.chaos.final_state import journal_of, lost_commits, snapshots_in
 from tests.recovery.chaos.live import LiveNetwork, LiveWorld
 from tests.recovery.chaos.plan import Plan, PlannedFault, PlannedGroup
 from tests.recovery.chaos.stage import Stage
-from tests.recovery.chaos.transactional import TransactionalMember
+from tests.recovery.chaos.transactional import TransactionalMember, living
 from tests.recovery.checker import Function, Recorder, check, read
 from tests.recovery.recorded.population import Population
 from tests.recovery.recorded.surroundings import GroupPlan
@@ -30,11 +31,11 @@ from tests.recovery.recorded.visitors import Administrator, Observer
 from tests.support.topics import create_topic
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
-SETTLE_SECONDS = 45.0
-"""How long the clients may take to be assigned after the last fault: a rebalance and a session, twice."""
-
 STABLE_WITHIN_MS = 40_000
-REBALANCE_MS = 8_000
+SETTLE_SECONDS = 55.0
+"""How long the clients may take to be assigned after the last fault: the checker's bound, which counts from the first
+join of a client that comes in the place of one that has gone."""
+
 REQUEST_TIMEOUT_MS = 12_000
 JOIN_TIMEOUT_MS = 20_000
 DISTURBANCE_MS = 4_000
@@ -42,24 +43,36 @@ PAUSES_MS = (500, 2_000, 7_000)
 FAULT_LIMIT_SECONDS = 400.0
 CALM_SECONDS = 1.5
 ANSWER_SECONDS = 20.0
-MEMBER_END_SECONDS = 60.0
+MEMBERS_WORK_WITHIN_SECONDS = 150.0
+"""A rebalance of the transactional members may wait for the session of a member that has come back under another id."""
+
 TRANSACTIONAL = "transactional"
 TRANSACTIONAL_PARTITIONS = 3
 
 
 class Verdict(msgspec.Struct, kw_only=True, rename="camel"):
-    """What came of a run. ``failure``: why it could not be played to its end."""
+    """What came of a run.
+
+    skipped: faults that were not injected, and why. is_impossible_here: because the machine cannot mount a disk, or has
+    no C compiler.
+    transactions: those that were committed. outdated_answers: those of a job in whose place another one had answered.
+    client_failures: what librdkafka reported to transactional members.
+    failure: why the run could not be played to its end, or what did not work again after the faults.
+    """
 
     seed: int
     plan: str
     seconds: float = 0.0
     faults: list[str] = []
     skipped: list[str] = []
+    is_impossible_here: bool = False
     job_ends: list[str] = []
     notes: list[str] = []
     operations: dict[str, int] = {}
     journal_entries: int = 0
     transactions: int = 0
+    outdated_answers: int = 0
+    client_failures: list[str] = []
     violations: list[str] = []
     failure: str | None = None
 
@@ -103,8 +116,9 @@ class Run:
             self._judge()
         except NoMount as reason:
             self.verdict.skipped.append(f"the run: {reason}")
+            self.verdict.is_impossible_here = True
         except Exception as failure:
-            self.verdict.failure = f"{type(failure).__name__}: {failure}"
+            self.verdict.failure = "\n".join([f"{type(failure).__name__}: {failure}", *self._failures])
         self.verdict.seconds = round(time.monotonic() - began, 1)
         return self.verdict
 
@@ -123,9 +137,12 @@ class Run:
                     stage.ensure_all()
                     self._is_calm = True
                     recorder.note("nemesis", Function.FAULT, "", note="the faults are over")
-                    self._await_calm(settled)
+                    self._await_calm(populations, members)
                     self._read_last(observers)
-                    self.verdict.transactions = sum(member.transactions for member in members)
+                    self.verdict.client_failures += [
+                        f"{member.name}: {failure}" for member in members for failure in member.failures
+                    ]
+                    self.verdict.transactions = sum(member.committed for member in members)
                 self._end(stage, recorder)
             finally:
                 self._note(stage)
@@ -139,7 +156,9 @@ class Run:
     ) -> Iterator[tuple[list[Population], list[Observer], list[TransactionalMember]]]:
         plan, servers = self._plan, self._cluster.bootstrap_servers
         world = LiveWorld(recorder, plan.seed)
-        with world, LiveNetwork(world, servers, stage.topics) as network, ExitStack() as ending:
+        checks_epoch = is_epoch_checked(self._environment)
+        network = LiveNetwork(world, servers, stage.topics, checks_epoch=checks_epoch)
+        with world, network, ExitStack() as ending:
             stage.append = network.append
             populations: list[Population] = []
             visitors: list[Observer | Administrator] = []
@@ -169,11 +188,12 @@ class Run:
             members = self._transactional_members(stage, recorder)
             if members:
                 world.call(lambda: visitors.append(Observer(network, _transactional_plan(stage))))
-            ending.enter_context(_living(members))
+            ending.enter_context(living(members, self._failures))
             observers = [visitor for visitor in visitors if isinstance(visitor, Observer)]
             self._world, self._network = world, network
             yield populations, observers, members
         self._failures += world.failures
+        self.verdict.outdated_answers = network.outdated_answers
 
     def _transactional_members(self, stage: Stage, recorder: Recorder) -> list[TransactionalMember]:
         if not self._plan.transactional_members:
@@ -228,6 +248,7 @@ class Run:
                 done = fault.inject(stage, Random(planned.seed))
                 self.verdict.faults.append(f"{fault.name}: {done}")
             except NotInjected as reason:
+                self.verdict.is_impossible_here |= isinstance(reason, NotPossibleHere)
                 done = f"not injected: {reason}"
                 self.verdict.skipped.append(f"{fault.name}: {reason}")
             except Exception as failure:
@@ -237,25 +258,39 @@ class Run:
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
-    def _await_calm(self, settled: Callable[[], bool]) -> None:
-        """Wait until all clients are assigned, for as long as the checker allows; then it will say who is not."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < deadline and not settled():
-            time.sleep(0.05)
-        if not settled():
-            self.verdict.notes.append("not all clients were assigned at the end")
+    def _await_calm(self, populations: Sequence[Population], members: Sequence[TransactionalMember]) -> None:
+        """Wait until all clients are assigned and each has had an answer to what it sent after the last fault."""
+        began_ms, began = self._world.now, time.monotonic()
+
+        def have_settled() -> bool:
+            return all(each.is_settled and each.has_been_accepted_since(began_ms) for each in populations)
+
+        def have_worked() -> bool:
+            return all(member.has_worked_since(began) for member in members)
+
+        if not _within(SETTLE_SECONDS, have_settled):
+            self._failures.append(
+                f"{SETTLE_SECONDS:g} s after the last fault, not all clients were assigned and had a heartbeat "
+                f"accepted: {_unsettled(populations)}"
+            )
+        if not _within(began + MEMBERS_WORK_WITHIN_SECONDS - time.monotonic(), have_worked):
+            idle = "; ".join(member.describe() for member in members if not member.has_worked_since(began))
+            self._failures.append(
+                f"no transaction or no fetch {MEMBERS_WORK_WITHIN_SECONDS:g} s after the fault: {idle}"
+            )
         time.sleep(CALM_SECONDS)
 
     def _read_last(self, observers: Sequence[Observer]) -> None:
-        """Read all offsets once more, and wait for the answers."""
+        """Read all offsets once more, and wait for the answers. Only they show that acknowledged commits were kept."""
         for observer in observers:
             self._world.call(observer.stop)
             self._world.call(observer.read)
-        names = [*(group.name for group in self._plan.groups), TRANSACTIONAL]
         deadline = time.monotonic() + ANSWER_SECONDS
-        while any(self._network.has_open_calls(Observer.name, name) for name in names):
+        while unread := [observer for observer in observers if not observer.is_up_to_date]:
             if time.monotonic() > deadline:
-                break
+                groups = ", ".join(observer.describe() for observer in unread)
+                self._failures.append(f"the last reads had no answer: {groups}")
+                return
             time.sleep(0.05)
 
     def _end(self, stage: Stage, recorder: Recorder) -> None:
@@ -270,10 +305,16 @@ class Run:
         snapshots = snapshots_in(self._spark, stage.checkpoint, store)
         names = [group.name for group in self._plan.groups]
         recorder.end(journal, dict.fromkeys(names) | snapshots)
+        if not journal:
+            self._failures.append("the journal is empty")
+        self._failures += lost_commits(self._network.delivered, snapshots)
         self.verdict.journal_entries = len(journal)
 
     def _note(self, stage: Stage) -> None:
         self.verdict.job_ends += stage.job_ends
+        unexpected = unexpected_ends((fault.name for fault in self._plan.faults), stage.job_ends)
+        self._failures += [f"the job ended by itself, and no fault explains it: {line}" for line in unexpected]
+        self._failures += stage.failures
         self.verdict.notes += stage.notes
         for job in stage.jobs:
             stage.keep_output(job)
@@ -313,7 +354,7 @@ def _group_plan(group: PlannedGroup) -> GroupPlan:
         "orders",
         group.partitions,
         is_cooperative=group.is_cooperative,
-        rebalance_ms=REBALANCE_MS,
+        rebalance_ms=group.rebalance_ms,
         request_timeout_ms=REQUEST_TIMEOUT_MS,
         join_timeout_ms=JOIN_TIMEOUT_MS,
     )
@@ -326,7 +367,7 @@ def _transactional_plan(stage: Stage) -> GroupPlan:
 
 def _are_settled(populations: Sequence[Population], members: Sequence[TransactionalMember]) -> bool:
     # One of two transactional members may have joined alone first; both have partitions in the end.
-    has_started = all(member.has_partitions.is_set() for member in members)
+    has_started = all(member.has_partitions for member in members)
     return has_started and all(population.is_settled for population in populations)
 
 
@@ -334,16 +375,9 @@ def _unsettled(populations: Sequence[Population]) -> str:
     return "; ".join(population.describe() for population in populations)
 
 
-@contextmanager
-def _living(members: Sequence[TransactionalMember]) -> Iterator[None]:
-    """Run the members on threads until the end of the block."""
-    ended = threading.Event()
-    threads = [threading.Thread(target=member.run, args=(ended,), daemon=True) for member in members]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join(MEMBER_END_SECONDS)
+def _within(seconds: float, holds: Callable[[], bool]) -> bool:
+    """Wait until something holds; returns whether it does."""
+    deadline = time.monotonic() + seconds
+    while not (is_true := holds()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return is_true

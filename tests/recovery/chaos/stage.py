@@ -59,6 +59,8 @@ class Stage:
         """What happened to the processes beside the faults."""
         self.job_ends: list[str] = []
         """The last line of each job that has ended by itself."""
+        self.failures: list[str] = []
+        """What no fault explains."""
         self.log: list[str] = []
         """The output of the jobs that have ended, with a line before each."""
         self.checkpoint = folder / "disk" / "checkpoint"
@@ -139,7 +141,7 @@ class Stage:
         self.cluster.ensure_running()
         self.ensure_active()
         if self.gateway is not None and not self.gateway.is_running:
-            self.notes.append(f"the gateway ended by itself: {self.gateway.output[-1:]}")
+            self.failures.append(f"the gateway ended by itself: {self.gateway.output[-1:]}")
             self.gateway.start()
 
     def note_end(self, job: CoordinatorProcess) -> None:

@@ -2,7 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import inf
 from random import Random
 from typing import Any
 
@@ -16,6 +19,10 @@ POLL_SECONDS = 0.2
 CALL_SECONDS = 5.0
 INIT_SECONDS = 20.0
 COMMIT_EVERY_SECONDS = 0.7
+FETCH_AFTER_COMMITS = 4
+"""After so many transactions a member reads its offsets again, as after an assignment."""
+
+END_SECONDS = 60.0
 SESSION_MS = 60_000
 """Longer than any fault: librdkafka gives its partitions up by its own clock."""
 
@@ -40,9 +47,13 @@ class TransactionalMember:
         self, recorder: Recorder, bootstrap_servers: str, group: str, topic: str, output: str, name: str, seed: int
     ) -> None:
         self.name = name
-        self.has_partitions = threading.Event()
-        self.transactions = 0
+        self.committed = 0
         self.failures: list[str] = []
+        """What librdkafka reported; while something is broken, some of it is to be expected."""
+        self.crash: str | None = None
+        """What has ended the member, beside the end of the run."""
+        self._begun = 0
+        self._committed_at = self._fetched_at = -inf
         self._recorder = recorder
         self._group = group
         self._topic = topic
@@ -61,8 +72,28 @@ class TransactionalMember:
         self._positions: dict[int, int] = {}
         self._owned: set[int] = set()
 
+    @property
+    def has_partitions(self) -> bool:
+        """Whether it owns partitions now."""
+        return bool(self._owned)
+
+    def has_worked_since(self, moment: float) -> bool:
+        """Whether a transaction and a fetch have succeeded that began at or after this moment (s, monotonic clock)."""
+        return min(self._committed_at, self._fetched_at) >= moment
+
+    def describe(self) -> str:
+        """What it owns and has done, and its last failure."""
+        last = self.failures[-1] if self.failures else "none"
+        return f"{self.name}: partitions {sorted(self._owned)}, {self.committed} transactions, last failure: {last}"
+
     def run(self, ended: threading.Event) -> None:
         """Live until the end."""
+        try:
+            self._live(ended)
+        except Exception:
+            self.crash = traceback.format_exc()
+
+    def _live(self, ended: threading.Event) -> None:
         consumer = Consumer(self._consumer_settings)
         consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
         try:
@@ -92,8 +123,9 @@ class TransactionalMember:
 
     def _transact(self, consumer: Consumer, producer: Producer, ended: threading.Event) -> None:
         moved = {partition: offset + self._chance.randint(1, 3) for partition, offset in self._positions.items()}
-        metadata = f"{self.name}-{self.transactions}"
-        self.transactions += 1
+        metadata = f"{self.name}-{self._begun}"
+        self._begun += 1
+        began = time.monotonic()
         sent = metadata + NUL
         value = [Position(self._topic, partition, offset, sent) for partition, offset in sorted(moved.items())]
         operation = self._recorder.invoke(self.name, Function.COMMIT, self._group, value=value)
@@ -105,17 +137,24 @@ class TransactionalMember:
             offsets = [TopicPartition(p.topic, p.partition, p.offset, metadata) for p in value]
             send = producer.send_offsets_to_transaction
             self._retry(lambda limit: send(offsets, consumer.consumer_group_metadata(), limit), ended)
-            if self._chance.random() < ABORT_SHARE:
-                self._abort(producer, operation, ended)
-                return
-            self._retry(producer.commit_transaction, ended)
+            is_to_abort = self._chance.random() < ABORT_SHARE
+            if not is_to_abort:
+                self._retry(producer.commit_transaction, ended)
         except KafkaException as failure:
             if failure.args[0].txn_requires_abort():
                 self._abort(producer, operation, ended)
                 return
             operation.info()
             raise
+        if is_to_abort:
+            # Behind the try: an abort that fails has completed the operation.
+            self._abort(producer, operation, ended)
+            return
         operation.ok()
+        self.committed += 1
+        self._committed_at = began
+        if self.committed % FETCH_AFTER_COMMITS == 0:
+            self._positions.clear()
         # Partitions may have gone meanwhile.
         self._positions |= {partition: moved[partition] for partition in moved if partition in self._positions}
 
@@ -130,6 +169,7 @@ class TransactionalMember:
     def _fetch(self, consumer: Consumer) -> None:
         wanted = sorted(self._owned)
         value = [Position(self._topic, partition) for partition in wanted]
+        began = time.monotonic()
         operation = self._recorder.invoke(self.name, Function.FETCH, self._group, value=value)
         try:
             found = consumer.committed([TopicPartition(self._topic, partition) for partition in wanted], CALL_SECONDS)
@@ -144,6 +184,7 @@ class TransactionalMember:
             partition.partition: f"{partition.metadata}{NUL}" if partition.metadata else "" for partition in found
         }
         operation.ok(value=[Position(self._topic, p, offset, stored[p]) for p, offset in offsets.items()])
+        self._fetched_at = began
         self._positions = {partition: max(offset, 0) for partition, offset in offsets.items()}
 
     def _retry(self, call: Callable[[float], object], ended: threading.Event, limit: float = CALL_SECONDS) -> None:
@@ -161,8 +202,6 @@ class TransactionalMember:
         self._note(Function.ASSIGNED, partitions)
         self._owned |= {partition.partition for partition in partitions}
         self._positions.clear()
-        if partitions:
-            self.has_partitions.set()
 
     def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._note(Function.REVOKED, partitions)
@@ -173,3 +212,23 @@ class TransactionalMember:
         value = [Position(partition.topic, partition.partition) for partition in partitions]
         # Not with its member id: when it is told to give partitions up, it may have lost that one already.
         self._recorder.note(self.name, f, self._group, member=self.name, value=value)
+
+
+@contextmanager
+def living(
+    members: Sequence[TransactionalMember], failures: list[str], end_seconds: float = END_SECONDS
+) -> Iterator[None]:
+    """Run the members on threads until the end of the block; ``failures`` gets those that crashed or do not end."""
+    ended = threading.Event()
+    threads = [threading.Thread(target=member.run, args=(ended,), name=member.name, daemon=True) for member in members]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        deadline = time.monotonic() + end_seconds
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        failures += [f"{thread.name} has not ended within {end_seconds:g} s" for thread in threads if thread.is_alive()]
+        failures += [f"{member.name}: {member.crash}" for member in members if member.crash is not None]

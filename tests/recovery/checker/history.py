@@ -55,6 +55,10 @@ Key = tuple[str, int]
 """A topic and a partition."""
 
 
+ONLY_BROKER = "the only broker"
+"""What the note of a fault says whose end is the return of all brokers."""
+
+
 class Position(msgspec.Struct, frozen=True, array_like=True):
     """A partition with its committed offset, -1 for none.
 
@@ -226,20 +230,30 @@ class Recorder:
 
 
 class OpenOperation:
-    """An operation that has not been completed. A completion's fields replace those of the invocation."""
+    """An operation that has not been completed. A completion's fields replace those of the invocation.
+
+    A second completion is an error of the client: it would make the whole history malformed, and no other rule could
+    judge it.
+    """
 
     def __init__(self, recorder: Recorder, details: dict[str, Any]) -> None:
         self._recorder = recorder
         self._details = details
+        self._is_completed = False
 
     def ok(self, **details: Any) -> None:
         """The answer says that it took effect."""
-        self._recorder.complete(Kind.OK, self._details | details)
+        self._complete(Kind.OK, self._details | details)
 
     def fail(self, error: int, **details: Any) -> None:
         """The answer says that it did not take effect."""
-        self._recorder.complete(Kind.FAIL, self._details | {"error": error} | details)
+        self._complete(Kind.FAIL, self._details | {"error": error} | details)
 
     def info(self, **details: Any) -> None:
         """The client does not wait any longer: it may have taken effect, or may do so later."""
-        self._recorder.complete(Kind.INFO, self._details | details)
+        self._complete(Kind.INFO, self._details | details)
+
+    def _complete(self, kind: Kind, details: Mapping[str, Any]) -> None:
+        assert not self._is_completed, f"completed twice: {self._details}"
+        self._is_completed = True
+        self._recorder.complete(kind, details)

@@ -160,8 +160,13 @@ def _partitions(assignment: bytes) -> frozenset[Key] | None:
 
 
 def check_states(story: JournalStory, states: Mapping[str, Group | None]) -> Iterator[Violation]:
-    """Check that each group's entries fold to its state at the end."""
-    for group, state in states.items():
+    """Check that each group's entries fold to its state at the end, and that every group of the journal has one.
+
+    Without any states, nobody has read them.
+    """
+    groups = states.keys() | story.entries.keys() if states else set[str]()
+    for group in sorted(groups):
+        state = states.get(group)
         try:
             folded = fold(story.entries.get(group, []))
         except (IllegalTransition, IllegalState, KeyError) as error:
@@ -226,7 +231,7 @@ def _membership_differs(story: JournalStory, operation: Operation) -> str | None
 def check_journal(
     story: JournalStory, operations: Sequence[Operation], states: Mapping[str, Group | None]
 ) -> Iterator[Violation]:
-    """Check the journal against the states and the answers; groups without an entry or a state are left out."""
+    """Check the journal against the states and the answers; the answers about groups without an entry are left out."""
     yield from check_states(story, states)
     recorded_groups = story.entries.keys()
     by_group = grouped(operations, lambda operation: operation.call.group)

@@ -3,16 +3,25 @@
 What counts is when a request was appended: between its call and its append, or its answer where the append is not
 known. A heartbeat without an answer keeps the session if it was appended. A member can send nothing before it has the
 answer to its JoinGroup, so its first session counts from there, unless the client itself was silent and late to see it.
+
+While the only broker is away, nothing can be appended: every member has a full session from its return on.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 from coordinator_logic.errors import Error
 from coordinator_logic.timing.sessions import NEVER_LATE_MS
-from tests.recovery.checker.history import Function, Kind
+from tests.recovery.checker.history import ONLY_BROKER, Function, Kind
 from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
+
+OUTAGE_MS = 12_000
+"""How long a fault of the only broker takes, at least, that surely was an outage: a session and twice the blur."""
+
+OUTAGE_BLUR_MS = 3_000
+"""For how long the broker may serve after the beginning of such a fault, and before its end."""
 
 OF_MEMBERS = (Function.JOIN, Function.SYNC, Function.HEARTBEAT, Function.COMMIT)
 
@@ -22,17 +31,49 @@ def check_sessions(operations: Sequence[Operation]) -> Iterator[Violation]:
     left = {(o.call.group, o.call.member) for o in operations if o.f is Function.LEAVE}
     members = grouped((o for o in operations if o.f in OF_MEMBERS and o.member), lambda o: (o.call.group, o.member))
     signs = {client: _signs_of_life(own) for client, own in grouped(operations, lambda o: o.call.client).items()}
+    outages = _outages(operations)
+    static_joins = grouped(
+        (o for o in operations if o.f is Function.JOIN and o.call.instance is not None),
+        lambda o: (o.call.group, o.call.instance),
+    )
     for (group, member), of_member in members.items():
-        is_static = any(operation.call.instance is not None for operation in of_member)
         unknown = next((o for o in of_member if o.error is Error.UNKNOWN_MEMBER_ID), None)
-        # Another process may have taken over a static member's place.
-        if unknown is None or is_static or (group, member) in left:
+        if unknown is None or (group, member) in left:
             continue
         before = [operation for operation in of_member if operation.called < unknown.called]
-        lived = _surely_lived(before, unknown, signs[unknown.call.client])
+        if _may_be_replaced(before, static_joins.get((group, unknown.call.instance), [])):
+            continue
+        lived = _surely_lived(before, unknown, signs[unknown.call.client], outages)
         if lived is not None:
             what = f"{member} kept its session and was answered UNKNOWN_MEMBER_ID"
             yield Violation(Rule.LIVE_MEMBERS_STAY, group, what, lines_of(*lived, unknown))
+
+
+class _Contact(NamedTuple):
+    """What restarts a session that is alive at ``reached`` (ns); the new one counts from ``since`` at the earliest."""
+
+    since: float
+    reached: float
+
+
+def _outages(operations: Sequence[Operation]) -> list[_Contact]:
+    """The outages of all brokers: they begin in the session that they restart."""
+    faults = [o for o in operations if o.f is Function.FAULT and o.end is not None and ONLY_BROKER in o.answer.note]
+    blur = OUTAGE_BLUR_MS * NS_PER_MS
+    return [
+        _Contact(since=o.returned - blur, reached=o.called + blur)
+        for o in faults
+        if o.returned - o.called >= OUTAGE_MS * NS_PER_MS
+    ]
+
+
+def _may_be_replaced(before: Sequence[Operation], joins: Sequence[Operation]) -> bool:
+    """Whether another process, or another start of this one, may have taken over a static member's place.
+
+    ``joins``: those of its instance. A join without an answer may have, under an id that nobody has seen.
+    """
+    own = next((o for o in reversed(before) if o.f is Function.JOIN and o.is_ok), None)
+    return own is not None and any(o.member != own.member and o.returned > own.called for o in joins)
 
 
 def _signs_of_life(own: Sequence[Operation]) -> list[float]:
@@ -40,7 +81,9 @@ def _signs_of_life(own: Sequence[Operation]) -> list[float]:
     return sorted(moment for o in own for moment in (o.called, o.returned) if moment < inf)
 
 
-def _surely_lived(before: Sequence[Operation], unknown: Operation, signs: Sequence[float]) -> list[Operation] | None:
+def _surely_lived(
+    before: Sequence[Operation], unknown: Operation, signs: Sequence[float], outages: Sequence[_Contact]
+) -> list[Operation] | None:
     """The requests that kept the member's session until it was unknown; None if it may have been expelled rightly.
 
     ``signs`` are the client's signs of life (ns).
@@ -63,16 +106,18 @@ def _surely_lived(before: Sequence[Operation], unknown: Operation, signs: Sequen
     if accepted:
         # Whoever is accepted is a member: what was before does not matter.
         contacts = contacts[accepted[-1] :]
-        counted_from = [operation.called for operation in contacts]
+        alive_from = contacts[0].called
     elif is_repeated:
         return None
     else:
         contacts = [join, *contacts]
-        counted_from = [_earliest_answer(join, signs), *(operation.called for operation in contacts[1:])]
-    reached = [*(operation.appended for operation in contacts[1:]), unknown.appended]
-    if any(until - since >= session for since, until in zip(counted_from, reached, strict=True)):
-        return None
-    return contacts
+        alive_from = _earliest_answer(join, signs)
+    further = [_Contact(operation.called, operation.appended) for operation in contacts[1:]]
+    alive_until = alive_from + session
+    for contact in sorted([*further, *outages], key=lambda contact: contact.reached):
+        if alive_from <= contact.reached < alive_until:
+            alive_until = max(alive_until, contact.since + session)
+    return contacts if unknown.appended < alive_until else None
 
 
 def _is_repeated(join: Operation, before: Sequence[Operation]) -> bool:

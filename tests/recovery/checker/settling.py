@@ -1,7 +1,8 @@
-"""Stable again within a bound: a member that must join again is assigned again soon after the last disturbance.
+"""Stable again within a bound: soon after the last disturbance, every live client is a member that is answered.
 
-A disturbance is a fault, another client's first join or leave, and the last event of another client that has gone. A
-client has gone if it was stopped, or if nothing comes from it for the last part of the run.
+A client that must join is assigned again, and heartbeats get answers that do not ask to send them again. A disturbance
+is a fault, another client's first join or its leave, and the last event of another client that has gone. A client has
+gone if it was stopped, or if nothing comes from it for the last part of the run.
 """
 
 from bisect import bisect_right
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from coordinator_logic.errors import Error
-from tests.recovery.checker.history import Function
+from tests.recovery.checker.history import Function, Kind
 from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
 
 REJOINS = frozenset({Error.REBALANCE_IN_PROGRESS, Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION})
@@ -32,12 +33,13 @@ def check_settling(operations: Sequence[Operation], bound_ms: int) -> Iterator[V
     for moments in disturbances.values():
         moments.sort()
     for (group, client), own in clients.items():
-        for since, until, operation in _unsettled(own, end):
+        for since, until, operation in (*_unsettled(own, end), *_unanswered(own)):
             before = disturbances[group][: bisect_right(disturbances[group], (until, ""))]
             latest = next((moment for moment, whose in reversed(before) if whose != client), since)
             waited = until - max(since, latest)
             if waited > bound:
-                what = f"{client} was not assigned again for {waited / NS_PER_MS / 1000:.1f} s"
+                missing = "had no heartbeat answered" if operation.f is Function.HEARTBEAT else "was not assigned again"
+                what = f"{client} {missing} for {waited / NS_PER_MS / 1000:.1f} s"
                 yield Violation(Rule.STABLE_AGAIN, group, what, lines_of(operation))
 
 
@@ -47,10 +49,12 @@ def _seen(operation: Operation) -> float:
 
 def _disturbances(own: Sequence[Operation], gone_before: float) -> Iterator[float]:
     """When a client disturbs the others of its group (ns). It has gone if its last event is before ``gone_before``."""
+    first_join = next((operation for operation in own if operation.f is Function.JOIN), None)
     for operation in own:
-        if operation.f is Function.LEAVE or (operation.f is Function.JOIN and not operation.call.member):
+        # Only the first: clients whose joins nobody answers would excuse each other by repeating them.
+        if operation.f is Function.LEAVE or operation is first_join:
             yield from (operation.called, _seen(operation))
-    if not any(operation.f is Function.JOIN for operation in own):
+    if first_join is None:
         return
     last = max(_seen(operation) for operation in own)
     if last < gone_before or any(operation.f is Function.STOPPED for operation in own):
@@ -58,7 +62,11 @@ def _disturbances(own: Sequence[Operation], gone_before: float) -> Iterator[floa
 
 
 def _awaits_answer(own: Sequence[Operation]) -> bool:
-    return any(o.end is None for o in own) and not any(o.f is Function.STOPPED for o in own)
+    """Whether the client waits at the end of the run: for an answer, or to ask again."""
+    if any(o.f is Function.STOPPED for o in own):
+        return False
+    last = [o for o in own if o.f in (Function.JOIN, Function.SYNC)][-1:]
+    return any(o.end is None for o in own) or any(o.error.retriable for o in last)
 
 
 def _unsettled(own: Sequence[Operation], end: float) -> Iterator[tuple[float, float, Operation]]:
@@ -78,6 +86,27 @@ def _unsettled(own: Sequence[Operation], end: float) -> Iterator[tuple[float, fl
             first, settled_at = None, moment
     if first is not None:
         yield since, end if _awaits_answer(own) else moments[-1][0], first
+
+
+def _unanswered(own: Sequence[Operation]) -> Iterator[tuple[float, float, Operation]]:
+    """The spans (ns) in which heartbeats were sent and none was answered, each with its first heartbeat."""
+    first: Operation | None = None
+    moments = sorted([(o.called, False, o) for o in own] + [(_seen(o), True, o) for o in own], key=lambda m: m[:2])
+    for moment, is_end, operation in moments:
+        if operation.f is Function.HEARTBEAT and not is_end:
+            first = first or operation
+        elif first is not None and is_end and _shows_life(operation):
+            yield first.called, moment, first
+            first = None
+    if first is not None:
+        yield first.called, moments[-1][0], first
+
+
+def _shows_life(operation: Operation) -> bool:
+    """Whether a heartbeat was answered, or the client needs no answer any more."""
+    if operation.f is Function.HEARTBEAT:
+        return operation.kind is not Kind.INFO and not operation.error.retriable
+    return _settles(operation)
 
 
 def _unsettles(operation: Operation, moment: float) -> bool:

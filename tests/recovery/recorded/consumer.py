@@ -69,6 +69,7 @@ class RecordedConsumer:
         self._generation = NO_GENERATION
         self._attempt = 0
         self._is_joining = False
+        self._accepted_ms = -1
         self._owned: set[int] = set()
         self._positions: dict[int, int] = {}
         self._paused_until = 0
@@ -80,6 +81,10 @@ class RecordedConsumer:
     def is_settled(self) -> bool:
         """Whether it is assigned, and does not join again."""
         return not self._is_joining and self._generation != NO_GENERATION
+
+    def has_been_accepted_since(self, ms: int) -> bool:
+        """Whether a heartbeat that was sent at or after this time of the world has been accepted."""
+        return self._accepted_ms >= ms
 
     # ---- faults --------------------------------------------------------------------------------------------
 
@@ -179,6 +184,8 @@ class RecordedConsumer:
             self._lose(forget=False)
         elif error is Error.REBALANCE_IN_PROGRESS and (not self._is_joining or f is Function.SYNC):
             self.join()
+        elif error.retriable and f in (Function.JOIN, Function.SYNC):
+            self._join_later()
 
     def _lose(self, *, forget: bool) -> None:
         self._give_up(self._owned)
@@ -218,6 +225,11 @@ class RecordedConsumer:
             rebalance_ms=self._plan.rebalance_ms,
             is_cooperative=self._plan.is_cooperative,
         )
+
+    def _join_later(self) -> None:
+        """Join after a pause, unless another attempt has begun by then."""
+        attempt = self._attempt
+        self._world.after(self._plan.heartbeat_ms, lambda: self.join() if attempt == self._attempt else None)
 
     def _joined(self, joined: JoinGroupResponse, complete: Complete, attempt: int) -> None:
         complete(
@@ -280,7 +292,12 @@ class RecordedConsumer:
         self._world.after(self._plan.heartbeat_ms, self._beat)
         if self._generation != NO_GENERATION:
             body = HeartbeatRequest(self._plan.group, self._generation, self._member_id, self.instance)
-            self._send(Function.HEARTBEAT, body, lambda _, complete: complete())
+            sent_ms = self._world.now
+            self._send(Function.HEARTBEAT, body, lambda _, complete: self._accepted(complete, sent_ms))
+
+    def _accepted(self, complete: Complete, sent_ms: int) -> None:
+        complete()
+        self._accepted_ms = max(self._accepted_ms, sent_ms)
 
     # ---- offsets -------------------------------------------------------------------------------------------
 

@@ -48,6 +48,10 @@ class Population:
         """Whether every consumer is assigned, and none is awaited."""
         return not self._awaited and all(client.is_settled for client in self._clients if not client.is_dead)
 
+    def has_been_accepted_since(self, ms: int) -> bool:
+        """Whether each live consumer has sent a heartbeat since this time of the world that was accepted."""
+        return all(client.has_been_accepted_since(ms) for client in self._clients if not client.is_dead)
+
     def describe(self) -> str:
         """The consumers that are not settled."""
         unsettled = [client.name for client in self._clients if not client.is_settled and not client.is_dead]

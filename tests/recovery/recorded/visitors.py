@@ -48,18 +48,33 @@ class Visitor:
 
 
 class Observer(Visitor):
-    """Reads the offsets of all partitions."""
+    """Reads the offsets of all partitions. ``is_up_to_date``: whether the newest read has an answer with offsets."""
 
     name = "observer"
 
+    def __init__(self, network: Network, plan: GroupPlan) -> None:
+        self.is_up_to_date = False
+        self._reads = 0
+        super().__init__(network, plan)
+
     def visit(self) -> None:
-        """Read all offsets."""
+        """Read all offsets, and plan the next visit."""
         self._again(700, self.visit)
         self.read()
 
     def read(self) -> None:
         """Read all offsets now."""
-        fetch(self._send, self._plan, set(range(self._plan.partitions)), lambda positions: None)
+        self._reads += 1
+        self.is_up_to_date = False
+        number = self._reads
+        fetch(self._send, self._plan, set(range(self._plan.partitions)), lambda positions: self._has_read(number))
+
+    def _has_read(self, number: int) -> None:
+        self.is_up_to_date |= number == self._reads
+
+    def describe(self) -> str:
+        """The group that it reads."""
+        return self._plan.group
 
 
 class Administrator(Visitor):

@@ -8,6 +8,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[4]
 LOST_SHARE = 0.02
+VARIABLE = "CHAOS_BROKEN"
 
 
 def _plant(owner: Any, name: str, defect: object) -> None:
@@ -29,15 +30,25 @@ def random_member_ids() -> None:
 
 
 def state_not_stored() -> None:
-    """Some groups' answers leave, and their state of that batch is not stored."""
+    """Some groups' answers leave, and their state stays as it was before that batch."""
     from streaming.job.group_batch import processing
-    from streaming.job.group_batch.state_row import store
+    from streaming.job.group_batch.state_row import load, store
+
+    before: dict[str, Any] = {}
+
+    def remembering(stored: Any) -> Any:
+        group = load(stored)
+        if group is not None:
+            before[group.group_id] = stored
+        return group
 
     def forgetful(group: Any, limits: Any) -> Any:
-        if group is not None and group.offsets and random.random() < LOST_SHARE:
-            group.offsets = {}
+        former = None if group is None else before.pop(group.group_id, None)
+        if former is not None and random.random() < LOST_SHARE:
+            return former
         return store(group, limits)
 
+    _plant(processing, "load", remembering)
     _plant(processing, "store", forgetful)
 
 
@@ -52,7 +63,11 @@ def old_generations_commit() -> None:
 
 
 def no_fresh_session() -> None:
-    """A restart gives no member a fresh session."""
+    """A restart gives no member a fresh session.
+
+    Deadline checks come behind the heartbeats that waited for the job, so a restart alone expels nobody: what shows it
+    is an outage of the brokers, in which no heartbeat can be appended.
+    """
     from streaming.job.group_batch.settings import Settings
 
     _plant(Settings, "started_at", lambda _self, _batch_time: 0)
@@ -83,6 +98,9 @@ def no_fence() -> None:
     _plant(Lease, "_newest_producer", unfenced)
 
 
+NO_EPOCH_CHECK = "no-epoch-check"
+"""The clients of the run take outdated answers, too; in the job it is the same as ``deaf-to-the-fence``."""
+
 DEFECTS: dict[str, Callable[[], None]] = {
     "random-member-ids": random_member_ids,
     "state-not-stored": state_not_stored,
@@ -90,10 +108,27 @@ DEFECTS: dict[str, Callable[[], None]] = {
     "no-fresh-session": no_fresh_session,
     "deaf-to-the-fence": deaf_to_the_fence,
     "no-fence": no_fence,
+    NO_EPOCH_CHECK: deaf_to_the_fence,
 }
+
+SHOWN_BY = {
+    "random-member-ids": "kill-when-written",
+    "state-not-stored": "kill-driver",
+    "old-generations-commit": "pause-driver",
+    "no-fresh-session": "stop-broker-for-a-minute",
+    "deaf-to-the-fence": "force-two-actives",
+    "no-fence": "force-two-actives",
+    NO_EPOCH_CHECK: "force-two-actives",
+}
+"""By defect, the fault that shows it best."""
+
+
+def is_epoch_checked(environment: Mapping[str, str]) -> bool:
+    """Whether the clients of a run with these variables drop the answers of a job that was overtaken."""
+    return environment.get(VARIABLE) != NO_EPOCH_CHECK
 
 
 def environment_of(name: str) -> Mapping[str, str]:
     """The environment variables of a process in which a defect is planted."""
     folders = [str(Path(__file__).parent), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"CHAOS_BROKEN": name, "PYTHONPATH": os.pathsep.join(folders)}
+    return {VARIABLE: name, "PYTHONPATH": os.pathsep.join(folders)}

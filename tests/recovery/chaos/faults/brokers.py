@@ -5,6 +5,7 @@ from random import Random
 
 from tests.recovery.chaos.cluster import paused
 from tests.recovery.chaos.stage import Stage
+from tests.recovery.checker.history import ONLY_BROKER
 
 SECONDS = (1.0, 6.0)
 MINUTE_SECONDS = 60.0
@@ -63,5 +64,5 @@ def _away(stage: Stage, chance: Random, seconds: float, *, is_killed: bool) -> s
         node.stop()
     time.sleep(seconds)
     stage.cluster.start(node)
-    which = "a broker" if len(nodes) == 1 else f"one of {len(nodes)} brokers"
+    which = ONLY_BROKER if len(nodes) == 1 else f"one of {len(nodes)} brokers"
     return f"{'kill -9 of' if is_killed else 'SIGTERM for'} {which}, away for {seconds:.1f} s"

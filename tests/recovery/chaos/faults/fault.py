@@ -25,11 +25,20 @@ class NotInjected(Exception):
     """The fault could not be injected here; the message says why."""
 
 
+class NotPossibleHere(NotInjected):
+    """This machine lacks what the fault needs."""
+
+
 class Fault(NamedTuple):
-    """A fault. Those with ``is_alone`` mix with no others."""
+    """A fault. Those with ``is_alone`` mix with no others.
+
+    ends: parts of the last lines with which a job may end because of it. Any other end is a failure of the run: a
+    supervisor would hide it, and clients would wait for a start.
+    """
 
     name: str
     target: Target
     inject: Inject
     needs: frozenset[Need] = frozenset()
     is_alone: bool = False
+    ends: tuple[str, ...] = ()

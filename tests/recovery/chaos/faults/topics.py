@@ -38,9 +38,13 @@ def delete_directory(stage: Stage, chance: Random) -> str:
 
 
 def make_requests_anew(stage: Stage, chance: Random) -> str:
-    """The topic of the requests is made anew: the job refuses it until the operator keeps the groups without it."""
+    """The topic of the requests is made anew: the job refuses it until the operator keeps the groups without it.
+
+    The job is stopped, as the manual says. A killed one may have answered requests whose batch is not complete: the
+    batch would run again without them.
+    """
     job = stage.active
-    job.kill()
+    job.stop()
     _delete(stage, stage.topics.requests)
     time.sleep(chance.uniform(0, 1))
     job.launch()

@@ -3,10 +3,18 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
+from typing import Any
 
 import pytest
 
-from tests.recovery.chaos.broken.defects import DEFECTS, environment_of
+from coordinator_logic.group import Group
+from streaming.job.rows import Limits
+from tests.recovery.chaos.broken import defects
+from tests.recovery.chaos.broken.defects import DEFECTS, SHOWN_BY, environment_of, is_epoch_checked
+from tests.recovery.chaos.faults.catalogue import FAULTS
+
+processing: Any = import_module("streaming.job.group_batch.processing")
 
 LIMIT_SECONDS = 60.0
 
@@ -20,6 +28,31 @@ print([place.__module__ for place in (*places, Candidate.failure.fget, Candidate
     "tests.recovery.chaos.broken.defects"
 ))
 """
+
+
+def test_each_defect_has_a_fault_that_shows_it() -> None:
+    assert SHOWN_BY.keys() == DEFECTS.keys()
+    assert set(SHOWN_BY.values()) <= FAULTS.keys()
+
+
+def test_clients_check_the_epoch_unless_that_is_the_defect() -> None:
+    assert is_epoch_checked({})
+    assert [name for name in DEFECTS if not is_epoch_checked(environment_of(name))] == ["no-epoch-check"]
+
+
+def test_a_state_that_is_not_stored_is_the_one_before_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Set in order to be restored: the defect replaces them for good.
+    for name in ("load", "store"):
+        monkeypatch.setattr(processing, name, getattr(processing, name))
+    monkeypatch.setattr(defects, "LOST_SHARE", 1.0)
+    group = Group("billing", "0-0")
+    before = processing.store(group, Limits())
+    defects.state_not_stored()
+    loaded = processing.load(before)
+    assert loaded is not None
+    loaded.generation += 1
+    assert processing.store(loaded, Limits()) == before
+    assert processing.store(group, Limits()) == before
 
 
 @pytest.mark.parametrize("name", DEFECTS)

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from tests.recovery.chaos.faults.catalogue import FAULTS
+from tests.recovery.chaos.faults.catalogue import FAULTS, unexpected_ends
 from tests.recovery.chaos.needs import Need, fit_together
-from tests.recovery.chaos.plan import MOST_FAULTS, Plan, make_plan
+from tests.recovery.chaos.plan import LONG_REBALANCE_MS, MOST_FAULTS, REBALANCE_MS, Plan, make_plan
 
 SEEDS = range(300)
 
@@ -42,10 +42,34 @@ def test_there_are_runs_of_every_kind() -> None:
     assert frozenset.union(*(plan.needs for plan in plans)) == set(Need)
 
 
+def test_where_a_gateway_is_broken_a_client_is_behind_it() -> None:
+    plans = [plan for plan in map(make_plan, SEEDS) if any("gateway" in fault.name for fault in plan.faults)]
+    assert plans
+    assert min(plan.transactional_members for plan in plans) == 1
+
+
+def test_every_run_has_a_group_in_which_no_rebalance_explains_an_expulsion() -> None:
+    for seed in SEEDS:
+        assert sorted(group.rebalance_ms for group in make_plan(seed).groups) == [REBALANCE_MS, LONG_REBALANCE_MS]
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_can_be_injected_alone(name: str) -> None:
     (fault,) = make_plan(7, name).faults
     assert fault.name == name
+
+
+def test_an_end_of_the_job_that_no_fault_explains_is_unexpected() -> None:
+    clock = "this host's clock has gone back by 60 s: start the job again"
+    start = "checkpoint /tmp/checkpoint is in use by another job"
+    failed = "the query failed: KeyError"
+    ends = [clock, start, failed]
+    assert unexpected_ends(["kill-driver"], ends) == [clock, failed]
+    assert unexpected_ends(["kill-driver", "step-job-clock"], ends) == [failed]
+    assert unexpected_ends(["fill-disk"], ends) == []
+    no_broker = ["Kafka at 127.0.0.1:9092: timed out", "the active job cannot be announced: timed out"]
+    assert unexpected_ends(["stop-broker"], no_broker) == []
+    assert unexpected_ends(["kill-gateway"], no_broker) == no_broker
 
 
 def test_an_unknown_fault_is_refused() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import edn_format
 import pytest
 
+from coordinator_logic.errors import Error
 from tests.recovery.checker.history import Event, Function, Kind, Position, Recorder, UnreadableHistory, read
 from tests.recovery.checker.operations import paired
 from tests.recovery.checker.outside import from_edn, register_to_edn, to_edn, to_porcupine
@@ -31,6 +32,16 @@ def test_a_line_is_in_the_file_before_the_next_event(tmp_path: Path) -> None:
         invoked, completed = read(path.read_bytes().splitlines(True)).events
     assert (completed.kind, completed.value, completed.answer) == (Kind.OK, at(5), "aa")
     assert completed.time >= invoked.time
+
+
+def test_an_operation_is_completed_once_so_that_a_client_s_error_does_not_hide_the_other_rules(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    with path.open("wb") as file:
+        operation = Recorder(file).invoke("client", Function.COMMIT, GROUP, value=at(5))
+        operation.info()
+        with pytest.raises(AssertionError, match="completed twice"):
+            operation.fail(Error.UNKNOWN_SERVER_ERROR)
+    assert [event.kind for event in read(path.read_bytes().splitlines(True)).events] == [Kind.INVOKE, Kind.INFO]
 
 
 def test_clients_on_many_threads_record_a_well_formed_history(tmp_path: Path) -> None:

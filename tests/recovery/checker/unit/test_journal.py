@@ -85,6 +85,11 @@ def test_a_state_that_the_journal_does_not_fold_to_is_found(played: Played) -> N
     assert Rule.JOURNAL_IS_STATE in played.broken()
 
 
+def test_a_group_whose_state_is_missing_is_found(played: Played) -> None:
+    played.state = {"another": None}
+    assert played.broken() == {Rule.JOURNAL_IS_STATE}
+
+
 def test_an_acknowledged_commit_is_in_the_journal(played: Played) -> None:
     assert played.broken(played.committed(7)) == set()
     other = did(Function.COMMIT, 0, 10, value=[Position("orders", 1, 3)], correlation_id="another")

@@ -1,7 +1,7 @@
 """Ownership, generations, sessions, answers and settling, in hand-made histories that are accepted and rejected."""
 
 from coordinator_logic.errors import Error
-from tests.recovery.checker.history import Function, Kind
+from tests.recovery.checker.history import ONLY_BROKER, Function, Kind
 from tests.recovery.checker.operations import Rule
 from tests.recovery.checker.unit.told import (
     Did,
@@ -141,6 +141,37 @@ def test_a_join_that_is_repeated_does_not_restart_the_session() -> None:
     assert broken(join("a", 1, 5_900, 6_000), heartbeat("a", 1, 6_100, 6_110, UNKNOWN)) == {Rule.LIVE_MEMBERS_STAY}
 
 
+def static(generation: int, begin: int, end: int, error: Error = Error.NONE) -> Did:
+    return heartbeat("a", generation, begin, end, error, instance="i")
+
+
+def test_a_static_member_is_not_expelled_either_unless_its_place_was_taken() -> None:
+    lived = [join("a", 1, 0, 10, instance="i"), sync("a", 1, 20, 30, 0, instance="i"), static(1, 1_000, 1_010)]
+    unknown = static(1, 2_000, 2_010, UNKNOWN)
+    assert broken(*lived, unknown) == {Rule.LIVE_MEMBERS_STAY}
+    taken = join("b", 1, 1_100, 1_110, instance="i")
+    assert broken(*lived, taken, unknown) == set()
+    nobody_knows = did(Function.JOIN, 1_100, 1_900, Kind.INFO, client="b", instance="i")
+    assert broken(*lived, nobody_knows, unknown) == set()
+    earlier = join("b", 1, -20, -10, instance="i")
+    assert broken(earlier, *lived, unknown) == {Rule.LIVE_MEMBERS_STAY}
+
+
+def away(begin: int, end: int, which: str = ONLY_BROKER) -> Did:
+    """A fault of a broker."""
+    return did(Function.FAULT, begin, end, Kind.OK, {"note": f"SIGTERM for {which}"}, client="nemesis", group="")
+
+
+def test_after_an_outage_of_the_brokers_every_member_has_a_full_session() -> None:
+    lived = [join("a", 1, 0, 10, rebalance_ms=120_000), *LIVED[1:]]
+    soon, late = (heartbeat("a", 1, begin, begin + 500, UNKNOWN) for begin in (61_000, 66_000))
+    assert broken(*lived, away(2_000, 62_000), soon) == {Rule.LIVE_MEMBERS_STAY}
+    assert broken(*lived, away(2_000, 62_000), late) == set()
+    assert broken(*lived, away(2_000, 62_000, "one of 3 brokers"), soon) == set()
+    assert broken(*lived, away(30_000, 62_000), soon) == set(), "it was silent before the outage"
+    assert broken(*lived, soon) == set()
+
+
 # ---- answers ---------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +218,47 @@ def test_a_join_that_is_never_answered_is_not_settled() -> None:
     later = noted(Function.ANSWER, "b", 20_000)
     assert broken(waiting, later, stable_within_ms=10_000) == {Rule.STABLE_AGAIN}
     assert broken(waiting, noted(Function.STOPPED, "a", 500), later, stable_within_ms=10_000) == set()
+
+
+def silent(count: int, kind: Kind = Kind.INFO, error: Error = Error.NONE) -> list[Did]:
+    """Heartbeats without an answer that says anything, one a second."""
+    sent = {"member": "a", "client": "a", "generation": 1}
+    return [
+        did(Function.HEARTBEAT, begin, begin + 500, kind, {"error": error}, **sent)
+        for begin in range(1_000, 1_000 * (count + 1), 1_000)
+    ]
+
+
+def test_heartbeats_that_nobody_answers_are_not_settled() -> None:
+    assert broken(*LIVED[:2], *silent(9), stable_within_ms=10_000) == set()
+    assert broken(*LIVED[:2], *silent(15), stable_within_ms=10_000) == {Rule.STABLE_AGAIN}
+    answered = heartbeat("a", 1, 8_100, 8_110)
+    assert broken(*LIVED[:2], *silent(15), answered, stable_within_ms=10_000) == set()
+    fault = did(Function.FAULT, 8_000, 8_001, client="nemesis", group="")
+    assert broken(*LIVED[:2], *silent(15), fault, stable_within_ms=10_000) == set()
+
+
+def test_heartbeats_that_are_always_to_be_sent_again_are_not_settled() -> None:
+    refusals = silent(15, Kind.FAIL, Error.COORDINATOR_NOT_AVAILABLE)
+    assert broken(*LIVED[:2], *refusals, stable_within_ms=10_000) == {Rule.STABLE_AGAIN}
+    assert broken(*LIVED[:2], *refusals[:9], stable_within_ms=10_000) == set()
+
+
+def test_a_join_that_was_to_be_sent_again_is_not_settled() -> None:
+    refusal = did(Function.JOIN, 0, 10, Kind.FAIL, {"error": Error.COORDINATOR_NOT_AVAILABLE}, client="a")
+    later = noted(Function.ANSWER, "b", 20_000)
+    assert broken(refusal, later, stable_within_ms=10_000) == {Rule.STABLE_AGAIN}
+    assert broken(refusal, noted(Function.STOPPED, "a", 500), later, stable_within_ms=10_000) == set()
+
+
+def test_joins_that_are_repeated_without_an_answer_do_not_excuse_each_other() -> None:
+    joins = [
+        did(Function.JOIN, begin, begin + 3_000, Kind.INFO, client=client)
+        for begin in range(0, 30_000, 3_000)
+        for client in ("a", "b")
+    ]
+    assert broken(*joins, stable_within_ms=10_000) == {Rule.STABLE_AGAIN}
+    assert broken(*joins[:6], stable_within_ms=10_000) == set()
 
 
 # ---- the history -----------------------------------------------------------------------------------------------

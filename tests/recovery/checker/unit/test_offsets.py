@@ -103,6 +103,13 @@ def test_a_reset_explains_only_what_was_read_around_it() -> None:
     assert broken(*before) == {Rule.OFFSETS_GO_AHEAD}
 
 
+def test_a_reset_of_unknown_outcome_explains_nothing_if_nobody_read_it() -> None:
+    late = commit(3, 0, 10, Kind.INFO)
+    unread = [late, reset(0, 12, 14, Kind.INFO), commit(9, 20, 30), fetch(9, 40, 50), fetch(3, 60, 70)]
+    assert broken(*unread) == {Rule.OFFSETS_GO_AHEAD}
+    assert broken(commit(9, 20, 30), fetch(9, 40, 50), reset(2, 45, 55, Kind.INFO), fetch(2, 60, 70)) == set()
+
+
 # ---- commits of old generations --------------------------------------------------------------------------------
 
 

@@ -48,7 +48,7 @@ def test_a_line_that_names_no_file_fails_the_drill() -> None:
 def test_a_checkpoint_without_a_remedy_is_restored_or_rebuilt_and_a_new_one_needs_its_option(tmp_path: Path) -> None:
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "7").write_text("v1\n{}")
-    with pytest.raises(CannotRun, match="restore a copy.*rebuild it from the journal.*--new-checkpoint loses"):
+    with pytest.raises(CannotRun, match=r"restore a copy.*rebuild it from the journal.*--new-checkpoint loses"):
         check_damage(LocalFolder(tmp_path), str(tmp_path))
 
 

@@ -70,8 +70,9 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     """Partitions of that topic; the job sets it. Kafka's counterpart is ``offsets.topic.num.partitions``."""
 
     job_epoch: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Not a key of Kafka's; the job sets it. How many jobs have been active for these topics, this one included; 0 if
-    that is not known. Journal entries and responses repeat it, so that a reader knows which job has written them."""
+    """Not a key of Kafka's; the job sets it. It grows with every start of the query, of this job or another one for
+    these topics; 0 if that is not known. Journal entries and responses repeat it, so that a reader knows which start
+    has written them."""
 
     @property
     def offsets_retention_ms(self) -> int:

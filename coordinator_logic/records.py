@@ -204,7 +204,8 @@ class JournalEntry(Message, frozen=True):
 
     ``sequence`` counts 1, 2, 3, ... within an incarnation of a group; readers drop entries that repeat
     (group id, incarnation, sequence). ``timestamp`` is the time of the change by the group's clock, ms since the epoch.
-    ``job_epoch`` counts the jobs that have been active: where two entries differ, that of the higher one holds.
+    ``job_epoch`` grows with every start of the query, of this job or another one: where two entries differ, that of the
+    higher one holds.
     """
 
     group_id: str

@@ -38,8 +38,8 @@ class ResponseEnvelope(Message, frozen=True):
 
     ``error_code`` is the error of the request as a whole, even if the API's body repeats it on every entry or has no
     field for it. Errors of single entries are in the body only. If the request is malformed or its version is not
-    supported, ``body`` is null and ``error_message`` gives the reason. ``job_epoch`` counts the jobs that have
-    been active: whoever has read a response of a job drops those of the jobs before it.
+    supported, ``body`` is null and ``error_message`` gives the reason. ``job_epoch`` grows with every start of the
+    query, of this job or another one: a reader drops responses with a lower one than it has seen, unless it is 0.
     """
 
     api: str

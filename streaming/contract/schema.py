@@ -31,7 +31,7 @@ FIELDS = {
     "committedOffset": "The position: the offset of the next record to read. In a response, -1 if none is committed.",
     "committed": "Whether the transaction was committed. If false, it was aborted and its offsets were discarded.",
     "coordinatorEpoch": "The epoch of the transaction coordinator; ignored.",
-    "jobEpoch": "Counts the jobs that have been active for these topics, one after the other.",
+    "jobEpoch": "Grows with every start of the query, of this job or another one for these topics; 0 if not known.",
     "coordinatorKeys": "The group ids to find (v4+).",
     "coordinators": "One entry for each key (v4+), in the order of the request.",
     "correlationId": "An id that the sender chooses, unique across all senders; the response repeats it.",

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
+from streaming.contract.errors import BadOptions
 from streaming.drills.errors import DrillFailed
 from streaming.drills.recording import StepKind
 from streaming.embedded.broker import EmbeddedBroker
@@ -24,8 +25,19 @@ PAUSE_SECONDS = 0.05
 SETTINGS = {"group.initial.rebalance.delay.ms": "500"}
 """Options of the jobs, which the user's override: with Kafka's 3 s, the drills' groups form later."""
 
+OWN_OPTIONS = ("bootstrap-servers", "checkpoint", "topic-prefix")
+"""Options that the drills choose: with the user's, clients and commands would use another coordinator than the jobs."""
+
 Say = Callable[[StepKind, str], object]
 """Called with the kind of a step and its text."""
+
+
+def check_settings(settings: Sequence[str]) -> None:
+    """Check options of the jobs, as ``KEY=VALUE``. Raises BadOptions for one of :data:`OWN_OPTIONS`."""
+    for setting in settings:
+        key = setting.partition("=")[0].replace("_", "-")
+        if key in OWN_OPTIONS:
+            raise BadOptions(f"--set {key}: a drill chooses this option of its jobs itself")
 
 
 class OwnCoordinator:
@@ -43,7 +55,9 @@ class OwnCoordinator:
         self.environment: dict[str, str] = {}
         """Adds to the variables of jobs that are made from now on."""
         self.folder = folder
-        self._settings = [*(f"{key}={value}" for key, value in SETTINGS.items()), *settings]
+        chosen = [*(f"{key}={value}" for key, value in SETTINGS.items()), *settings]
+        self.set_words = [word for setting in chosen for word in ("--set", setting)]
+        """The jobs' options on the command line, for commands that have to fit them."""
         self._say = say
         self._stack = ExitStack()
         self._job: JobProcess | None = None
@@ -115,7 +129,7 @@ class OwnCoordinator:
     def _new_job(self, more: Sequence[str]) -> JobProcess:
         self._jobs += 1
         name = f"job-{self._jobs}"
-        arguments = [*more, *(word for setting in self._settings for word in ("--set", setting))]
+        arguments = [*more, *self.set_words]
         job = JobProcess(
             name,
             self.bootstrap_servers,

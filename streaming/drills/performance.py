@@ -3,11 +3,13 @@
 import time
 from datetime import UTC, datetime, timedelta
 
+from streaming.contract.errors import CannotRun
 from streaming.drills.errors import DrillFailed, DrillSkipped
 from streaming.drills.reports.figures import figures_of, noticed_in
 from streaming.drills.reports.report import DrillReport
 from streaming.drills.reports.verdict import judge
 from streaming.drills.stage import Scenario, Stage
+from streaming.embedded.broker import BrokerStartError
 from streaming.embedded.job_process import NotReported
 
 BEFORE_SECONDS = 8.0
@@ -32,7 +34,7 @@ def perform(scenario: Scenario, stage: Stage) -> DrillReport:
         _check(stage)
     except DrillSkipped as skipped:
         report.skipped = str(skipped)
-    except (DrillFailed, NotReported) as failed:
+    except (DrillFailed, NotReported, CannotRun, BrokerStartError) as failed:
         report.failure = str(failed)
     finally:
         stage.clients.watch(False)

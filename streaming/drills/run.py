@@ -4,12 +4,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from streaming.contract.errors import CannotRun
+from streaming.contract.errors import BadOptions, CannotRun
 from streaming.drills.clients.live_clients import Config, LiveClients
 from streaming.drills.existing_coordinator import active_job, confirmed, described, scenario
-from streaming.drills.own_coordinator import OwnCoordinator
+from streaming.drills.own_coordinator import OwnCoordinator, check_settings
 from streaming.drills.performance import perform
 from streaming.drills.recording import Recording, Step, StepKind
 from streaming.drills.reports.page import page
@@ -20,13 +21,19 @@ from streaming.embedded.broker import BrokerStartError
 from streaming.embedded.jars import resolve_jars
 from streaming.embedded.job_process import NotReported
 
-__all__ = ["ALL", "run_drills", "run_on_existing", "write_report"]
+__all__ = ["ALL", "prepare_folder", "run_drills", "run_on_existing", "write_report"]
 
 ALL = "all"
 
+Run = Callable[[list[Scenario], list[DrillReport]], object]
+"""Starts a coordinator, and performs the first scenarios of the list until one cannot be finished.
+
+Each moves from the first list to the second one when it has its report.
+"""
+
 
 class Audience:
-    """How a run of drills tells what happens: the begin of each scenario, each step, and each result."""
+    """How a run of drills tells what happens: the beginning of each scenario, each step, and each result."""
 
     def __init__(
         self,
@@ -48,29 +55,47 @@ def run_drills(drill: str, settings: Sequence[str], audience: Audience) -> Repor
     finished: the next one gets a new coordinator.
 
     Raises:
+        BadOptions: a setting would separate the jobs from the drills' own brokers, checkpoint and topics.
         NotReported: the coordinator does not start.
         BrokerStartError, JarResolutionError, MissingPrerequisite, CannotRun: see the broker and the gateway.
     """
+    check_settings(settings)
     began_at = datetime.now(UTC)
     waiting = [each for name, scenarios in SCENARIOS.items() if drill in (ALL, name) for each in scenarios]
     resolve_jars(audience.line)
-    reports: list[DrillReport] = []
-    while waiting:
-        try:
-            _run_until_failure(waiting, settings, audience, reports)
-        except (NotReported, CannotRun, BrokerStartError) as failure:
-            if not reports:
-                raise
-            # What was measured until now is worth its report.
-            reports.append(_not_begun(waiting.pop(0), failure))
-            audience.end(reports[-1])
+    reports = run_all(waiting, partial(_run_until_failure, settings, audience), audience)
     return report_of("A coordinator of the drills' own, with an embedded broker and a gateway", began_at, reports)
 
 
+def run_all(waiting: list[Scenario], run: Run, audience: Audience) -> list[DrillReport]:
+    """Perform all scenarios, on a new coordinator after each that could not be finished; returns their reports.
+
+    Once there is a report, a coordinator that fails is a failure of the scenario that needed it. Before that, what
+    ``run`` raises passes.
+    """
+    reports: list[DrillReport] = []
+    while waiting:
+        done = len(reports)
+        try:
+            run(waiting, reports)
+        except (NotReported, CannotRun, BrokerStartError) as failure:
+            if not reports:
+                raise
+            why = f"the coordinator of this drill has failed: {failure}"
+            if len(reports) > done and (reports[-1].failure or not waiting):
+                # No further scenario was to use it: this was its end.
+                reports[-1].failure = reports[-1].failure or why
+                audience.line(why)
+            else:
+                reports.append(_unfinished(waiting.pop(0), why))
+                audience.end(reports[-1])
+    return reports
+
+
 def _run_until_failure(
-    waiting: list[Scenario], settings: Sequence[str], audience: Audience, reports: list[DrillReport]
+    settings: Sequence[str], audience: Audience, waiting: list[Scenario], reports: list[DrillReport]
 ) -> None:
-    """Run scenarios on one coordinator, until one cannot be finished; each moves from ``waiting`` to ``reports``."""
+    """See :data:`Run`."""
     is_unfinished = False
     with ExitStack() as stack:
         # The JVM of a job that was killed at the end may still write.
@@ -87,17 +112,19 @@ def _run_until_failure(
         )
         stage = Stage(recording, audience.step, clients, coordinator)
         while waiting and not is_unfinished:
-            reports.append(_perform(waiting.pop(0), stage, audience))
+            reports.append(_perform(waiting[0], stage, audience))
+            # Not before it has its report: what breaks it off belongs to it.
+            del waiting[0]
             is_unfinished = bool(reports[-1].failure)
 
 
-def _not_begun(each: Scenario, failure: Exception) -> DrillReport:
+def _unfinished(each: Scenario, failure: str) -> DrillReport:
     return DrillReport(
         drill=each.drill,
         title=each.title,
         what=each.what,
         began_at=datetime.now(UTC),
-        failure=f"no coordinator could be started for this drill: {failure}",
+        failure=failure,
     )
 
 
@@ -117,20 +144,43 @@ def run_on_existing(
     confirmed(drill, job, process_id)
     recording = Recording()
     clients = LiveClients(bootstrap_servers, recording, prefix=prefix, config=config)
-    with clients:
-        stage = Stage(recording, audience.step, clients)
-        done = _perform(scenario(drill, job, lambda: active_job(bootstrap_servers, prefix, config)), stage, audience)
-    clients.delete_groups()
+    look = partial(active_job, bootstrap_servers, prefix, config)
+    try:
+        with clients:
+            done = _perform(scenario(drill, job, look), Stage(recording, audience.step, clients), audience)
+    finally:
+        clients.delete_groups()
     return report_of(f"The coordinator at {bootstrap_servers}, {described(job)}", began_at, [done])
 
 
+def prepare_folder(folder: Path) -> None:
+    """Make the folder of the report, if it is missing, before minutes of drills depend on it.
+
+    Raises:
+        BadOptions: files cannot be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as failure:
+        raise BadOptions(f"the report cannot be written to {folder}: {failure.strerror}") from failure
+
+
 def write_report(report: Report, folder: Path) -> tuple[Path, Path]:
-    """Write the report as HTML and as JSON; returns the two files, which are named for the time of the run."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the report as HTML and as JSON; returns the two files, which are named for the time of the run.
+
+    Raises:
+        CannotRun: they cannot be written any more.
+    """
     name = f"drill-{report.began_at:%Y-%m-%dT%H-%M-%SZ}"
     html, json = folder / f"{name}.html", folder / f"{name}.json"
-    html.write_text(page(report), encoding="utf-8")
-    json.write_text(as_json(report), encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        html.write_text(page(report), encoding="utf-8")
+        json.write_text(as_json(report), encoding="utf-8")
+    except OSError as failure:
+        raise CannotRun(f"the report cannot be written to {folder}: {failure.strerror}") from failure
     return html, json
 
 

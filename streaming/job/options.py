@@ -79,8 +79,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Whether the job may wait while another one is active for the same topics, and take over when that one is gone."""
 
     new_checkpoint: bool = False
-    """Whether a new checkpoint may be made for topics on which a coordinator had groups before: they are lost then, but
-    for what the requests that the topic still has tell."""
+    """Whether a new checkpoint may be made for topics on which a coordinator had groups before: only what the requests
+    that are still in the topic contain is restored."""
 
     make_class_archive: bool = True
     """Whether the job makes an archive of the classes that it loads, in the background, if there is none yet."""

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from streaming.cli.commands.drill import DRILLS
+from streaming.contract.errors import CannotRun
 from streaming.drills.errors import DrillFailed
 from streaming.drills.run import ALL
 from streaming.drills.scenarios import SCENARIOS
 from streaming.drills.scenarios.clock import STEP_SECONDS, library, variables
 from streaming.drills.scenarios.damage import files_to_remove, tear
 from streaming.drills.scenarios.restore import newest_backup
+from streaming.job.checkpoints.damage import REPLACE, LocalFolder, check_damage
 from tests.support.waiting import wait_until
 
 DAMAGED = "group-coordinator: checkpoint /c is damaged: commits/71 is not a batch that Spark has completed: truncated: "
@@ -40,7 +42,14 @@ def test_the_files_to_remove_are_those_of_the_line(advice: str, files: list[str]
 
 def test_a_line_that_names_no_file_fails_the_drill() -> None:
     with pytest.raises(DrillFailed, match="does not say which file to remove"):
-        files_to_remove(DAMAGED + 'restore a copy of the checkpoint, or choose a new one (see "Damage")')
+        files_to_remove(DAMAGED + REPLACE)
+
+
+def test_a_checkpoint_without_a_remedy_is_restored_or_rebuilt_and_a_new_one_needs_its_option(tmp_path: Path) -> None:
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "7").write_text("v1\n{}")
+    with pytest.raises(CannotRun, match=r"restore a copy.*rebuild it from the journal.*--new-checkpoint loses"):
+        check_damage(LocalFolder(tmp_path), str(tmp_path))
 
 
 def test_a_torn_file_has_half_of_its_bytes_and_no_checksum(tmp_path: Path) -> None:

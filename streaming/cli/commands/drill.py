@@ -75,7 +75,7 @@ def drill(
     require("drill", "job", "gateway")
     from streaming.drills.errors import DrillFailed
     from streaming.drills.reports.report import as_json as json_of
-    from streaming.drills.run import run_drills, run_on_existing, write_report
+    from streaming.drills.run import prepare_folder, run_drills, run_on_existing, write_report
     from streaming.embedded.job_process import NotReported
 
     # What clients notice is in the report; their log would tell it line by line.
@@ -85,6 +85,7 @@ def drill(
     with failures_as_lines():
         if name not in DRILLS:
             raise BadOptions(f"drill {name!r} is none of {', '.join(DRILLS)}")
+        prepare_folder(output)
         try:
             if bootstrap_servers is None:
                 if process_id is not None or topic_prefix is not None or properties is not None:
@@ -98,9 +99,9 @@ def drill(
                 report = run_on_existing(name, bootstrap_servers, topic_prefix or "", config, process_id, audience)
         except (DrillFailed, NotReported) as failure:
             fail(str(failure), REFUSED)
-    html, json = write_report(report, output)
-    if as_json:
-        sys.stdout.write(json_of(report))
+        if as_json:
+            sys.stdout.write(json_of(report))
+        html, json = write_report(report, output)
     _print(console, f"\nthe report: {html}, {json}")
     if not report.passed:
         raise typer.Exit(REFUSED)

@@ -24,7 +24,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Times to recovery and latencies of the probe's requests; None where nothing was answered.
 
     first_answer_seconds: from the fault to the first answer to a request that was sent after it.
-    after_repair_seconds: from the begin of the repair to the first answer to a request that was sent after it.
+    after_repair_seconds: from the beginning of the repair to the first answer to a request that was sent after it.
     longest_gap_seconds: the longest time without an answer since the fault; usual_gap_seconds: the same before it.
     gap_at, back_at: the begin and the end of the longest gap, in seconds since the fault; back_at is None if it did
     not end.

@@ -21,7 +21,7 @@ class Expectation(msgspec.Struct, frozen=True):
 class Limits:
     """The expectations that differ between drills. None: the figure is reported and not judged.
 
-    first_answer_seconds: from the begin of the repair, or from the fault if nobody repairs anything.
+    first_answer_seconds: from the beginning of the repair, or from the fault if nobody repairs anything.
     slowdown: the p50 of the first 5 s after the answers have come back, against that before.
     errors: whether clients may get errors that they have to handle, such as a commit that is to be retried.
     """

@@ -1,7 +1,13 @@
 """The checkpoint is lost, and there is no backup: it is rebuilt from the journal."""
 
+from streaming.drills.own_coordinator import OwnCoordinator
 from streaming.drills.reports.verdict import Limits
 from streaming.drills.stage import Scenario, Stage
+
+
+def rebuild_words(coordinator: OwnCoordinator, servers: str) -> list[str]:
+    """The command's words. Without the jobs' options, it could make a checkpoint that they refuse."""
+    return ["checkpoint", "rebuild", str(coordinator.checkpoint), "-b", servers, "--yes", *coordinator.set_words]
 
 
 def play(stage: Stage) -> None:
@@ -11,8 +17,7 @@ def play(stage: Stage) -> None:
     coordinator.job.process.kill()
     coordinator.lose_checkpoint()
     stage.repair("the checkpoint is rebuilt from the journal, and the job started")
-    servers = coordinator.bootstrap_servers
-    coordinator.command("checkpoint", "rebuild", str(coordinator.checkpoint), "-b", servers, "--yes")
+    coordinator.command(*rebuild_words(coordinator, coordinator.bootstrap_servers))
     coordinator.start_job()
 
 

@@ -15,7 +15,10 @@ from streaming.job.spark_internals.checkpoint_layout.start_check import (
     files_to_remove,
 )
 
-REPLACE = 'restore a copy of the checkpoint, or choose a new one (see "Damage" in docs/operations.md)'
+REPLACE = (
+    "restore a copy of the checkpoint, or rebuild it from the journal; an empty one with --new-checkpoint loses what "
+    'the requests topic no longer has (see "Damage" in docs/operations.md)'
+)
 REPLACE_METADATA = (
     'restore a copy of this file, or remove .metadata.crc and write {"id":"<a UUID>"} to this file (see "Damage" in '
     "docs/operations.md)"

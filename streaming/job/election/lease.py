@@ -133,7 +133,8 @@ class Lease:
     def keep(self, on_lost: Callable[[Overtaken], object]) -> None:
         """Announce this job on a thread until :meth:`release`; ``on_lost`` is called there when another job is active.
 
-        While no broker answers, the job stays active: nobody else can become active either.
+        While no broker answers, the announcements are tried again: they alone tell whether another job, which reached
+        the brokers meanwhile, is active.
         """
         self._thread = threading.Thread(target=self._repeat, args=[on_lost], name="announcements", daemon=True)
         self._thread.start()

@@ -77,6 +77,8 @@ def start_query(
     if options.metrics_port is not None:
         metrics.add_reader(WAKE_EVENTS, is_waking)
         stack.enter_context(feeding_metrics(metrics, query, options.librdkafka_config, options.topics.directory))
+    # Only now: the readers of a query before this one had ended with it.
+    metrics.note_query_start()
     return query
 
 

@@ -116,6 +116,7 @@ def _run_until_stopped(
         check_clock()
         if away.has_begun():
             report("the brokers do not answer: the query starts again when they do")
+            session.metrics.note_brokers_away()
             query.stop()
             seconds_away = away.wait(signals.requested, check_clock)
             break

@@ -25,7 +25,11 @@ class HealthLimits(NamedTuple):
 
 
 def job_health(metrics: Metrics, limits: HealthLimits, clock: Callable[[], float] = time.monotonic) -> Health:
-    """The checks of a job whose batches are counted in ``metrics``. The first batch may take as long as any other."""
+    """The checks of a job whose batches are counted in ``metrics``.
+
+    The first batch after a start of the query may take as long as any other. While the query waits for the brokers, the
+    job is live, since a restart would not bring them back, and not ready.
+    """
     began = clock()
 
     def live() -> Iterator[Check]:
@@ -33,16 +37,20 @@ def job_health(metrics: Metrics, limits: HealthLimits, clock: Callable[[], float
         now = clock()
         if metrics.stands_by:
             yield Check("batches", True, "another job is active")
+        elif metrics.brokers_away:
+            yield Check("batches", True, "the query waits for the brokers")
         elif last is not None and waiting is None:
             yield Check("batches", True, "all requests are read")
         else:
-            seconds = now - ((metrics.active_since or began) if last is None else max(last, waiting or last))
+            earliest = (metrics.active_since or began) if last is None else max(last, waiting or last)
+            seconds = now - max(earliest, metrics.query_started_at or earliest)
             since = "since the start" if last is None else "since the newest batch, although requests wait"
             yield Check("batches", seconds <= limits.batch_seconds, f"none has ended for {seconds:.0f} s, {since}")
         if answered is not None:
             seconds = now - answered
             yield Check("Spark", seconds <= limits.batch_seconds, f"its JVM has answered {seconds:.0f} s ago")
-        for reader, is_alive in metrics.readers.items():
+        # Those of the query end with it.
+        for reader, is_alive in () if metrics.brokers_away else metrics.readers.items():
             alive = is_alive()
             yield Check(f"reader of {reader}", alive, "runs" if alive else "has ended")
 
@@ -50,6 +58,8 @@ def job_health(metrics: Metrics, limits: HealthLimits, clock: Callable[[], float
         yield from live()
         has_batch = metrics.last_batch_at is not None
         yield Check("first batch", has_batch, "has ended" if has_batch else "has not ended")
+        waits = "the query waits for them" if metrics.brokers_away else "the query does not wait for them"
+        yield Check("brokers", not metrics.brokers_away, waits)
         skew = metrics.skew_seconds
         yield Check("clocks", abs(skew) <= LARGEST_SKEW_SECONDS, f"the brokers' are {skew:+.1f} s off the driver's")
         yield Check("backlog", metrics.backlog.requests <= limits.backlog, str(metrics.backlog))

@@ -125,6 +125,8 @@ class Metrics:
         self.last_counted_batch = -1
         self.stands_by = False
         self.active_since: float | None = None
+        self.brokers_away = False
+        self.query_started_at: float | None = None
         self.last_batch_at: float | None = None
         self.waiting_since: float | None = None
         self.answered_at: float | None = None
@@ -181,6 +183,15 @@ class Metrics:
         """Note that the job waits while another one is active, or that its wait has ended."""
         self.stands_by = stands_by
         self.active_since = time.monotonic()
+
+    def note_brokers_away(self) -> None:
+        """Note that no broker answers: the query is stopped, and starts again when they do."""
+        self.brokers_away = True
+
+    def note_query_start(self) -> None:
+        """Note that the query has started, for the first time or again."""
+        self.brokers_away = False
+        self.query_started_at = time.monotonic()
 
     def note_answer(self) -> None:
         """Note that Spark's JVM answers."""

@@ -52,8 +52,8 @@ class TakeOver(msgspec.Struct, frozen=True, kw_only=True):
 def seen(timings: Timings, fault_at: float, fault: Fault, *, has_standby: bool) -> TakeOver:
     """What clients saw of a fault at ``fault_at`` (seconds from the first request)."""
     received = sorted(due + latency for due, latency in zip(timings.due, timings.latencies, strict=True))
-    near = [time for time in received if time > fault_at - 1]
-    silences = [(after - before, after) for before, after in pairwise(near)]
+    # A silence that had ended before the fault is none of its effects.
+    silences = [(after - before, after) for before, after in pairwise(received) if after > fault_at]
     longest, again_at = max(silences)
     return TakeOver(
         fault=fault,

@@ -14,6 +14,17 @@ def test_the_silence_ends_with_the_first_answer_after_it_and_not_with_answers_th
     assert (found.p50_before, found.p50_after) == (50.0, 100.0)
 
 
+def test_a_silence_that_ended_before_the_fault_does_not_count() -> None:
+    due = [number / 10 for number in range(600)]
+    # At 39.2 s, a slow batch delays answers until 39.8 s; the stop at 39.94 s delays them until 40.3 s only.
+    latencies = [
+        max(0.05, 39.8 - at) if 39.2 <= at < 39.8 else max(0.05, 40.3 - at) if at >= 39.9 else 0.05 for at in due
+    ]
+    found = seen(Timings(latencies, due, [], 0), 39.94, "stop", has_standby=True)
+    assert found.first_answer == 0.36
+    assert found.longest_silence == 0.45
+
+
 def test_a_line_says_what_a_kind_of_fault_did() -> None:
     one = TakeOver(
         fault="stop", has_standby=True, first_answer=0.5, longest_silence=0.4, p50_before=50, p50_after=75, failed=1

@@ -84,6 +84,35 @@ def test_a_job_that_stands_by_is_live_and_not_ready_however_long(job: Health, me
     assert failing(job.live) == ["batches"]
 
 
+def test_a_job_that_waits_for_the_brokers_is_live_and_not_ready_however_long(
+    job: Health, metrics: Metrics, clock: Clock
+) -> None:
+    metrics.last_batch_at = metrics.waiting_since = clock.now
+    metrics.add_reader("batches", lambda: False)
+    metrics.note_brokers_away()
+    clock.now += 100_000
+    metrics.answered_at = clock.now
+    assert failing(job.live) == []
+    assert failing(job.ready) == ["brokers"]
+    clock.now += 121
+    assert failing(job.live) == ["Spark"]
+
+
+def test_a_query_that_starts_again_has_the_whole_limit_for_its_first_batch(
+    job: Health, metrics: Metrics, clock: Clock
+) -> None:
+    metrics.last_batch_at = metrics.waiting_since = clock.now
+    metrics.note_brokers_away()
+    clock.now += 100_000
+    metrics.note_query_start()
+    metrics.query_started_at = clock.now
+    assert failing(job.ready) == []
+    clock.now += 119
+    assert failing(job.live) == []
+    clock.now += 2
+    assert failing(job.live) == ["batches"]
+
+
 def test_a_request_after_a_long_silence_has_the_whole_limit(job: Health, metrics: Metrics, clock: Clock) -> None:
     metrics.last_batch_at = clock.now
     clock.now += 100_000

@@ -24,16 +24,9 @@ from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
 
-def checkpoint_in(folder: Path, batches: int = 3) -> Path:
-    """A checkpoint with which a query could start."""
-    made = memory_checkpoint(folder, batches)
-    write(made, metadata='{"id":"7ad7ddc1-ff1d-47c9-8a63-6e0dd0c9a3a2"}', state__0__0___metadata__schema="{}")
-    return made
-
-
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    checkpoint = checkpoint_in(tmp_path / "checkpoint")
+    checkpoint = memory_checkpoint(tmp_path / "checkpoint")
     return Path(back_up(checkpoint, tmp_path / "target", None, datetime.now(UTC), print).folder)
 
 
@@ -72,7 +65,7 @@ def test_without_the_brokers_a_restore_needs_consent_and_changes_nothing_before(
 @pytest.mark.parametrize(
     ("prepare", "why"),
     [
-        (lambda place: checkpoint_in(place), "has a checkpoint: move it away"),
+        (lambda place: memory_checkpoint(place), "has a checkpoint: move it away"),
         (lambda place: write(place, notes="x"), "is not empty: it has notes"),
     ],
 )
@@ -166,7 +159,7 @@ STEPS = ("link", "rename", "unlink", "exchange")
 def test_at_every_moment_of_a_replacement_there_is_one_whole_checkpoint_or_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, exchanges: bool
 ) -> None:
-    old, new = checkpoint_in(tmp_path / "old", 2), checkpoint_in(tmp_path / "made" / "new", 4)
+    old, new = memory_checkpoint(tmp_path / "old", 2), memory_checkpoint(tmp_path / "made" / "new", 4)
     was, will_be = contents(old), contents(new)
     remaining = calls
 
@@ -212,7 +205,7 @@ def test_a_place_is_as_before_when_nothing_was_put_there(target: Path) -> None:
 
 def test_a_checkpoint_with_which_no_query_could_start_is_not_put_in_place(tmp_path: Path, target: Path) -> None:
     with locked_place(target), unfinished_folder(target, print) as folder:
-        new = checkpoint_in(folder / "new")
+        new = memory_checkpoint(folder / "new")
         shutil.rmtree(new / "offsets")
         with pytest.raises(CannotRun, match="offsets is lost"):
             place(new, target)
@@ -247,7 +240,7 @@ def test_what_is_no_checkpoint_is_refused_before_spark_starts(
 
 
 def test_a_change_that_changes_nothing_is_refused(tmp_path: Path) -> None:
-    place = checkpoint_in(tmp_path / "checkpoint")
+    place = memory_checkpoint(tmp_path / "checkpoint")
     refused = CliRunner().invoke(app, ["checkpoint", "repartition", str(place), "--state-partitions", "1"])
     assert refused.exit_code == 1
     assert "has state-partitions 1 and state-store memory already" in refused.stderr

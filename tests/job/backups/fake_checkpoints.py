@@ -35,7 +35,10 @@ def add_batch(folder: Path, batch: int, store: StateStore = "memory", partitions
     """Add a complete batch; of the memory store, with its changes."""
     write(folder, **{f"offsets__{batch}": plan(store, partitions), f"commits__{batch}": "v1\n{}"})
     if store == "memory":
-        write(folder, **{f"state__0__{each}__{batch + 1}.delta": changes(f"changes {batch}") for each in range(partitions)})
+        write(
+            folder,
+            **{f"state__0__{each}__{batch + 1}.delta": changes(f"changes {batch}") for each in range(partitions)},
+        )
 
 
 def memory_checkpoint(folder: Path, batches: int = 3, partitions: int = 1) -> Path:

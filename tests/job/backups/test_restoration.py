@@ -17,7 +17,7 @@ from streaming.job.backups.backup import back_up
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST
 from streaming.job.backups.placement import UNFINISHED, locked_place, place, replace, require_free, unfinished_folder
 from streaming.job.backups.restoration import GO_ON, Restored, restore
-from streaming.job.checkpoints.lock import checkpoint_lock, is_locked
+from streaming.job.checkpoints.lock import LOCKS, checkpoint_lock, is_locked
 from streaming.job.options import load_options
 from tests.job.backups.fake_checkpoints import memory_checkpoint, write
 from tests.support.processes import Process
@@ -41,9 +41,9 @@ def restored(backup: Path, target: Path, *, accepts_losses: bool = True) -> Rest
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The files of a folder, without its lock."""
+    """The files of a folder, without its locks."""
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: content for name, content in files.items() if name != "lock"}
+    return {name: content for name, content in files.items() if name not in LOCKS}
 
 
 def test_a_restored_checkpoint_is_that_of_the_backup_and_free_for_a_job(backup: Path, target: Path) -> None:
@@ -154,7 +154,7 @@ class Killed(BaseException):
 STEPS = ("link", "rename", "unlink", "exchange")
 
 
-@pytest.mark.parametrize("calls", range(8))
+@pytest.mark.parametrize("calls", range(14))
 @pytest.mark.parametrize("exchanges", [True, False])
 def test_at_every_moment_of_a_replacement_there_is_one_whole_checkpoint_or_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, exchanges: bool

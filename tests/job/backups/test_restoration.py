@@ -14,6 +14,7 @@ from streaming.cli.app import app
 from streaming.contract.errors import CannotRun
 from streaming.job.backups import placement
 from streaming.job.backups.backup import back_up
+from streaming.job.backups.last_job import NOT_CHECKED
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST
 from streaming.job.backups.placement import UNFINISHED, locked_place, place, replace, require_free, unfinished_folder
 from streaming.job.backups.restoration import GO_ON, Restored, restore
@@ -54,6 +55,13 @@ def test_a_restored_checkpoint_is_that_of_the_backup_and_free_for_a_job(backup: 
     assert [path.name for path in target.parent.iterdir()] == ["checkpoint"]
     # Files of the backup are not linked: a job deletes those that it no longer needs, and may write others.
     assert (target / "offsets/2").stat().st_ino != (backup / CHECKPOINT / "offsets/2").stat().st_ino
+
+
+def test_without_the_brokers_a_restore_says_that_it_did_not_look_for_a_job(backup: Path, target: Path) -> None:
+    lines: list[str] = []
+    options = load_options({"bootstrap_servers": "-", "checkpoint": str(target)}, {})
+    restore(backup, target, options, None, lines.append, accepts_losses=True)
+    assert f"warning: {NOT_CHECKED}" in lines
 
 
 def test_without_the_brokers_a_restore_needs_consent_and_changes_nothing_before(backup: Path, target: Path) -> None:
@@ -236,6 +244,19 @@ def test_what_is_no_checkpoint_is_refused_before_spark_starts(
     refused = CliRunner().invoke(app, ["checkpoint", *words])
     assert refused.exit_code == 1
     assert why in refused.stderr
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize("arguments", [("repartition", "{0}", "--state-partitions", "2"), ("migrate", "{0}", "{1}")])
+def test_a_checkpoint_whose_last_batch_is_open_is_not_rewritten(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    place = memory_checkpoint(tmp_path / "checkpoint")
+    (place / "commits" / "2").unlink()
+    before = contents(place)
+    words = [argument.format(place, tmp_path / "target") for argument in arguments]
+    refused = CliRunner().invoke(app, ["checkpoint", *words])
+    assert refused.exit_code == 1
+    assert "has begun batch 2 and not completed it: start the job once and stop it" in refused.stderr
+    assert contents(place) == before
     assert not (tmp_path / "target").exists()
 
 

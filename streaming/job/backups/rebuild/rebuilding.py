@@ -22,6 +22,7 @@ from streaming.job.backups.checkpoint_writing import (
     write_checkpoint,
 )
 from streaming.job.backups.journal_reader import journal_entries
+from streaming.job.backups.last_job import find_last_job
 from streaming.job.backups.manifest import CHECKPOINT, Manifest
 from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
 from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroups, Resumption
@@ -30,16 +31,11 @@ from streaming.job.backups.rebuild.start_positions import cut_partitions, start_
 from streaming.job.backups.restoration import copy_files, finished_manifest, kept_topic_id, present_topic_id
 from streaming.job.backups.topic_reach import CLIENT_ID, append_times, offsets_after, topic_reach
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
-from streaming.job.election.announcements import AnnouncementWatch, Reach
-from streaming.job.election.candidate import LEASE_SECONDS
+from streaming.job.election.announcements import Reach
 from streaming.job.group_batch.starts import Start, later
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, StateStore
-from streaming.job.topics.creation import admin_client
-from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, describe_topics
-
-LOOK_SECONDS = 0.1
 
 PROGRESS_ENTRIES = 100_000
 """A line of progress follows so many entries of the journal."""
@@ -55,13 +51,6 @@ class Rebuilt(msgspec.Struct, frozen=True, rename="camel"):
     is_written: bool
     positions: dict[int, int]
     report: RebuildReport
-
-
-class _LastJob(NamedTuple):
-    """How far jobs have announced to have read the requests, and their starts."""
-
-    reach: Reach
-    starts: list[Start]
 
 
 class _Base(NamedTuple):
@@ -97,7 +86,7 @@ def rebuild(
         stack.enter_context(locked_place(checkpoint))
         require_free(checkpoint)
         topic_id = present_topic_id(options)
-        last_job = _last_job(options, topic_id, timeout)
+        last_job = find_last_job(options, topic_id, timeout)
         folder = stack.enter_context(unfinished_folder(checkpoint, report))
         with ExitStack() as until_written:
             session = _Session(until_written, options, folder / CHECKPOINT, report)
@@ -115,29 +104,6 @@ def rebuild(
             _write_own_files(folder / CHECKPOINT, topic_id, last_job.starts)
         place(folder / CHECKPOINT, checkpoint)
     return Rebuilt(str(checkpoint), True, dict(content.offsets), found)
-
-
-def _last_job(options: JobOptions, topic_id: str | None, timeout: float) -> _LastJob:
-    """What jobs have announced for the present requests topic.
-
-    Raises:
-        CannotRun: a job is active, and writes the journal meanwhile.
-    """
-    topic = options.topics.coordinators
-    with admin_client(options.librdkafka_config) as admin:
-        if not describe_topics(admin, [topic], ADMIN_LIMIT_SECONDS):
-            return _LastJob(Reach(), [])
-    config = options.librdkafka_config
-    with AnnouncementWatch(str(config["bootstrap.servers"]), CLIENT_ID, config, topic, timeout) as watch:
-        deadline = time.monotonic() + 2 * LEASE_SECONDS
-        watch.look()
-        while not watch.is_free(LEASE_SECONDS):
-            if watch.silent_seconds == 0.0 and time.monotonic() > deadline:
-                raise CannotRun("a job is active for these topics: stop it first")
-            time.sleep(LOOK_SECONDS)
-            watch.look()
-        reach = Reach() if watch.newest is None else watch.newest.reach
-        return _LastJob(reach if reach.topic_id == topic_id else Reach(), watch.starts(topic_id))
 
 
 class _Session:

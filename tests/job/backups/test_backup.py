@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -97,6 +98,19 @@ def test_nothing_is_copied_on_the_same_file_system(backups: Backups) -> None:
     assert taken.copied == 0
     source, linked = backups.checkpoint / "metadata", Path(taken.folder) / CHECKPOINT / "metadata"
     assert source.samefile(linked)
+
+
+def test_the_advice_for_lost_metadata_does_not_change_backups(backups: Backups) -> None:
+    linked = Path(backups.take().folder) / CHECKPOINT / "metadata"
+    before = linked.read_bytes()
+    operations = Path(__file__).parents[3] / "docs" / "operations.md"
+    (advice,) = (line for line in operations.read_text().splitlines() if line.endswith("> metadata"))
+    folder, _, command = advice.strip().partition(" && ")
+    assert folder.startswith("cd ")
+    subprocess.run(["sh", "-c", command], cwd=backups.checkpoint, check=True)
+    assert (backups.checkpoint / "metadata").read_bytes() != before
+    assert linked.read_bytes() == before
+    backups.take()
 
 
 @pytest.mark.usefixtures("other_file_system")

@@ -22,10 +22,14 @@ NOT_CHECKED = "without the brokers, it is not known whether a job is active for 
 
 
 class LastJob(NamedTuple):
-    """How far jobs have announced to have read the requests, and their starts."""
+    """How far jobs have announced to have read the requests, and their starts.
+
+    If ``is_of_other_topic``, the requests topic was created again since the last job read it.
+    """
 
     reach: Reach
     starts: list[Start]
+    is_of_other_topic: bool = False
 
 
 def find_last_job(options: JobOptions, topic_id: str | None, timeout: float) -> LastJob:
@@ -43,7 +47,8 @@ def find_last_job(options: JobOptions, topic_id: str | None, timeout: float) -> 
     with AnnouncementWatch(str(config["bootstrap.servers"]), CLIENT_ID, config, topic, timeout) as watch:
         await_silence(watch.look, lambda: watch.is_free(LEASE_SECONDS), lambda: watch.silent_seconds)
         reach = Reach() if watch.newest is None else watch.newest.reach
-        return LastJob(reach if reach.topic_id == topic_id else Reach(), watch.starts(topic_id))
+        is_other = topic_id is not None and reach.topic_id not in (None, topic_id)
+        return LastJob(reach if reach.topic_id == topic_id else Reach(), watch.starts(topic_id), is_other)
 
 
 def require_no_job(options: JobOptions, timeout: float | None, report: Callable[[str], None]) -> None:

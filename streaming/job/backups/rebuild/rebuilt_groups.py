@@ -52,6 +52,8 @@ class RebuiltGroups:
         self._read = dict(read)
         self._folds: dict[str, GroupFold] = {}
         self.entries = 0
+        self.newest_epoch = 0
+        """The highest epoch of a job that has written an entry."""
         self.newest: dict[int, int] = {}
         """The last request that an entry names, by partition."""
         self.newest_times: dict[int, int] = {}
@@ -60,6 +62,7 @@ class RebuiltGroups:
     def add(self, entry: JournalEntry) -> None:
         """Add the next entry of the journal; the entries of a group are in order, and may repeat."""
         self.entries += 1
+        self.newest_epoch = max(self.newest_epoch, entry.job_epoch)
         cause = entry.cause
         if isinstance(cause, RequestCause):
             partition = cause.partition

@@ -60,6 +60,8 @@ class _Base(NamedTuple):
     state_partitions: int
     state_store: StateStore
     own_files: Path | None
+    epoch: int = 0
+    """That of the last start of the backup; 0 if it is not known."""
 
 
 def rebuild(
@@ -90,7 +92,7 @@ def rebuild(
         with ExitStack() as until_written:
             session = _Session(until_written, options, folder / CHECKPOINT, report)
             base = _base(backup, folder / "backup", options, topic_id, session, report)
-            rebuilt = RebuiltGroups(base.groups, base.read)
+            rebuilt = RebuiltGroups(base.groups, base.read, base.epoch)
             content, found = _rebuilt(rebuilt, base, last_job, options, timeout, report)
             for line in found.lines():
                 report(line)
@@ -143,7 +145,8 @@ def _base(
         )
     groups = read_groups(session.spark(), copy, needed, report)
     by_id = {group.group_id: group for group in groups}
-    return _Base(by_id, read, partitions or needed.plan.state_partitions, store or store_in(needed), copy)
+    epoch = max((_epoch_in(path) for path in (copy / STARTS_FOLDER).glob("[!.]*")), default=0)
+    return _Base(by_id, read, partitions or needed.plan.state_partitions, store or store_in(needed), copy, epoch)
 
 
 def _rebuilt(

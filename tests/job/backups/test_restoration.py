@@ -169,7 +169,7 @@ def test_at_every_moment_of_a_replacement_there_is_one_whole_checkpoint_or_both(
 ) -> None:
     old, new = memory_checkpoint(tmp_path / "old", 2), memory_checkpoint(tmp_path / "made" / "new", 4)
     was, will_be = contents(old), contents(new)
-    remaining = calls
+    remaining, has_exchanged = calls, False
 
     def counted(function: Callable[..., object]) -> Callable[..., object]:
         def run(*arguments: object, **options: object) -> object:
@@ -185,8 +185,14 @@ def test_at_every_moment_of_a_replacement_there_is_one_whole_checkpoint_or_both(
         monkeypatch.setattr(Path, "rename", counted(Path.rename))
         monkeypatch.setattr(Path, "unlink", counted(Path.unlink))
         monkeypatch.setattr(os, "link", counted(os.link))
-        exchange = placement._exchange if exchanges else lambda one, other: False
-        monkeypatch.setattr(placement, "_exchange", counted(exchange))
+        exchange = placement._exchange
+
+        def noted(one: Path, other: Path) -> bool:
+            nonlocal has_exchanged
+            has_exchanged = exchanges and exchange(one, other)
+            return has_exchanged
+
+        monkeypatch.setattr(placement, "_exchange", counted(noted))
         try:
             replace(new, old)
             is_done = True
@@ -197,10 +203,11 @@ def test_at_every_moment_of_a_replacement_there_is_one_whole_checkpoint_or_both(
     found = [contents(path) for path in tmp_path.iterdir() if (path / "offsets").exists()]
     assert was in found
     assert all(each in (was, will_be) for each in found)
-    if exchanges or is_done:
-        assert contents(old) == (will_be if is_done else contents(old))
-        assert contents(old) in (was, will_be)
+    if exchanges and not is_done:
+        # The exchange is the moment from which the place has the new one.
+        assert contents(old) == (will_be if has_exchanged else was)
     if is_done:
+        assert contents(old) == will_be
         assert sorted(map(len, found)) == sorted((len(was), len(will_be)))
         assert not is_locked(old)
 

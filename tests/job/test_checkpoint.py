@@ -198,7 +198,7 @@ def test_the_lock_lasts_as_long_as_a_process_that_inherited_it(
     with checkpoint_lock(tmp_path) as lock:
         lock.acquire()
         waiting = [sys.executable, "-c", "input()"]
-        child = subprocess.Popen(waiting, stdin=subprocess.PIPE, pass_fds=[lock.descriptor])
+        child = subprocess.Popen(waiting, stdin=subprocess.PIPE, pass_fds=lock.descriptors)
     with checkpoint_lock(tmp_path) as lock:
         try:
             with pytest.raises(CannotRun):

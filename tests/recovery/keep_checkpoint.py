@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.checkpoints.lock import LOCKS
 from tests.recovery.conversation import Body, Conversation, join_request, offsets, sync_request
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import reading
@@ -108,7 +109,8 @@ def _joining_group(clients: Conversation) -> Body:
 
 
 def _pack(archive: Path, checkpoint: Path, contents: Body) -> None:
-    (checkpoint / "lock").unlink()
+    for name in LOCKS:
+        (checkpoint / name).unlink()
     for checksum in checkpoint.rglob(".*.crc"):
         checksum.unlink()
     (checkpoint / "contents.json").write_text(json.dumps(contents))

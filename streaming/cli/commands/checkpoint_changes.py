@@ -1,6 +1,7 @@
 """``group-coordinator checkpoint``: restore, rebuild, repartition and migrate a checkpoint that no job uses."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,7 +67,7 @@ def restore(
         options = _options(bootstrap_servers, topic_prefix, checkpoint, config, settings)
         from streaming.job.backups.restoration import restore as restore_backup
 
-        limit = None if options.bootstrap_servers == NOT_GIVEN else float(timeout)
+        limit = _limit(options, timeout)
         source, target = local_folder(backup), local_folder(checkpoint)
         try:
             done = restore_backup(source, target, options, limit, progress(as_json), accepts_losses=yes)
@@ -127,6 +128,9 @@ def rebuild(
 def repartition(
     checkpoint: Existing,
     state_partitions: Annotated[int, option(metavar="COUNT", text="The new number of state partitions.", min=1)],
+    bootstrap_servers: Brokers = None,
+    topic_prefix: Prefix = None,
+    timeout: Timeout = 30,
     config: ConfigurationFile = None,
     settings: AnyOption = None,
     as_json: AsJson = False,
@@ -135,14 +139,13 @@ def repartition(
 
     The groups are written into a new checkpoint, which takes the place of the former one. That one is kept beside it,
     with the time in its name. If the command is interrupted, the former one is still in its place.
+    With brokers, it refuses while a job is active.
     """
     require("checkpoint repartition", "job")
     with failures_as_lines():
-        options = _options(None, None, checkpoint, config, settings)
-        from streaming.job.backups.rewriting import rewrite
-
+        options = _options(bootstrap_servers, topic_prefix, checkpoint, config, settings)
         place = local_folder(checkpoint)
-        done = rewrite(place, place, options, progress(as_json), state_partitions=state_partitions)
+        done = _rewritten(place, place, options, timeout, as_json, state_partitions=state_partitions)
     _print_rewritten(done, as_json)
 
 
@@ -150,6 +153,9 @@ def migrate(
     checkpoint: Existing,
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The new place, empty or missing; or CHECKPOINT.")],
     state_store: Store = None,
+    bootstrap_servers: Brokers = None,
+    topic_prefix: Prefix = None,
+    timeout: Timeout = 30,
     config: ConfigurationFile = None,
     settings: AnyOption = None,
     as_json: AsJson = False,
@@ -158,14 +164,13 @@ def migrate(
 
     The former checkpoint is kept: where it is, or, if both are the same place, beside it with the time in its name. If
     the command is interrupted, the former one is still in its place.
+    With brokers, it refuses while a job is active.
     """
     require("checkpoint migrate", "job")
     with failures_as_lines():
-        options = _options(None, None, checkpoint, config, settings, state_store=state_store)
-        from streaming.job.backups.rewriting import rewrite
-
+        options = _options(bootstrap_servers, topic_prefix, checkpoint, config, settings, state_store=state_store)
         source, place = local_folder(checkpoint), local_folder(target)
-        done = rewrite(source, place, options, progress(as_json), state_store=options.state_store)
+        done = _rewritten(source, place, options, timeout, as_json, state_store=options.state_store)
     _print_rewritten(done, as_json)
 
 
@@ -185,6 +190,22 @@ def _options(
         **key_values(settings, "--set"),
     }
     return load_options(flags, os.environ, config, {"bootstrap-servers": NOT_GIVEN})
+
+
+def _limit(options: JobOptions, timeout: int) -> float | None:
+    """The limit of requests to the brokers; None without brokers."""
+    return None if options.bootstrap_servers == NOT_GIVEN else float(timeout)
+
+
+def _rewritten(
+    source: Path, target: Path, options: JobOptions, timeout: int, as_json: bool, **changes: Any
+) -> "Rewritten":
+    from streaming.job.backups.rewriting import rewrite
+
+    try:
+        return rewrite(source, target, options, _limit(options, timeout), progress(as_json), **changes)
+    except CoordinatorError as error:
+        fail(error.message, UNANSWERED)
 
 
 def _print_rewritten(done: "Rewritten", as_json: bool) -> None:

@@ -31,15 +31,17 @@ from streaming.job.backups.manifest import (
     write_manifest,
 )
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
+from streaming.job.checkpoints.damage import LocalFolder
 from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     NeededFiles,
     UnreadableCheckpoint,
     needed_files,
     newest_complete_batch,
 )
+from streaming.job.spark_internals.checkpoint_layout.start_check import DamagedFile, check_contents
 
 OWN_FOLDERS = (STARTS_FOLDER, TOPIC_FOLDER)
-"""The job's folders in a checkpoint. Their files are empty: their names are what they say."""
+"""The job's own folders in a checkpoint: a file for each start, and an empty one whose name is the topic's id."""
 
 NAME_FORMAT = "%Y-%m-%dT%H-%M-%S.%fZ"
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z-batch-\d+")
@@ -65,17 +67,19 @@ class _Earlier(NamedTuple):
     """The newest finished backup of the target."""
 
     folder: Path
+    batch: int
     files: dict[str, BackupFile]
 
 
 def back_up(checkpoint: Path, target: Path, keep: int | None, now: datetime, report: Report) -> Taken:
     """Copy what the newest complete batch of ``checkpoint`` needs into a new folder in ``target``.
 
-    Afterwards only the newest ``keep`` backups are left; None keeps all. ``now`` is in UTC.
+    Afterwards only the newest ``keep`` backups are left; None keeps all. While the job completes no batch, backups of
+    the same one do not replace older ones. ``now`` is in UTC.
 
     Raises:
-        CannotRun: the checkpoint has no complete batch, lacks files, or cannot be read; the target cannot be written,
-            or another backup is being taken there.
+        CannotRun: the checkpoint has no complete batch, lacks files, or cannot be read to its end; the target cannot be
+            written, or another backup is being taken there.
     """
     if newest_complete_batch(checkpoint) is None:
         raise CannotRun(f"{checkpoint} has no complete batch: it is no checkpoint, or its job has not yet started")
@@ -88,8 +92,11 @@ def back_up(checkpoint: Path, target: Path, keep: int | None, now: datetime, rep
                 if not (folder / MANIFEST).exists():
                     report(f"removing {folder.name}: it was not finished")
                     shutil.rmtree(folder)
-            taken = _take(checkpoint, target, now, report)
-            if keep is not None:
+            earlier = _newest(target, report)
+            taken = _take(checkpoint, target, earlier, now, report)
+            if keep is not None and earlier is not None and earlier.batch == taken.batch:
+                report(f"no backup is removed: {earlier.folder.name} has the same batch")
+            elif keep is not None:
                 for old in finished_backups(target)[:-keep]:
                     report(f"removing {old.name}")
                     _remove(old)
@@ -124,8 +131,7 @@ def _needed_of_newest(checkpoint: Path) -> NeededFiles:
     raise CannotRun(f"checkpoint {checkpoint}: {problem}")
 
 
-def _take(checkpoint: Path, target: Path, now: datetime, report: Report) -> Taken:
-    earlier = _newest(target, report)
+def _take(checkpoint: Path, target: Path, earlier: _Earlier | None, now: datetime, report: Report) -> Taken:
     tried = None
     while True:
         needed = _needed_of_newest(checkpoint)
@@ -155,12 +161,25 @@ def _copy_all(
         copied += files[name].size if was_copied else 0
         if count % PROGRESS_FILES == 0:
             report(f"{count} of {len(names)} files")
+    _check_copy(folder, checkpoint)
     sync_tree(folder)
     manifest = Manifest(
         needed.batch, int(now.timestamp() * 1000), str(checkpoint.absolute()), present_versions(), files
     )
     write_manifest(folder, manifest)
     return Taken(str(folder), needed.batch, len(files), manifest.size, copied)
+
+
+def _check_copy(folder: Path, checkpoint: Path) -> None:
+    """Check that a job could start with the copy; else it is removed. Raises CannotRun.
+
+    A power failure leaves files that are empty or cut: a backup of them must not replace those that are whole.
+    """
+    try:
+        check_contents(LocalFolder(folder / CHECKPOINT))
+    except DamagedFile as damaged:
+        shutil.rmtree(folder)
+        raise CannotRun(f"checkpoint {checkpoint} is damaged: {damaged}: there is no new backup") from damaged
 
 
 def _bring(source: Path, destination: Path, earlier: _Earlier | None, name: str) -> tuple[BackupFile, bool]:
@@ -204,7 +223,7 @@ def _newest(target: Path, report: Report) -> _Earlier | None:
             report(f"warning: {unreadable}")
             continue
         if manifest is not None:
-            return _Earlier(folder, manifest.files)
+            return _Earlier(folder, manifest.batch, manifest.files)
     return None
 
 

@@ -1,7 +1,7 @@
 """Put a new checkpoint in its place, all at once.
 
 It is made in a folder beside the place, ``NAME.unfinished``, and then renamed. So no job takes for a checkpoint what a
-killed command leaves behind, and the next command removes it. The lock of the place is held meanwhile: no job and no
+killed command leaves behind, and the next command removes it. The locks of the place are held meanwhile: no job and no
 other command can use it.
 """
 
@@ -16,10 +16,7 @@ from pathlib import Path
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.manifest import sync_folder, sync_tree
 from streaming.job.checkpoints.damage import LocalFolder, check_damage
-from streaming.job.checkpoints.lock import checkpoint_lock
-
-LOCK = "lock"
-"""The file of a checkpoint's lock."""
+from streaming.job.checkpoints.lock import LOCKS, checkpoint_lock
 
 UNFINISHED = ".unfinished"
 """What the name of the folder beside a checkpoint ends with."""
@@ -34,7 +31,7 @@ Report = Callable[[str], None]
 
 @contextmanager
 def locked_place(checkpoint: Path) -> Iterator[None]:
-    """Hold the lock of a place for a checkpoint. A place without one is as before if nothing is put there.
+    """Hold the locks of a place for a checkpoint. A place without one is as before if nothing is put there.
 
     Raises:
         CannotRun: a job or another command uses the place, or it cannot be written.
@@ -44,14 +41,14 @@ def locked_place(checkpoint: Path) -> Iterator[None]:
         with writing(checkpoint):
             lock = stack.enter_context(checkpoint_lock(checkpoint))
         try:
-            lock.acquire(0)
+            lock.acquire_alone()
         except CannotRun as in_use:
             raise CannotRun(f"{in_use}, or by another command: stop it first") from in_use
         try:
             yield
         finally:
-            if not existed and _names(checkpoint) == {LOCK}:
-                (checkpoint / LOCK).unlink()
+            if not existed and _names(checkpoint) == set(LOCKS):
+                _remove_locks(checkpoint)
                 checkpoint.rmdir()
 
 
@@ -71,7 +68,7 @@ def require_free(checkpoint: Path) -> None:
         CannotRun: it has.
     """
     require_replaceable(checkpoint)
-    found = _names(checkpoint) - {LOCK}
+    found = _names(checkpoint) - set(LOCKS)
     if {"offsets", "commits", "state"} & found:
         raise CannotRun(f"{checkpoint} has a checkpoint: move it away first, for example to {_aside(checkpoint)}")
     if found:
@@ -108,7 +105,7 @@ def place(new: Path, checkpoint: Path) -> None:
     """
     with writing(checkpoint):
         _complete(new, checkpoint)
-        (checkpoint / LOCK).unlink()
+        _remove_locks(checkpoint)
         new.rename(checkpoint)
         sync_folder(checkpoint.parent)
 
@@ -130,17 +127,23 @@ def replace(new: Path, checkpoint: Path) -> Path:
             aside.rename(checkpoint)
             aside = former
         # Else the former checkpoint would seem to be in use while a job runs on the new one.
-        (aside / LOCK).unlink(missing_ok=True)
+        _remove_locks(aside)
         sync_folder(checkpoint.parent)
     return aside
 
 
 def _complete(new: Path, checkpoint: Path) -> None:
-    """Check a checkpoint, write it to the disk, and let its lock be the one that is held."""
+    """Check a checkpoint, write it to the disk, and let its locks be those that are held."""
     check_damage(LocalFolder(new), str(new))
     sync_tree(new)
-    (new / LOCK).unlink(missing_ok=True)
-    os.link(checkpoint / LOCK, new / LOCK)
+    _remove_locks(new)
+    for name in LOCKS:
+        os.link(checkpoint / name, new / name)
+
+
+def _remove_locks(folder: Path) -> None:
+    for name in LOCKS:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _aside(checkpoint: Path) -> Path:

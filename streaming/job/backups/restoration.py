@@ -7,6 +7,7 @@ import msgspec
 
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.backup import PROGRESS_FILES, finished_backups
+from streaming.job.backups.last_job import require_no_job
 from streaming.job.backups.losses import LossReport, RestorePoint, restore_losses
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, BackupFile, Manifest, read_manifest
 from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
@@ -45,16 +46,18 @@ def restore(
 ) -> Restored:
     """Put a copy of the backup's checkpoint at ``checkpoint``, which must be empty or missing.
 
-    ``timeout`` is the limit of each request to the brokers, in seconds; None if they are not asked what can be lost.
+    ``timeout`` is the limit of each request to the brokers, in seconds; None if they are not asked whether a job is
+    active and what can be lost.
 
     Raises:
-        CannotRun: the backup is unfinished or damaged, the place is in use or not free, or something can be lost and
-            that is not accepted.
+        CannotRun: the backup is unfinished or damaged, the place is in use or not free, a job is active, or something
+            can be lost and that is not accepted.
         CoordinatorError: the topics cannot be read.
     """
     manifest, checkpoint = finished_manifest(backup), checkpoint.resolve()
     with locked_place(checkpoint):
         require_free(checkpoint)
+        require_no_job(options, timeout, report)
         losses = _losses(backup, manifest, options, timeout)
         for line in losses.lines:
             report(line)

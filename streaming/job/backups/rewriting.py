@@ -15,6 +15,7 @@ from streaming.job.backups.checkpoint_writing import (
     store_in,
     write_checkpoint,
 )
+from streaming.job.backups.last_job import require_no_job
 from streaming.job.backups.manifest import CHECKPOINT
 from streaming.job.backups.placement import (
     Report,
@@ -44,6 +45,7 @@ def rewrite(
     source: Path,
     target: Path,
     options: JobOptions,
+    timeout: float | None,
     report: Report,
     *,
     state_partitions: int | None = None,
@@ -52,10 +54,13 @@ def rewrite(
     """Write the groups of a checkpoint that no job uses into a new one at ``target``; None: as in the former one.
 
     If both are the same place, the former one is kept beside it. Groups, deadlines and the place in the requests are
-    those of the newest complete batch.
+    those of the newest complete batch. ``timeout`` is the limit of each request to the brokers, in seconds; None if
+    they are not asked whether a job is active.
 
     Raises:
-        CannotRun: a place is in use, not free or cannot be written; the checkpoint is damaged; nothing would change.
+        CannotRun: a place is in use, not free or cannot be written; a job is active; the checkpoint is damaged, or its
+            last batch is open; nothing would change.
+        CoordinatorError: the brokers do not tell whether a job is active.
         JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
     """
     source, target = source.resolve(), target.resolve()
@@ -72,12 +77,14 @@ def rewrite(
             stack.enter_context(locked_place(target))
             require_free(target)
         needed = complete_batch(source)
+        _require_no_open_batch(source, needed.batch)
         if len(needed.plan.offsets) != 1:
             raise CannotRun(f"{source} has read {len(needed.plan.offsets)} topics: no checkpoint of this job has")
         ((topic, offsets),) = needed.plan.offsets.items()
         partitions, store = state_partitions or needed.plan.state_partitions, state_store or store_in(needed)
         if is_same_place and (partitions, store) == (needed.plan.state_partitions, store_in(needed)):
             raise CannotRun(f"{source} has state-partitions {partitions} and state-store {store} already")
+        require_no_job(options, timeout, report)
         folder = stack.enter_context(unfinished_folder(target, report))
         new = folder / CHECKPOINT
         with local_session(options, new, report) as spark:
@@ -92,3 +99,14 @@ def rewrite(
         else:
             place(new, target)
     return Rewritten(str(target), str(former), len(groups), partitions, store)
+
+
+def _require_no_open_batch(checkpoint: Path, complete: int) -> None:
+    """Check that the batch after the complete one was not planned. Raises CannotRun.
+
+    A job that was killed may have answered a part of it. Its plan lets the next start run it again with the same bytes;
+    the new checkpoint has no plan, and would forget what only the batch's time has caused, such as an expired session.
+    """
+    planned = max((int(path.name) for path in checkpoint.glob("offsets/*") if path.name.isdigit()), default=complete)
+    if planned > complete:
+        raise CannotRun(f"{checkpoint} has begun batch {planned} and not completed it: start the job once and stop it")

@@ -20,8 +20,8 @@ REPLACE = (
     'the requests topic no longer has (see "Damage" in docs/operations.md)'
 )
 REPLACE_METADATA = (
-    'restore a copy of this file, or remove .metadata.crc and write {"id":"<a UUID>"} to this file (see "Damage" in '
-    "docs/operations.md)"
+    "restore a copy of this file, or remove both files, it and .metadata.crc, and write "
+    '{"id":"<a UUID>"} to a new one (see "Damage" in docs/operations.md)'
 )
 
 READS_AGAIN = ", and the job reads the requests of that time again"

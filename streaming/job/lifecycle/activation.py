@@ -3,7 +3,7 @@
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streaming.contract.errors import CannotRun
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.location import checkpoint_location
+from streaming.job.checkpoints.lock import CheckpointLock
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.lifecycle.query_start import configure_state, group_settings
 from streaming.job.query import warm_up_query
@@ -26,6 +27,9 @@ RETRY_SECONDS = 1.0
 
 FENCED_LOCK_SECONDS = 1.0
 """How long a job waits for the checkpoint's lock of a job that it has overtaken: a dead one's JVM may still end."""
+
+COMMAND_POLL_SECONDS = 0.1
+"""How often a job looks whether a command has ended."""
 
 
 def become_active(session: JobSession, report: Report) -> None:
@@ -55,12 +59,31 @@ def become_active(session: JobSession, report: Report) -> None:
             time.sleep(RETRY_SECONDS)
     if session.lock is None:
         return
+    keep_commands_away(session.lock, lambda: rival.failure, report)
     if rival.overtaken is None:
         session.lock.acquire()
         return
     # That job is fenced: whether it hangs or is dead, Spark refuses its next batch. So this one need not wait for it.
     with suppress(CannotRun):
         session.lock.acquire(FENCED_LOCK_SECONDS)
+
+
+def keep_commands_away(lock: CheckpointLock, why_lost: Callable[[], str | None], report: Report) -> None:
+    """Wait until no command holds the checkpoint, and let none begin until this job has stopped.
+
+    Only this keeps commands away from a job that goes on without the lock of the one that it has overtaken.
+    ``why_lost`` gives the reason why this job is no longer the active one, None while it is.
+
+    Raises:
+        CannotRun: the checkpoint was moved away, or another job has become the active one meanwhile.
+    """
+    if not lock.share():
+        report("waiting for the end of a command that changes the checkpoint")
+    while not lock.share():
+        if failure := why_lost():
+            raise CannotRun(failure)
+        time.sleep(COMMAND_POLL_SECONDS)
+    lock.require_in_place()
 
 
 def hand_over(session: JobSession) -> None:

@@ -65,7 +65,7 @@ def start_session(
     jars = resolve_jars(report)
     folder = local_path(options.checkpoint) if options.is_local else None
     lock = None if folder is None else stack.enter_context(checkpoint_lock(folder))
-    inherited = () if lock is None else (lock.descriptor,)
+    inherited = () if lock is None else lock.descriptors
     settings = spark_settings(options, jars)
     report(f"starting Spark at {options.master}")
     scratch: Path | None = None

@@ -19,6 +19,7 @@ from streaming.job.checkpoints.checkpoint import (
 )
 from streaming.job.checkpoints.damage import QuickFolder, check_damage
 from streaming.job.checkpoints.location import checkpoint_location, local_path
+from streaming.job.election.announcements import Reach
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.lifecycle.job_session import JobSession, Report
@@ -55,7 +56,9 @@ def start_query(
         local = local_path(options.checkpoint) if options.is_local else None
         check_damage(checkpoint if local is None else QuickFolder(local, checkpoint), options.checkpoint)
     is_new = checkpoint.is_new()
-    state_partitions, state_store = _checked_checkpoint(checkpoint, options, watch.found, partitions, report)
+    state_partitions, state_store = _checked_checkpoint(
+        checkpoint, options, watch.found, partitions, rival.reach_before, report
+    )
     configure_state(spark, state_partitions, state_store)
     if not checkpoint.starts() and not is_new:
         report(
@@ -130,7 +133,12 @@ def _require_no_history(options: JobOptions, found: TopicInspection) -> None:
 
 
 def _checked_checkpoint(
-    checkpoint: Checkpoint, options: JobOptions, found: TopicInspection, partitions: Partitions, report: Report
+    checkpoint: Checkpoint,
+    options: JobOptions,
+    found: TopicInspection,
+    partitions: Partitions,
+    before: Reach,
+    report: Report,
 ) -> tuple[int, StateStore]:
     """Check that the checkpoint fits; returns its state partitions and state store, for a new one those to use."""
     requests = options.topics.requests
@@ -151,7 +159,8 @@ def _checked_checkpoint(
     if topic_id is not None and (is_new or checkpoint.requests_topic_id() is None):
         checkpoint.record_requests_topic_id(topic_id)
     with admin_client(options.librdkafka_config) as admin:
-        for loss in lost_requests(admin, requests, checkpoint.offsets_read(requests)):
+        answered = before.read_until if before.topic_id == topic_id else {}
+        for loss in lost_requests(admin, requests, checkpoint.offsets_read(requests), answered):
             report(f"warning: {loss}")
     layout = checkpoint.layout()
     if layout is None:

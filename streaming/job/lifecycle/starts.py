@@ -24,7 +24,9 @@ from streaming.job.election.announcements import CLIENT_ID, Reach
 from streaming.job.group_batch.starts import NO_START, Start, copied_epoch, later
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, newest_progress_after
+from streaming.job.topics.creation import admin_client
 from streaming.job.topics.layout import Partitions
+from streaming.job.topics.losses import count_replayed, first_offsets
 
 JOURNAL_MARGIN_MS = 5_000
 """The journal is read from so long before the last announcement."""
@@ -69,7 +71,9 @@ def new_start(
     if not start.replays:
         start = msgspec.structs.replace(start, lived_until={}, lived_until_time=0, copied_epoch=0)
     else:
-        count = sum(offset - planned.read_until.get(partition, 0) for partition, offset in lived_until.items())
+        with admin_client(session.options.librdkafka_config) as admin:
+            first = first_offsets(admin, topic, lived_until)
+        count = count_replayed(planned.read_until, lived_until, first)
         report(
             f"checkpoint {session.options.checkpoint} is older than the last active job: {count:,} requests that were "
             "answered are played again as they were"

@@ -11,19 +11,46 @@ MEANING = (
     "from now"
 )
 
+FORGOTTEN = "their changes are lost although they were acknowledged, such as commits, joins and generations since then"
 
-def lost_requests(admin: AdminClient, topic: str, read: Mapping[int, int]) -> list[str]:
+
+def lost_requests(admin: AdminClient, topic: str, read: Mapping[int, int], answered: Mapping[int, int]) -> list[str]:
     """A line for each way in which the log no longer fits the job's offsets; raises KafkaException.
 
-    ``read`` is the offset after the last request that the job has read, by partition.
+    ``read`` is the offset after the last request that the checkpoint has read, ``answered`` that after the last one
+    that an earlier job has answered, as far as it was announced; both by partition.
     """
     if not read:
         return []
-    first = _offsets(admin, topic, read, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    first = first_offsets(admin, topic, read)
     end = _offsets(admin, topic, read, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-    unread = {partition: (offset, first[partition]) for partition, offset in read.items() if offset < first[partition]}
+    return loss_lines(topic, read, answered, first, end)
+
+
+def loss_lines(
+    topic: str,
+    read: Mapping[int, int],
+    answered: Mapping[int, int],
+    first: Mapping[int, int],
+    end: Mapping[int, int],
+) -> list[str]:
+    """The lines of :func:`lost_requests` for a topic with these first offsets and ends, by partition."""
+    unread, forgotten = {}, {}
+    for partition, offset in read.items():
+        answered_until = min(max(answered.get(partition, 0), offset), first[partition])
+        if offset < answered_until:
+            forgotten[partition] = (offset, answered_until)
+        unread_from = max(answered_until, offset)
+        if unread_from < first[partition]:
+            unread[partition] = (unread_from, first[partition])
     vanished = {partition: (end[partition], offset) for partition, offset in read.items() if end[partition] < offset}
     lines = []
+    if forgotten:
+        what = (
+            f"{topic} has lost {request_count(forgotten)} requests that the last active job had answered and this "
+            "checkpoint had not read, to retention or a deletion"
+        )
+        lines.append(f"{what} ({', '.join(range_lines(forgotten))}): {FORGOTTEN}")
     if unread:
         what = (
             f"{topic} has lost {request_count(unread)} requests that the job had not read, to retention or a deletion"
@@ -36,11 +63,22 @@ def lost_requests(admin: AdminClient, topic: str, read: Mapping[int, int]) -> li
     return lines
 
 
+def first_offsets(admin: AdminClient, topic: str, partitions: Mapping[int, int]) -> dict[int, int]:
+    """The first offset that each of these partitions still has. Raises KafkaException."""
+    return _offsets(admin, topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+
+def count_replayed(read: Mapping[int, int], lived_until: Mapping[int, int], first: Mapping[int, int]) -> int:
+    """How many requests are read again, of those that the topic still has; all offsets are by partition."""
+    return sum(
+        max(0, end - max(read.get(partition, 0), first.get(partition, 0))) for partition, end in lived_until.items()
+    )
+
+
 def has_records(admin: AdminClient, topic: str, partitions: int) -> bool:
     """Whether a topic with so many partitions has records that retention has left. Raises KafkaException."""
     every = dict.fromkeys(range(partitions), 0)
-    first = _offsets(admin, topic, every, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-    return first != _offsets(admin, topic, every, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    return first_offsets(admin, topic, every) != _offsets(admin, topic, every, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
 
 def _offsets(admin: AdminClient, topic: str, partitions: Mapping[int, int], spec: OffsetSpec) -> dict[int, int]:

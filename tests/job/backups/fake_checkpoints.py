@@ -14,6 +14,15 @@ def plan(store: StateStore = "memory", partitions: int = 1) -> str:
     return f'v1\n{json.dumps({"batchTimestampMs": 5, "conf": conf})}\n{{"group-requests":{{"0":5}}}}'
 
 
+LZ4_END = "LZ4Block" + 13 * "\0"
+"""What a file of the state ends with, if it is whole."""
+
+
+def changes(text: str) -> str:
+    """A file of changes. Only its end is read."""
+    return text + LZ4_END
+
+
 def write(folder: Path, **contents: str) -> None:
     """Write files; ``__`` in a name is a ``/``."""
     for name, text in contents.items():
@@ -26,17 +35,20 @@ def add_batch(folder: Path, batch: int, store: StateStore = "memory", partitions
     """Add a complete batch; of the memory store, with its changes."""
     write(folder, **{f"offsets__{batch}": plan(store, partitions), f"commits__{batch}": "v1\n{}"})
     if store == "memory":
-        write(folder, **{f"state__0__{each}__{batch + 1}.delta": f"changes {batch}" for each in range(partitions)})
+        write(
+            folder,
+            **{f"state__0__{each}__{batch + 1}.delta": changes(f"changes {batch}") for each in range(partitions)},
+        )
 
 
-def memory_checkpoint(folder: Path, batches: int, partitions: int = 1) -> Path:
-    """A checkpoint of the memory store after so many batches, without a snapshot."""
+def memory_checkpoint(folder: Path, batches: int = 3, partitions: int = 1) -> Path:
+    """A checkpoint of the memory store after so many batches, without a snapshot, with which a query could start."""
     write(
         folder,
-        metadata="{}",
+        metadata='{"id":"7ad7ddc1-ff1d-47c9-8a63-6e0dd0c9a3a2"}',
         sources__0__0="offsets",
         state__0___metadata__metadata="operator",
-        state__0__0___metadata__schema="schema",
+        state__0__0___metadata__schema="{}",
         starts__1000="",
         **{"requests-topic__the-id": "", ".metadata.crc": "", "lock": ""},
     )

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,7 @@ from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     needed_files,
     newest_complete_batch,
 )
-from tests.job.backups.fake_checkpoints import add_batch, memory_checkpoint, write
+from tests.job.backups.fake_checkpoints import add_batch, changes, memory_checkpoint, write
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
@@ -39,6 +40,10 @@ class Backups:
     def take(self, keep: int | None = None) -> Taken:
         self._now += timedelta(minutes=1)
         return back_up(self.checkpoint, self.target, keep, self._now, self.lines.append)
+
+    def take_after_a_batch(self, keep: int | None = None) -> Taken:
+        add_batch(self.checkpoint, (newest_complete_batch(self.checkpoint) or 0) + 1)
+        return self.take(keep)
 
 
 @pytest.fixture
@@ -95,6 +100,19 @@ def test_nothing_is_copied_on_the_same_file_system(backups: Backups) -> None:
     assert source.samefile(linked)
 
 
+def test_the_advice_for_lost_metadata_does_not_change_backups(backups: Backups) -> None:
+    linked = Path(backups.take().folder) / CHECKPOINT / "metadata"
+    before = linked.read_bytes()
+    operations = Path(__file__).parents[3] / "docs" / "operations.md"
+    (advice,) = (line for line in operations.read_text().splitlines() if line.endswith("> metadata"))
+    folder, _, command = advice.strip().partition(" && ")
+    assert folder.startswith("cd ")
+    subprocess.run(["sh", "-c", command], cwd=backups.checkpoint, check=True)
+    assert (backups.checkpoint / "metadata").read_bytes() != before
+    assert linked.read_bytes() == before
+    backups.take()
+
+
 @pytest.mark.usefixtures("other_file_system")
 def test_another_file_system_gets_only_what_the_newest_backup_does_not_have(backups: Backups) -> None:
     first = backups.take()
@@ -111,20 +129,21 @@ def test_another_file_system_gets_only_what_the_newest_backup_does_not_have(back
 @pytest.mark.usefixtures("other_file_system")
 def test_a_file_with_the_same_name_and_size_and_other_contents_is_copied(backups: Backups) -> None:
     backups.take()
-    write(backups.checkpoint, **{"state__0__0__3.delta": "changes X"})
+    write(backups.checkpoint, **{"state__0__0__3.delta": changes("changes X")})
     taken = backups.take()
-    assert taken.copied == len("changes X")
-    assert (Path(taken.folder) / CHECKPOINT / "state/0/0/3.delta").read_text() == "changes X"
+    assert taken.copied == len(changes("changes X"))
+    assert (Path(taken.folder) / CHECKPOINT / "state/0/0/3.delta").read_text() == changes("changes X")
 
 
 @pytest.mark.usefixtures("other_file_system")
 def test_a_file_that_was_damaged_in_the_earlier_backup_is_copied_again(backups: Backups) -> None:
     copied = Path(backups.take().folder) / CHECKPOINT
+    metadata = (copied / "metadata").read_text()
     (copied / "metadata").write_text("[]")
     (copied / "state/0/0/3.delta").unlink()
     taken = backups.take()
-    assert taken.copied == len("{}changes 2")
-    assert (Path(taken.folder) / CHECKPOINT / "metadata").read_text() == "{}"
+    assert taken.copied == len(metadata + changes("changes 2"))
+    assert (Path(taken.folder) / CHECKPOINT / "metadata").read_text() == metadata
 
 
 def test_other_folders_in_the_target_are_left_alone(backups: Backups) -> None:
@@ -136,10 +155,33 @@ def test_other_folders_in_the_target_are_left_alone(backups: Backups) -> None:
 
 
 def test_the_oldest_backups_beyond_the_number_to_keep_are_removed(backups: Backups) -> None:
-    folders = [backups.take().folder for _ in range(3)]
-    folders.append(backups.take(keep=2).folder)
+    folders = [backups.take_after_a_batch().folder for _ in range(3)]
+    folders.append(backups.take_after_a_batch(keep=2).folder)
     assert [str(path) for path in finished_backups(backups.target)] == folders[-2:]
     assert not Path(folders[0]).exists()
+
+
+def test_backups_of_the_same_batch_do_not_replace_older_ones(backups: Backups) -> None:
+    folders = [backups.take_after_a_batch().folder for _ in range(2)]
+    # A job that has stopped, and a timer that goes on.
+    folders += [backups.take(keep=2).folder for _ in range(2)]
+    assert [str(path) for path in finished_backups(backups.target)] == folders
+    assert any("has the same batch" in line for line in backups.lines)
+
+
+@pytest.mark.parametrize("name", ["state/0/0/3.delta", "state/0/0/4.delta", "commits/3", "offsets/2", "metadata"])
+@pytest.mark.parametrize("cut_at", [0, 1])
+def test_a_damaged_checkpoint_does_not_replace_good_backups(backups: Backups, name: str, cut_at: int) -> None:
+    good = backups.take().folder
+    add_batch(backups.checkpoint, 3)
+    damaged = backups.checkpoint / name
+    contents = damaged.read_bytes()
+    # Not in place: the file is linked from the backup.
+    damaged.unlink()
+    damaged.write_bytes(contents[:cut_at])
+    with pytest.raises(CannotRun, match=rf"is damaged: {name}"):
+        backups.take(keep=1)
+    assert [str(path) for path in backups.target.glob("*-batch-*")] == [good]
 
 
 def test_a_backup_without_a_manifest_is_removed_by_the_next_one(backups: Backups) -> None:
@@ -164,7 +206,7 @@ def test_a_file_that_spark_deletes_meanwhile_leads_to_a_newer_batch(
         needed = needed_files(checkpoint, batch)
         if batch == 2:
             add_batch(checkpoint, 3)
-            write(checkpoint, **{"state__0__0__4.snapshot": "all"})
+            write(checkpoint, **{"state__0__0__4.snapshot": changes("all")})
             (checkpoint / "state/0/0/1.delta").unlink()
         return needed
 

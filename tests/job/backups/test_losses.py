@@ -96,6 +96,10 @@ def test_a_partition_that_ends_before_a_journalled_request_is_cut() -> None:
     assert cut_partitions(WHOLE, {0: 899}) == {}
 
 
+def test_all_partitions_of_a_topic_that_was_created_again_are_cut_however_long_they_are() -> None:
+    assert cut_partitions(WHOLE, {0: 899, 3: 1}, is_another_topic=True) == {0: 899}
+
+
 def entry(group_id: str, offsets: int = 1) -> GroupDirectoryEntry:
     return GroupDirectoryEntry(group_id, "Stable", "classic", "consumer", generation=3, members=2, offsets=offsets)
 

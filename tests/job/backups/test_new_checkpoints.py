@@ -18,6 +18,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.backups.backup import back_up
 from streaming.job.backups.checkpoint_writing import complete_batch, local_session, read_groups
 from streaming.job.backups.placement import UNFINISHED
+from streaming.job.checkpoints.lock import LOCKS
 from streaming.job.group_batch.state_row import StateRow, load
 from streaming.job.options import load_options
 from tests.logic.invariants.of_journals import recorded
@@ -45,7 +46,7 @@ class Life:
 
     def copy(self, name: str) -> Path:
         """A copy of the checkpoint as the job left it."""
-        return Path(shutil.copytree(self.original, self.folder / name, ignore=shutil.ignore_patterns("lock")))
+        return Path(shutil.copytree(self.original, self.folder / name, ignore=shutil.ignore_patterns(*LOCKS)))
 
     @property
     def topics(self) -> Sequence[str]:
@@ -214,7 +215,7 @@ def test_a_command_that_is_killed_changes_nothing_and_runs_again(life: Life, spa
         killed.await_line(line, lambda found: found.startswith(line), LIMIT_SECONDS)
     finally:
         killed.kill()
-    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file() and path.name != "lock"} == before
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file() and path.name not in LOCKS} == before
     assert place.with_name(name + UNFINISHED).exists()
     run("migrate", place, place, "--state-store", "rocksdb")
     assert groups_in(spark, place) == expected

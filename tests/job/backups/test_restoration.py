@@ -14,26 +14,20 @@ from streaming.cli.app import app
 from streaming.contract.errors import CannotRun
 from streaming.job.backups import placement
 from streaming.job.backups.backup import back_up
+from streaming.job.backups.last_job import NOT_CHECKED
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST
 from streaming.job.backups.placement import UNFINISHED, locked_place, place, replace, require_free, unfinished_folder
 from streaming.job.backups.restoration import GO_ON, Restored, restore
-from streaming.job.checkpoints.lock import checkpoint_lock, is_locked
+from streaming.job.checkpoints.lock import LOCKS, checkpoint_lock, is_locked
 from streaming.job.options import load_options
 from tests.job.backups.fake_checkpoints import memory_checkpoint, write
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
 
-def checkpoint_in(folder: Path, batches: int = 3) -> Path:
-    """A checkpoint with which a query could start."""
-    made = memory_checkpoint(folder, batches)
-    write(made, metadata='{"id":"7ad7ddc1-ff1d-47c9-8a63-6e0dd0c9a3a2"}', state__0__0___metadata__schema="{}")
-    return made
-
-
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    checkpoint = checkpoint_in(tmp_path / "checkpoint")
+    checkpoint = memory_checkpoint(tmp_path / "checkpoint")
     return Path(back_up(checkpoint, tmp_path / "target", None, datetime.now(UTC), print).folder)
 
 
@@ -48,9 +42,9 @@ def restored(backup: Path, target: Path, *, accepts_losses: bool = True) -> Rest
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The files of a folder, without its lock."""
+    """The files of a folder, without its locks."""
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: content for name, content in files.items() if name != "lock"}
+    return {name: content for name, content in files.items() if name not in LOCKS}
 
 
 def test_a_restored_checkpoint_is_that_of_the_backup_and_free_for_a_job(backup: Path, target: Path) -> None:
@@ -63,6 +57,13 @@ def test_a_restored_checkpoint_is_that_of_the_backup_and_free_for_a_job(backup: 
     assert (target / "offsets/2").stat().st_ino != (backup / CHECKPOINT / "offsets/2").stat().st_ino
 
 
+def test_without_the_brokers_a_restore_says_that_it_did_not_look_for_a_job(backup: Path, target: Path) -> None:
+    lines: list[str] = []
+    options = load_options({"bootstrap_servers": "-", "checkpoint": str(target)}, {})
+    restore(backup, target, options, None, lines.append, accepts_losses=True)
+    assert f"warning: {NOT_CHECKED}" in lines
+
+
 def test_without_the_brokers_a_restore_needs_consent_and_changes_nothing_before(backup: Path, target: Path) -> None:
     with pytest.raises(CannotRun, match=GO_ON):
         restored(backup, target, accepts_losses=False)
@@ -72,7 +73,7 @@ def test_without_the_brokers_a_restore_needs_consent_and_changes_nothing_before(
 @pytest.mark.parametrize(
     ("prepare", "why"),
     [
-        (lambda place: checkpoint_in(place), "has a checkpoint: move it away"),
+        (lambda place: memory_checkpoint(place), "has a checkpoint: move it away"),
         (lambda place: write(place, notes="x"), "is not empty: it has notes"),
     ],
 )
@@ -161,14 +162,14 @@ class Killed(BaseException):
 STEPS = ("link", "rename", "unlink", "exchange")
 
 
-@pytest.mark.parametrize("calls", range(8))
+@pytest.mark.parametrize("calls", range(14))
 @pytest.mark.parametrize("exchanges", [True, False])
 def test_at_every_moment_of_a_replacement_there_is_one_whole_checkpoint_or_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, exchanges: bool
 ) -> None:
-    old, new = checkpoint_in(tmp_path / "old", 2), checkpoint_in(tmp_path / "made" / "new", 4)
+    old, new = memory_checkpoint(tmp_path / "old", 2), memory_checkpoint(tmp_path / "made" / "new", 4)
     was, will_be = contents(old), contents(new)
-    remaining = calls
+    remaining, has_exchanged = calls, False
 
     def counted(function: Callable[..., object]) -> Callable[..., object]:
         def run(*arguments: object, **options: object) -> object:
@@ -184,8 +185,14 @@ def test_at_every_moment_of_a_replacement_there_is_one_whole_checkpoint_or_both(
         monkeypatch.setattr(Path, "rename", counted(Path.rename))
         monkeypatch.setattr(Path, "unlink", counted(Path.unlink))
         monkeypatch.setattr(os, "link", counted(os.link))
-        exchange = placement._exchange if exchanges else lambda one, other: False
-        monkeypatch.setattr(placement, "_exchange", counted(exchange))
+        exchange = placement._exchange
+
+        def noted(one: Path, other: Path) -> bool:
+            nonlocal has_exchanged
+            has_exchanged = exchanges and exchange(one, other)
+            return has_exchanged
+
+        monkeypatch.setattr(placement, "_exchange", counted(noted))
         try:
             replace(new, old)
             is_done = True
@@ -196,10 +203,11 @@ def test_at_every_moment_of_a_replacement_there_is_one_whole_checkpoint_or_both(
     found = [contents(path) for path in tmp_path.iterdir() if (path / "offsets").exists()]
     assert was in found
     assert all(each in (was, will_be) for each in found)
-    if exchanges or is_done:
-        assert contents(old) == (will_be if is_done else contents(old))
-        assert contents(old) in (was, will_be)
+    if exchanges and not is_done:
+        # The exchange is the moment from which the place has the new one.
+        assert contents(old) == (will_be if has_exchanged else was)
     if is_done:
+        assert contents(old) == will_be
         assert sorted(map(len, found)) == sorted((len(was), len(will_be)))
         assert not is_locked(old)
 
@@ -212,7 +220,7 @@ def test_a_place_is_as_before_when_nothing_was_put_there(target: Path) -> None:
 
 def test_a_checkpoint_with_which_no_query_could_start_is_not_put_in_place(tmp_path: Path, target: Path) -> None:
     with locked_place(target), unfinished_folder(target, print) as folder:
-        new = checkpoint_in(folder / "new")
+        new = memory_checkpoint(folder / "new")
         shutil.rmtree(new / "offsets")
         with pytest.raises(CannotRun, match="offsets is lost"):
             place(new, target)
@@ -246,8 +254,21 @@ def test_what_is_no_checkpoint_is_refused_before_spark_starts(
     assert not (tmp_path / "target").exists()
 
 
+@pytest.mark.parametrize("arguments", [("repartition", "{0}", "--state-partitions", "2"), ("migrate", "{0}", "{1}")])
+def test_a_checkpoint_whose_last_batch_is_open_is_not_rewritten(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    place = memory_checkpoint(tmp_path / "checkpoint")
+    (place / "commits" / "2").unlink()
+    before = contents(place)
+    words = [argument.format(place, tmp_path / "target") for argument in arguments]
+    refused = CliRunner().invoke(app, ["checkpoint", *words])
+    assert refused.exit_code == 1
+    assert "has begun batch 2 and not completed it: start the job once and stop it" in refused.stderr
+    assert contents(place) == before
+    assert not (tmp_path / "target").exists()
+
+
 def test_a_change_that_changes_nothing_is_refused(tmp_path: Path) -> None:
-    place = checkpoint_in(tmp_path / "checkpoint")
+    place = memory_checkpoint(tmp_path / "checkpoint")
     refused = CliRunner().invoke(app, ["checkpoint", "repartition", str(place), "--state-partitions", "1"])
     assert refused.exit_code == 1
     assert "has state-partitions 1 and state-store memory already" in refused.stderr

@@ -13,7 +13,7 @@ from streaming.job.backups.backup import back_up
 from streaming.job.backups.manifest import CHECKPOINT
 from streaming.job.backups.verification import Verification, verify
 from streaming.job.options import load_options
-from tests.job.backups.fake_checkpoints import memory_checkpoint
+from tests.job.backups.fake_checkpoints import changes, memory_checkpoint
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def rewritten(path: Path, contents: str) -> None:
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
-        (lambda root: rewritten(root / "state/0/0/2.delta", "chang"), "state/0/0/2.delta: 5 bytes, in the manifest 9"),
+        (lambda root: rewritten(root / "state/0/0/2.delta", "chang"), "state/0/0/2.delta: 5 bytes, in the manifest 30"),
         (
-            lambda root: rewritten(root / "state/0/0/2.delta", "changes X"),
+            lambda root: rewritten(root / "state/0/0/2.delta", changes("changes X")),
             "state/0/0/2.delta: its contents are not those of the manifest",
         ),
         (lambda root: (root / "state/0/0/2.delta").unlink(), "state/0/0/2.delta: missing"),

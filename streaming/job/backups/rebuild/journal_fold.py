@@ -57,9 +57,11 @@ class GroupFold:
     Args:
         group: The group in the backup, None if it has none.
         read: The offset after the last request that the backup has read, by partition.
+        backup_epoch: The job's epoch in the backup; 0 if it is not known.
     """
 
     __slots__ = (
+        "_backup_epoch",
         "_contents",
         "_ended",
         "_first",
@@ -75,9 +77,10 @@ class GroupFold:
         "incarnation",
         "is_forked",
         "sequence",
+        "voids_backup",
     )
 
-    def __init__(self, group: Group | None, read: dict[int, int]) -> None:
+    def __init__(self, group: Group | None, read: dict[int, int], backup_epoch: int = 0) -> None:
         self.group = group
         self.incarnation = "" if group is None else group.incarnation
         self.sequence = 0 if group is None else group.sequence
@@ -88,7 +91,9 @@ class GroupFold:
         """The offset after the last request that an entry names, by partition."""
         self.is_forked = False
         """Whether two coordinators have told different histories: see :func:`last_history`."""
-        self._read = read
+        self.voids_backup = False
+        """Whether a later job has told otherwise what the backup has: that job went on from an older checkpoint."""
+        self._read, self._backup_epoch = read, backup_epoch
         self._knows_members = self._knows_offsets = self._knows_generation = True
         self._turn: list[JournalEntry] = []
         self._first = self.sequence + 1
@@ -105,12 +110,18 @@ class GroupFold:
 
     def add(self, entry: JournalEntry) -> None:
         """Add the next entry; entries may repeat."""
-        if entry.incarnation in self._ended or (entry.incarnation != self.incarnation and self._is_older(entry)):
+        if entry.incarnation in self._ended:
+            return
+        if entry.incarnation != self.incarnation and self._is_older(entry):
+            self._note_in_backup(entry)
             return
         content = content_of(entry)
         if entry.incarnation == self.incarnation and entry.sequence <= self.sequence:
             place = entry.sequence - self._first
-            self.is_forked |= place >= 0 and self._contents[place] != content
+            if place < 0:
+                self._note_in_backup(entry)
+            else:
+                self.is_forked |= self._contents[place] != content
             return
         self.is_forked |= entry.job_epoch < self._newest_epoch
         self._newest_epoch = entry.job_epoch
@@ -146,6 +157,11 @@ class GroupFold:
         if isinstance(cause, RequestCause):
             return cause.offset < self._read.get(cause.partition, 0)
         return entry.timestamp <= self.group.clock
+
+    def _note_in_backup(self, entry: JournalEntry) -> None:
+        """Note an entry at a place that the backup includes. A replay writes entries with their first epoch."""
+        if 0 < self._backup_epoch < entry.job_epoch:
+            self.is_forked = self.voids_backup = True
 
     def _begin(self, entry: JournalEntry) -> None:
         """Begin with another incarnation."""

@@ -22,6 +22,7 @@ from streaming.job.backups.checkpoint_writing import (
     write_checkpoint,
 )
 from streaming.job.backups.journal_reader import journal_entries
+from streaming.job.backups.last_job import LastJob, find_last_job
 from streaming.job.backups.manifest import CHECKPOINT, Manifest
 from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
 from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroups, Resumption
@@ -30,16 +31,10 @@ from streaming.job.backups.rebuild.start_positions import cut_partitions, start_
 from streaming.job.backups.restoration import copy_files, finished_manifest, kept_topic_id, present_topic_id
 from streaming.job.backups.topic_reach import CLIENT_ID, append_times, offsets_after, topic_reach
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
-from streaming.job.election.announcements import AnnouncementWatch, Reach
-from streaming.job.election.candidate import LEASE_SECONDS
 from streaming.job.group_batch.starts import Start, later
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, StateStore
-from streaming.job.topics.creation import admin_client
-from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, describe_topics
-
-LOOK_SECONDS = 0.1
 
 PROGRESS_ENTRIES = 100_000
 """A line of progress follows so many entries of the journal."""
@@ -57,13 +52,6 @@ class Rebuilt(msgspec.Struct, frozen=True, rename="camel"):
     report: RebuildReport
 
 
-class _LastJob(NamedTuple):
-    """How far jobs have announced to have read the requests, and their starts."""
-
-    reach: Reach
-    starts: list[Start]
-
-
 class _Base(NamedTuple):
     """The groups before the entries of the journal, and what is fixed when a checkpoint is made."""
 
@@ -72,6 +60,8 @@ class _Base(NamedTuple):
     state_partitions: int
     state_store: StateStore
     own_files: Path | None
+    epoch: int = 0
+    """That of the last start of the backup; 0 if it is not known."""
 
 
 def rebuild(
@@ -97,13 +87,13 @@ def rebuild(
         stack.enter_context(locked_place(checkpoint))
         require_free(checkpoint)
         topic_id = present_topic_id(options)
-        last_job = _last_job(options, topic_id, timeout)
+        last_job = find_last_job(options, topic_id, timeout)
         folder = stack.enter_context(unfinished_folder(checkpoint, report))
         with ExitStack() as until_written:
             session = _Session(until_written, options, folder / CHECKPOINT, report)
             base = _base(backup, folder / "backup", options, topic_id, session, report)
-            rebuilt = RebuiltGroups(base.groups, base.read)
-            content, found = _rebuilt(rebuilt, base, last_job.reach, options, timeout, report)
+            rebuilt = RebuiltGroups(base.groups, base.read, base.epoch)
+            content, found = _rebuilt(rebuilt, base, last_job, options, timeout, report)
             for line in found.lines():
                 report(line)
             if not found.is_lossless and not accepts_losses:
@@ -112,32 +102,9 @@ def rebuild(
         with writing(checkpoint):
             if base.own_files is not None:
                 copy_own_files(base.own_files, folder / CHECKPOINT)
-            _write_own_files(folder / CHECKPOINT, topic_id, last_job.starts)
+            write_own_files(folder / CHECKPOINT, topic_id, last_job.starts, _last_start(content, options, rebuilt))
         place(folder / CHECKPOINT, checkpoint)
     return Rebuilt(str(checkpoint), True, dict(content.offsets), found)
-
-
-def _last_job(options: JobOptions, topic_id: str | None, timeout: float) -> _LastJob:
-    """What jobs have announced for the present requests topic.
-
-    Raises:
-        CannotRun: a job is active, and writes the journal meanwhile.
-    """
-    topic = options.topics.coordinators
-    with admin_client(options.librdkafka_config) as admin:
-        if not describe_topics(admin, [topic], ADMIN_LIMIT_SECONDS):
-            return _LastJob(Reach(), [])
-    config = options.librdkafka_config
-    with AnnouncementWatch(str(config["bootstrap.servers"]), CLIENT_ID, config, topic, timeout) as watch:
-        deadline = time.monotonic() + 2 * LEASE_SECONDS
-        watch.look()
-        while not watch.is_free(LEASE_SECONDS):
-            if watch.silent_seconds == 0.0 and time.monotonic() > deadline:
-                raise CannotRun("a job is active for these topics: stop it first")
-            time.sleep(LOOK_SECONDS)
-            watch.look()
-        reach = Reach() if watch.newest is None else watch.newest.reach
-        return _LastJob(reach if reach.topic_id == topic_id else Reach(), watch.starts(topic_id))
 
 
 class _Session:
@@ -178,20 +145,21 @@ def _base(
         )
     groups = read_groups(session.spark(), copy, needed, report)
     by_id = {group.group_id: group for group in groups}
-    return _Base(by_id, read, partitions or needed.plan.state_partitions, store or store_in(needed), copy)
+    epoch = max((_epoch_in(path) for path in (copy / STARTS_FOLDER).glob("[!.]*")), default=0)
+    return _Base(by_id, read, partitions or needed.plan.state_partitions, store or store_in(needed), copy, epoch)
 
 
 def _rebuilt(
-    rebuilt: RebuiltGroups, base: _Base, reach: Reach, options: JobOptions, timeout: float, report: Report
+    rebuilt: RebuiltGroups, base: _Base, last_job: LastJob, options: JobOptions, timeout: float, report: Report
 ) -> tuple[Content, RebuildReport]:
     topics, client = options.topics, options.librdkafka_config
     # Before the journal: what is appended meanwhile is read by the job.
     requests = topic_reach(client, topics.requests, timeout)
     _read_journal(rebuilt, options, timeout, report)
     now = time.time_ns() // 1_000_000
-    complete = later(base.read, reach.read_until)
+    complete = later(base.read, last_job.reach.read_until)
     positions = start_positions(requests, complete, rebuilt.newest, options.max_requests_per_batch)
-    cut = cut_partitions(requests, rebuilt.newest)
+    cut = cut_partitions(requests, rebuilt.newest, is_another_topic=last_job.is_of_other_topic)
     positions |= offsets_after(client, topics.requests, {each: rebuilt.newest_times[each] for each in cut}, timeout)
     again = sum(reach.end - positions[partition] for partition, reach in requests.items())
     report(f"after its start, the job reads the last {again} requests of {topics.requests}")
@@ -209,7 +177,7 @@ def _rebuilt(
     groups = list(rebuilt.finished(resumption, options.protocol, directory))
     found.compare(groups, directory)
     stored = [group.stored for group in groups]
-    batch_time = reach.batch_time or max(rebuilt.newest_times.values(), default=now)
+    batch_time = last_job.reach.batch_time or max(rebuilt.newest_times.values(), default=now)
     return Content(stored, topics.requests, positions, batch_time, base.state_partitions, base.state_store), found
 
 
@@ -239,13 +207,46 @@ def _entries(options: JobOptions, timeout: float) -> Iterator[JournalEntry]:
     return (entry for entry in entries if entry is not None)
 
 
-def _write_own_files(checkpoint: Path, topic_id: str | None, starts: Sequence[Start]) -> None:
-    """Write what a job writes at its starts: the starts, of which one is known at least, and the requests topic."""
+def _last_start(content: Content, options: JobOptions, rebuilt: RebuiltGroups) -> Start:
+    """A start in place of that which has written the newest entries of the journal."""
+    config = msgspec.structs.replace(
+        options.protocol,
+        requests_topic=content.topic,
+        requests_partitions=len(content.offsets),
+        job_epoch=rebuilt.newest_epoch,
+    )
+    return Start(
+        started_at=time.time_ns() // 1_000_000,
+        last_batch_time=content.time,
+        config=config,
+        read_until=dict(content.offsets),
+    )
+
+
+def write_own_files(checkpoint: Path, topic_id: str | None, starts: Sequence[Start], last: Start) -> None:
+    """Write what a job writes at its starts: the starts, and the requests topic.
+
+    ``starts`` are those that were announced. ``last`` is written if neither they nor the backup have its epoch: the
+    next job has a higher epoch than all starts, and an epoch that went back would make the clients drop its answers.
+    """
     (checkpoint / STARTS_FOLDER).mkdir(exist_ok=True)
     for start in starts:
-        (checkpoint / STARTS_FOLDER / str(start.started_at)).write_bytes(msgspec.json.encode(start))
-    if not any((checkpoint / STARTS_FOLDER).iterdir()):
-        (checkpoint / STARTS_FOLDER / str(time.time_ns() // 1_000_000)).touch()
+        _write_start(checkpoint, start)
+    known = [_epoch_in(path) for path in (checkpoint / STARTS_FOLDER).iterdir()]
+    if max(known, default=-1) < last.epoch:
+        _write_start(checkpoint, last)
     if topic_id is not None and kept_topic_id(checkpoint) is None:
         (checkpoint / TOPIC_FOLDER).mkdir(exist_ok=True)
         (checkpoint / TOPIC_FOLDER / topic_id).touch()
+
+
+def _write_start(checkpoint: Path, start: Start) -> None:
+    (checkpoint / STARTS_FOLDER / str(start.started_at)).write_bytes(msgspec.json.encode(start))
+
+
+def _epoch_in(path: Path) -> int:
+    """The epoch in a file of a start; 0 for one of an earlier release, which is empty."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Start).epoch
+    except msgspec.DecodeError:
+        return 0

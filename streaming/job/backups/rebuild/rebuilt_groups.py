@@ -45,13 +45,17 @@ class RebuiltGroups:
     Args:
         backup: The groups of the backup; none without one.
         read: The offset after the last request that the backup has read, by partition.
+        backup_epoch: The job's epoch in the backup; 0 without one, or if it is not known.
     """
 
-    def __init__(self, backup: Mapping[str, StoredGroup], read: Mapping[int, int]) -> None:
+    def __init__(self, backup: Mapping[str, StoredGroup], read: Mapping[int, int], backup_epoch: int = 0) -> None:
         self._backup = backup
+        self._backup_epoch = backup_epoch
         self._read = dict(read)
         self._folds: dict[str, GroupFold] = {}
         self.entries = 0
+        self.newest_epoch = 0
+        """The highest epoch of a job that has written an entry."""
         self.newest: dict[int, int] = {}
         """The last request that an entry names, by partition."""
         self.newest_times: dict[int, int] = {}
@@ -60,6 +64,7 @@ class RebuiltGroups:
     def add(self, entry: JournalEntry) -> None:
         """Add the next entry of the journal; the entries of a group are in order, and may repeat."""
         self.entries += 1
+        self.newest_epoch = max(self.newest_epoch, entry.job_epoch)
         cause = entry.cause
         if isinstance(cause, RequestCause):
             partition = cause.partition
@@ -77,7 +82,8 @@ class RebuiltGroups:
 
     def tell_again(self, group_id: str, entries: list[JournalEntry]) -> None:
         """Fold a group again, with the history that holds; ``entries`` are all that the journal has of it."""
-        fold = self._folds[group_id] = self._begin(group_id)
+        fold = GroupFold(None, {}) if self._folds[group_id].voids_backup else self._begin(group_id)
+        self._folds[group_id] = fold
         for entry in last_history(entries):
             fold.add(entry)
 
@@ -105,7 +111,7 @@ class RebuiltGroups:
 
     def _begin(self, group_id: str) -> GroupFold:
         kept = self._backup.get(group_id)
-        return GroupFold(None if kept is None else _decoded(kept.stored), self._read)
+        return GroupFold(None if kept is None else _decoded(kept.stored), self._read, self._backup_epoch)
 
     def _continued(self, kept: StoredGroup, resumption: Resumption) -> RebuiltGroup:
         """A group that has not changed since the backup. Its sessions count from when its requests are read again."""

@@ -36,14 +36,16 @@ def _wanted(partition: int, complete: Mapping[int, int], newest: Mapping[int, in
     return max(complete.get(partition, 0), newest.get(partition, -1) + 1 - batch_size)
 
 
-def cut_partitions(requests: Mapping[int, PartitionReach], newest: Mapping[int, int]) -> dict[int, int]:
+def cut_partitions(
+    requests: Mapping[int, PartitionReach], newest: Mapping[int, int], *, is_another_topic: bool = False
+) -> dict[int, int]:
     """The partitions that end before a request that the journal names, with that request's offset.
 
     The topic was deleted and created again, or an unclean election has cut it. Offsets do not tell which of its present
-    requests the journal names.
+    requests the journal names. If ``is_another_topic``, that is known of all partitions, however long they are now.
     """
     return {
         partition: offset
         for partition, offset in newest.items()
-        if partition in requests and requests[partition].end <= offset
+        if partition in requests and (is_another_topic or requests[partition].end <= offset)
     }

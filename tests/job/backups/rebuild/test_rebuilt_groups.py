@@ -156,3 +156,36 @@ def test_a_group_with_two_histories_is_told_again() -> None:
     assert groups.forked == set()
     (found,) = groups.finished(Resumption({0: 0}, {}, NOW), driven.config, {})
     assert group_of(found).clock == NOW
+
+
+def test_a_backup_of_a_history_that_a_later_job_has_replaced_does_not_void_its_commits() -> None:
+    driven = Driven()
+    (member,) = driven.stable_group(1)
+    before = list(driven.journal)
+    driven.commit(member)
+    driven.commit(member)
+    voided = backed_up(driven)
+    # The later job went on from before these commits, and had another one.
+    other = Driven()
+    (member,) = other.stable_group(1)
+    other.commit(member, offsets={("topic", 0): 77})
+    told = [msgspec.structs.replace(entry, job_epoch=7) for entry in other.journal[len(before) :]]
+    groups = RebuiltGroups(voided, {0: 100}, 5)
+    entries = [*(msgspec.structs.replace(entry, job_epoch=5) for entry in driven.journal), *told]
+    for entry in entries:
+        groups.add(entry)
+    assert groups.forked == {GROUP_ID}
+    groups.tell_again(GROUP_ID, entries)
+    (found,) = groups.finished(Resumption({0: 100}, {0: driven.now}, NOW), driven.config, {})
+    assert recorded(group_of(found)) == recorded(other.group)
+    assert found.known is Known.ALL
+
+
+def test_a_backup_and_the_entries_that_it_includes_are_one_history() -> None:
+    driven = Driven()
+    (member,) = driven.stable_group(1)
+    driven.commit(member)
+    groups = RebuiltGroups(backed_up(driven), {0: 100}, 5)
+    for entry in driven.journal:
+        groups.add(msgspec.structs.replace(entry, job_epoch=5))
+    assert groups.forked == set()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.checkpoints.checkpoint import STARTS_FOLDER
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
 from tests.support.processes import descendants
@@ -45,6 +46,11 @@ def stand_by(job: CoordinatorProcess) -> None:
     job.await_line("that it stands by", lambda line: "standby: the job on" in line)
 
 
+def starts(job: CoordinatorProcess) -> list[str]:
+    """The starts that the checkpoint has recorded."""
+    return [path.name for path in (job.checkpoint / STARTS_FOLDER).iterdir() if path.name.isdigit()]
+
+
 def committed_offset(job: CoordinatorProcess) -> int:
     body = {"groupId": GROUP, "topics": [{"name": "payments", "partitionIndexes": [0]}]}
     (topic,) = answer(job, envelope("OffsetFetch", 5, body))["body"]["topics"]
@@ -61,6 +67,8 @@ def test_a_standby_takes_over_what_was_acknowledged(
     answer(active, commit(GROUP, 5))
     getattr(active, end)()
     assert committed_offset(standby) == 5
+    assert len(starts(active)) == 2, "one start of each job"
+    assert not any("starting the query again" in line for line in standby.output), standby.tail()
 
 
 def test_a_job_that_was_paused_longer_than_its_lease_ends_and_does_no_harm(

@@ -232,8 +232,8 @@ def check_layout(layout: CheckpointLayout, options: JobOptions, partitions: Part
     if known > partitions.requests:
         raise CannotRun(
             f"checkpoint {options.checkpoint} has offsets of {known} partitions of {options.topics.requests}, which "
-            f"has {partitions.requests}: the topic was deleted and created again; choose a new checkpoint, or restore "
-            "the topic"
+            f"has {partitions.requests}: the topic was deleted and created again; choose a new checkpoint (with "
+            "--new-checkpoint), or restore the topic"
         )
     return layout.state_partitions, layout.state_store
 

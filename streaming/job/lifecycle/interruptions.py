@@ -8,8 +8,8 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from threading import Event
 
+from streaming.embedded.stop_signals import StopRequest
 from streaming.job.lifecycle.job_session import Report
 
 __all__ = ["BackwardClock", "BrokersAway", "end_if_set_back"]
@@ -61,7 +61,7 @@ class BrokersAway:
         # A job that was paused has announced nothing either, and does so before the next look.
         return before and self._has_been_long
 
-    def wait(self, stopped: Event, meanwhile: Callable[[], object]) -> float:
+    def wait(self, stopped: StopRequest, meanwhile: Callable[[], object]) -> float:
         """Wait until the brokers answer, or until the job is told to stop; returns how long they were away (s).
 
         ``meanwhile`` is called often.

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from streaming.embedded.stop_signals import STOP_SIGNALS, restored_handlers
+from streaming.embedded.stop_signals import STOP_SIGNALS, StopRequest, restored_handlers
 
 
 class StopSignals:
@@ -16,7 +16,7 @@ class StopSignals:
     """
 
     def __init__(self) -> None:
-        self.requested = threading.Event()
+        self.requested = StopRequest()
         self._is_running = False
         self._has_raised = False
 

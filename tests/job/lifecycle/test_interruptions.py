@@ -1,7 +1,6 @@
 """When the job notices that its host's clock was set back, and that the brokers are away."""
 
-from threading import Event
-
+from streaming.embedded.stop_signals import StopRequest
 from streaming.job.lifecycle.interruptions import BackwardClock, BrokersAway
 
 
@@ -64,7 +63,7 @@ def test_brokers_that_are_away_for_long_interrupt_the_query_until_they_answer() 
     silences = iter([0.5, 2.9, 3.4, 3.9, 9.0, 11.2, 0.1])
     away = BrokersAway(lambda: next(silences))
     assert [away.has_begun() for _ in range(4)] == [False, False, False, True]
-    assert away.wait(Event(), lambda: None) == 11.2
+    assert away.wait(StopRequest(), lambda: None) == 11.2
 
 
 def test_a_job_that_was_paused_announces_itself_before_the_second_look() -> None:
@@ -74,6 +73,6 @@ def test_a_job_that_was_paused_announces_itself_before_the_second_look() -> None
 
 
 def test_a_job_that_is_told_to_stop_waits_no_longer() -> None:
-    stopped = Event()
+    stopped = StopRequest()
     stopped.set()
     assert BrokersAway(lambda: 7.0).wait(stopped, lambda: None) == 0

@@ -14,6 +14,7 @@ from streaming.embedded.jars import resolve_jars
 from streaming.job.backups.backup import OWN_FOLDERS
 from streaming.job.backups.placement import Report
 from streaming.job.group_batch.state_row import StateRow
+from streaming.job.operator import timeout_of
 from streaming.job.options import JobOptions
 from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals.checkpoint_layout.needed_files import (
@@ -24,6 +25,7 @@ from streaming.job.spark_internals.checkpoint_layout.needed_files import (
 )
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup, UnreadableState, stored_groups
 from streaming.job.spark_internals.checkpoint_layout.state_writer import name_offsets, write_state
+from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
 from streaming.job.state_stores import StateStore, store_of
 
 
@@ -101,6 +103,7 @@ def write_checkpoint(spark: SparkSession, content: Content, folder: Path, checkp
         f"{content.state_store}"
     )
     write_state(spark, content.groups, checkpoint, folder / "groups", content.state_partitions, content.state_store)
+    written_at = _time_of_batch(checkpoint)
     name_offsets(checkpoint, content.topic, content.offsets, content.time)
     report("comparing what was written")
     needed = complete_batch(checkpoint)
@@ -109,14 +112,38 @@ def write_checkpoint(spark: SparkSession, content: Content, folder: Path, checkp
             f"Spark has written {needed.plan.state_partitions} partitions for {needed.plan.state_store_class}"
         )
     try:
-        found = {each.group_id: each.stored for each in stored_groups(spark, checkpoint, 0, content.state_store)}
+        found = list(stored_groups(spark, checkpoint, 0, content.state_store))
     except UnreadableState as unreadable:
         raise CannotRun(f"what was written cannot be read: {unreadable}") from unreadable
-    if len(found) != len(content.groups):
-        raise CannotRun(f"Spark has stored {len(found)} groups of {len(content.groups)}")
-    for group in content.groups:
-        if StateRow.unpacked(found.get(group.group_id, b"")) != StateRow.unpacked(group.stored):
+    require_same_groups(content.groups, found, written_at)
+
+
+def require_same_groups(given: Sequence[StoredGroup], found: Sequence[StoredGroup], written_at: int) -> None:
+    """Check that Spark has stored the given groups in a batch of this time (ms since the epoch).
+
+    A group that was due by then is called after that batch: Spark takes no timeout that is not later than the batch.
+
+    Raises:
+        CannotRun: it has stored something else.
+    """
+    if len(found) != len(given):
+        raise CannotRun(f"Spark has stored {len(found)} groups of {len(given)}")
+    by_id = {each.group_id: each for each in found}
+    for group in given:
+        stored = by_id.get(group.group_id)
+        if stored is None or StateRow.unpacked(stored.stored) != StateRow.unpacked(group.stored):
             raise CannotRun(f"Spark has stored group {group.group_id} otherwise")
+        wake_at = timeout_of(group.wake_at, written_at) if group.wake_at > 0 else 0
+        if max(0, stored.wake_at) != wake_at:
+            raise CannotRun(f"Spark calls group {group.group_id} at {stored.wake_at}, not at {wake_at}")
+
+
+def _time_of_batch(checkpoint: Path) -> int:
+    """The time of the only batch of a written checkpoint, ms since the epoch. Raises CannotRun."""
+    try:
+        return read_batch_plan((checkpoint / "offsets" / "0").read_text()).time
+    except (OSError, UnreadablePlan) as error:
+        raise CannotRun(f"Spark has written another checkpoint: {error}") from error
 
 
 def copy_own_files(source: Path, checkpoint: Path) -> None:

@@ -24,12 +24,14 @@ NOT_CHECKED = "without the brokers, it is not known whether a job is active for 
 class LastJob(NamedTuple):
     """How far jobs have announced to have read the requests, and their starts.
 
-    If ``is_of_other_topic``, the requests topic was created again since the last job read it.
+    If ``is_of_other_topic``, the requests topic was created again since the last job read it. ``epoch`` is the newest
+    that was announced, whatever the topic; 0 if no job is known.
     """
 
     reach: Reach
     starts: list[Start]
     is_of_other_topic: bool = False
+    epoch: int = 0
 
 
 def find_last_job(options: JobOptions, topic_id: str | None, timeout: float) -> LastJob:
@@ -46,20 +48,20 @@ def find_last_job(options: JobOptions, topic_id: str | None, timeout: float) -> 
     config = options.librdkafka_config
     with AnnouncementWatch(str(config["bootstrap.servers"]), CLIENT_ID, config, topic, timeout) as watch:
         await_silence(watch.look, lambda: watch.is_free(LEASE_SECONDS), lambda: watch.silent_seconds)
-        reach = Reach() if watch.newest is None else watch.newest.reach
+        reach, epoch = (Reach(), 0) if watch.newest is None else (watch.newest.reach, watch.newest.epoch)
         is_other = topic_id is not None and reach.topic_id not in (None, topic_id)
-        return LastJob(reach if reach.topic_id == topic_id else Reach(), watch.starts(topic_id), is_other)
+        return LastJob(reach if reach.topic_id == topic_id else Reach(), watch.starts(topic_id), is_other, epoch)
 
 
-def require_no_job(options: JobOptions, timeout: float | None, report: Callable[[str], None]) -> None:
-    """Check that no job is active for these topics; without a ``timeout`` the brokers are not asked.
+def require_no_job(options: JobOptions, timeout: float | None, report: Callable[[str], None]) -> LastJob | None:
+    """Check that no job is active for these topics; returns what the last one has announced.
 
-    Raises as :func:`find_last_job`.
+    Without a ``timeout`` the brokers are not asked, and nothing is known: None. Raises as :func:`find_last_job`.
     """
     if timeout is None:
         report(f"warning: {NOT_CHECKED}")
-    else:
-        find_last_job(options, None, timeout)
+        return None
+    return find_last_job(options, None, timeout)
 
 
 def await_silence(

@@ -7,11 +7,13 @@ import msgspec
 
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.backup import PROGRESS_FILES, finished_backups
+from streaming.job.backups.epochs import keep_epoch, newest_epoch_of, start_with_epoch
+from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.last_job import require_no_job
 from streaming.job.backups.losses import LossReport, RestorePoint, restore_losses
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, BackupFile, Manifest, read_manifest
 from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
-from streaming.job.backups.topic_reach import topic_reach
+from streaming.job.backups.topic_reach import CLIENT_ID, topic_reach
 from streaming.job.checkpoints.checkpoint import TOPIC_FOLDER
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
@@ -57,17 +59,22 @@ def restore(
     manifest, checkpoint = finished_manifest(backup), checkpoint.resolve()
     with locked_place(checkpoint):
         require_free(checkpoint)
-        require_no_job(options, timeout, report)
+        last_job = require_no_job(options, timeout, report)
         losses = _losses(backup, manifest, options, timeout)
         for line in losses.lines:
             report(line)
         if not losses.is_lossless and not accepts_losses:
             raise CannotRun(GO_ON)
+        is_epoch_lost = last_job is not None and not last_job.epoch
+        epoch = _epoch_in_journal(options, timeout, report) if is_epoch_lost and timeout is not None else 0
         with unfinished_folder(checkpoint, report) as folder:
             new = folder / CHECKPOINT
             report(f"copying {len(manifest.files)} files of batch {manifest.batch}")
             with writing(new):
                 copy_files(backup, manifest, new, report)
+                if epoch:
+                    plan, topic = plan_of(backup, manifest), options.topics.requests
+                    keep_epoch(new, start_with_epoch(options, topic, plan.offsets[topic], plan.time, epoch))
             place(new, checkpoint)
     return Restored(str(checkpoint), manifest.batch, len(manifest.files), manifest.size, losses.lines)
 
@@ -137,6 +144,13 @@ def _losses(backup: Path, manifest: Manifest, options: JobOptions, timeout: floa
     is_another_topic = kept is not None and present is not None and kept != present
     point = RestorePoint(read, plan.time)
     return restore_losses(topic, point, requests, journal, is_another_topic=is_another_topic)
+
+
+def _epoch_in_journal(options: JobOptions, timeout: float, report: Report) -> int:
+    """The highest epoch of a job, without its announcements. Raises as :func:`journal_entries`."""
+    topics = options.topics
+    report(f"{topics.coordinators} names no job: reading {topics.journal} for the job's epoch")
+    return newest_epoch_of(journal_entries(options.librdkafka_config, topics.journal, timeout, client_id=CLIENT_ID))
 
 
 def _copy(source: Path, target: Path) -> BackupFile:

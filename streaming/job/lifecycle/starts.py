@@ -173,7 +173,12 @@ def _lived_until(
 
 
 def _requests_in_journal(config: LibrdkafkaConfig, topic: str, since: int) -> dict[int, int]:
-    """The offset after the last request that has an entry since then (ms since the epoch of Unix), by partition."""
+    """The offset after the last request that has an entry since then (ms since the epoch of Unix), by partition.
+
+    An entry of a timer does not tell what its batch had read. With its time as the end of the replay, the initial
+    delays of other groups would end before joins that the same batch may have read in time; and a session would not
+    end, because that needs the deadline check, which has no entry.
+    """
     found: dict[int, int] = {}
     for entry in journal_entries(config, topic, LIMIT_SECONDS, since, CLIENT_ID):
         if entry is not None and isinstance(entry.cause, RequestCause):

@@ -122,6 +122,24 @@ def test_after_a_replay_every_member_has_a_full_session_for_as_long_as_the_job_l
     assert pair.answer(heartbeat)["errorCode"] == Error.NONE
 
 
+def test_a_member_that_a_batch_has_expelled_which_was_not_announced_is_back_with_a_full_session() -> None:
+    pair = Pair()
+    pair.leave_a_check_unread()
+    announced = pair.job.copied()
+    pair.batch(9_000)
+    assert members(pair.job.checkpoint) == 1
+    restored = Job(pair.job.log, pair.copy)
+    restored.start(BEGINNING + 20_000, 2, announced)
+    pair.job = restored
+    for time in (20_100, 21_000, 22_000):
+        pair.heartbeat(pair.second, time)
+        pair.batch(time + 100)
+    heartbeat = pair.heartbeat(pair.first, 25_500)
+    pair.batch(25_600)
+    assert pair.answer(heartbeat)["errorCode"] == Error.NONE
+    assert members(restored.checkpoint) == 2
+
+
 def test_the_open_batch_of_a_replay_runs_again_with_the_starts_that_it_replayed() -> None:
     pair = Pair()
     lost_starts = []

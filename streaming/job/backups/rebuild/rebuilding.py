@@ -21,6 +21,7 @@ from streaming.job.backups.checkpoint_writing import (
     store_in,
     write_checkpoint,
 )
+from streaming.job.backups.epochs import keep_epoch, newest_epoch_in, start_with_epoch, write_start
 from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.last_job import LastJob, find_last_job
 from streaming.job.backups.manifest import CHECKPOINT, Manifest
@@ -30,7 +31,7 @@ from streaming.job.backups.rebuild.report import RebuildReport
 from streaming.job.backups.rebuild.start_positions import cut_partitions, start_positions
 from streaming.job.backups.restoration import copy_files, finished_manifest, kept_topic_id, present_topic_id
 from streaming.job.backups.topic_reach import CLIENT_ID, append_times, offsets_after, topic_reach
-from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
+from streaming.job.checkpoints.checkpoint import TOPIC_FOLDER
 from streaming.job.group_batch.starts import Start, later
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
@@ -102,7 +103,8 @@ def rebuild(
         with writing(checkpoint):
             if base.own_files is not None:
                 copy_own_files(base.own_files, folder / CHECKPOINT)
-            write_own_files(folder / CHECKPOINT, topic_id, last_job.starts, _last_start(content, options, rebuilt))
+            last = start_with_epoch(options, content.topic, content.offsets, content.time, rebuilt.newest_epoch)
+            write_own_files(folder / CHECKPOINT, topic_id, last_job.starts, last)
         place(folder / CHECKPOINT, checkpoint)
     return Rebuilt(str(checkpoint), True, dict(content.offsets), found)
 
@@ -145,8 +147,8 @@ def _base(
         )
     groups = read_groups(session.spark(), copy, needed, report)
     by_id = {group.group_id: group for group in groups}
-    epoch = max((_epoch_in(path) for path in (copy / STARTS_FOLDER).glob("[!.]*")), default=0)
-    return _Base(by_id, read, partitions or needed.plan.state_partitions, store or store_in(needed), copy, epoch)
+    partitions, store = partitions or needed.plan.state_partitions, store or store_in(needed)
+    return _Base(by_id, read, partitions, store, copy, newest_epoch_in(copy))
 
 
 def _rebuilt(
@@ -207,46 +209,14 @@ def _entries(options: JobOptions, timeout: float) -> Iterator[JournalEntry]:
     return (entry for entry in entries if entry is not None)
 
 
-def _last_start(content: Content, options: JobOptions, rebuilt: RebuiltGroups) -> Start:
-    """A start in place of that which has written the newest entries of the journal."""
-    config = msgspec.structs.replace(
-        options.protocol,
-        requests_topic=content.topic,
-        requests_partitions=len(content.offsets),
-        job_epoch=rebuilt.newest_epoch,
-    )
-    return Start(
-        started_at=time.time_ns() // 1_000_000,
-        last_batch_time=content.time,
-        config=config,
-        read_until=dict(content.offsets),
-    )
-
-
 def write_own_files(checkpoint: Path, topic_id: str | None, starts: Sequence[Start], last: Start) -> None:
     """Write what a job writes at its starts: the starts, and the requests topic.
 
-    ``starts`` are those that were announced. ``last`` is written if neither they nor the backup have its epoch: the
-    next job has a higher epoch than all starts, and an epoch that went back would make the clients drop its answers.
+    ``starts`` are those that were announced. ``last`` is written if neither they nor the backup have its epoch.
     """
-    (checkpoint / STARTS_FOLDER).mkdir(exist_ok=True)
     for start in starts:
-        _write_start(checkpoint, start)
-    known = [_epoch_in(path) for path in (checkpoint / STARTS_FOLDER).iterdir()]
-    if max(known, default=-1) < last.epoch:
-        _write_start(checkpoint, last)
+        write_start(checkpoint, start)
+    keep_epoch(checkpoint, last)
     if topic_id is not None and kept_topic_id(checkpoint) is None:
         (checkpoint / TOPIC_FOLDER).mkdir(exist_ok=True)
         (checkpoint / TOPIC_FOLDER / topic_id).touch()
-
-
-def _write_start(checkpoint: Path, start: Start) -> None:
-    (checkpoint / STARTS_FOLDER / str(start.started_at)).write_bytes(msgspec.json.encode(start))
-
-
-def _epoch_in(path: Path) -> int:
-    """The epoch in a file of a start; 0 for one of an earlier release, which is empty."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Start).epoch
-    except msgspec.DecodeError:
-        return 0

@@ -127,7 +127,7 @@ class RequestReply:
         self.unmatched_answers = 0
         self.unreadable_answers = 0
         self.outdated_answers = 0
-        self._newest_epoch = 0
+        self._newest_epoch = self._warned_epoch = 0
         self._bootstrap_servers = bootstrap_servers
         self._topics = topics
         self._sender = Sender(client_id, client_host)
@@ -296,7 +296,7 @@ class RequestReply:
             return
         # A job of an earlier release has no epoch.
         if 0 < answer.job_epoch < self._newest_epoch:
-            self.outdated_answers += 1
+            self._count_outdated(answer.job_epoch)
             return
         self._newest_epoch = max(self._newest_epoch, answer.job_epoch)
         pending = self._pop(answer.correlation_id)
@@ -304,6 +304,17 @@ class RequestReply:
             self.unmatched_answers += 1
             return
         pending.complete(answer)
+
+    def _count_outdated(self, epoch: int) -> None:
+        self.outdated_answers += 1
+        if epoch != self._warned_epoch:
+            self._warned_epoch = epoch
+            log.warning(
+                "ignoring the answers of a job with the epoch %d, because one with the epoch %d has answered; if no "
+                "other job runs, this one has lost its epoch with its checkpoint: start this process again",
+                epoch,
+                self._newest_epoch,
+            )
 
     def _on_delivery(self, correlation_id: str, partition: int, error: KafkaError | None) -> None:
         with self._lock:

@@ -70,7 +70,7 @@ def test_a_duplicate_answer_is_ignored(scripted: ScriptedCoordinator, client: Co
 
 
 def test_an_answer_of_a_job_in_whose_place_another_one_has_answered_is_dropped(
-    scripted: ScriptedCoordinator, client: CoordinatorClient
+    scripted: ScriptedCoordinator, client: CoordinatorClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = client.send(GROUP, "Heartbeat", 4, BEAT), client.send(GROUP, "Heartbeat", 4, BEAT)
     requests = [scripted.request("Heartbeat"), scripted.request("Heartbeat")]
@@ -79,6 +79,7 @@ def test_an_answer_of_a_job_in_whose_place_another_one_has_answered_is_dropped(
     scripted.answer(requests[1], HeartbeatResponse(Error.UNKNOWN_MEMBER_ID), Error.UNKNOWN_MEMBER_ID, job_epoch=6)
     scripted.answer(requests[1], HeartbeatResponse(), job_epoch=7)
     assert second.result(LIMIT_SECONDS).error_code == Error.NONE
+    assert any("epoch 6" in line and "epoch 7" in line for line in caplog.messages)
 
 
 @pytest.mark.parametrize("garbage", [b"not json", b"{}", b"\xff\xfe", b"[]", None, b'{"api": 1}'])

@@ -22,6 +22,10 @@ START_LIMIT_SECONDS = 120.0
 """How long it may take until a job runs again, every attempt included."""
 
 ATTEMPT_SECONDS = 60.0
+
+GATEWAY_NEEDS_BROKERS = "does not answer"
+"""In the last line of a gateway that has started without brokers."""
+
 PAUSE_SECONDS = 0.5
 
 JOB = {
@@ -97,7 +101,7 @@ class Stage:
                 self.start_job(job)
             if self.gateway is not None:
                 self._stack.callback(self.gateway.kill)
-                self.gateway.start()
+                self.start_gateway()
             on_failure.pop_all()
         return self
 
@@ -142,7 +146,19 @@ class Stage:
         self.ensure_active()
         if self.gateway is not None and not self.gateway.is_running:
             self.failures.append(f"the gateway ended by itself: {self.gateway.output[-1:]}")
-            self.gateway.start()
+            self.start_gateway()
+
+    def start_gateway(self) -> None:
+        """Start the gateway, again while the brokers are away: a start needs them."""
+        assert self.gateway is not None
+        deadline = time.monotonic() + START_LIMIT_SECONDS
+        while True:
+            try:
+                return self.gateway.start()
+            except AssertionError:
+                lacks_brokers = any(GATEWAY_NEEDS_BROKERS in line for line in self.gateway.output)
+                if self.gateway.is_running or not lacks_brokers or time.monotonic() > deadline:
+                    raise
 
     def note_end(self, job: CoordinatorProcess) -> None:
         """Note that a job has ended by itself, and why."""

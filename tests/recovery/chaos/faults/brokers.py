@@ -42,7 +42,7 @@ def kill_gateway(stage: Stage, chance: Random) -> str:
     assert stage.gateway is not None
     stage.gateway.kill()
     time.sleep(chance.uniform(0, 2))
-    stage.gateway.start()
+    stage.start_gateway()
     return "kill -9 of the gateway"
 
 
@@ -51,7 +51,7 @@ def stop_gateway(stage: Stage, chance: Random) -> str:
     assert stage.gateway is not None
     stage.gateway.stop()
     time.sleep(chance.uniform(0, 2))
-    stage.gateway.start()
+    stage.start_gateway()
     return "SIGTERM for the gateway"
 
 

@@ -48,6 +48,7 @@ _NO_BROKER = (
     "cannot be announced",
     "could not be read to its end",
     "-coordinators' cannot be read",
+    "no broker says",
 )
 """A start needs the brokers; a running job waits for them."""
 

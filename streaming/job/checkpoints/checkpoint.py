@@ -80,7 +80,17 @@ class Checkpoint:
             return Start(started_at=time)
 
     def record_start(self, start: Start) -> None:
-        """Record a start of the job, and forget those before the last :data:`STARTS_KEPT`."""
+        """Record a start of the job, and forget those before the last :data:`STARTS_KEPT`.
+
+        Raises:
+            CannotRun: it cannot be written.
+        """
+        try:
+            self._record_start(start)
+        except JavaFailure as failure:
+            raise CannotRun(f"the checkpoint cannot be written: {_reason(failure)}") from failure
+
+    def _record_start(self, start: Start) -> None:
         folder, name = self._path(STARTS_FOLDER), str(start.started_at)
         self._files.mkdirs(folder)
         # A file that is half written has another name.
@@ -202,8 +212,13 @@ class Checkpoint:
             finally:
                 stream.close()
         except JavaFailure as error:
-            reason = error.java_exception.getMessage() or error.java_exception.getClass().getName()
-            raise UnreadableFile(str(reason).partition("\n")[0]) from error
+            raise UnreadableFile(_reason(error)) from error
+
+
+def _reason(failure: JavaFailure) -> str:
+    """The first line of a failure of Hadoop's file systems."""
+    reason = failure.java_exception.getMessage() or failure.java_exception.getClass().getName()
+    return str(reason).partition("\n")[0]
 
 
 def check_layout(layout: CheckpointLayout, options: JobOptions, partitions: Partitions) -> tuple[int, StateStore]:

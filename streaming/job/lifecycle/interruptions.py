@@ -6,13 +6,15 @@ that loads a group. When the host's clock is set back, the process ends.
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from streaming.embedded.stop_signals import StopRequest
 from streaming.job.lifecycle.job_session import Report
 
-__all__ = ["BackwardClock", "BrokersAway", "end_if_set_back"]
+__all__ = ["BackwardClock", "BrokersAway", "ending_if_set_back"]
 
 LEAST_STEP_SECONDS = 10.0
 """A step back by less delays a batch by as much, and a new start takes about as long."""
@@ -24,6 +26,8 @@ LONGEST_ABSENCE_SECONDS = 3.0
 """An absence of the brokers up to this leaves the members half of the shortest session that Kafka allows by default."""
 
 LOOK_SECONDS = 0.1
+
+CLOCK_LOOK_SECONDS = 0.5
 
 
 class BackwardClock:
@@ -61,24 +65,36 @@ class BrokersAway:
         # A job that was paused has announced nothing either, and does so before the next look.
         return before and self._has_been_long
 
-    def wait(self, stopped: StopRequest, meanwhile: Callable[[], object]) -> float:
-        """Wait until the brokers answer, or until the job is told to stop; returns how long they were away (s).
-
-        ``meanwhile`` is called often.
-        """
+    def wait(self, stopped: StopRequest) -> float:
+        """Wait until the brokers answer, or until the job is told to stop; returns how long they were away (s)."""
         longest = 0.0
         while (silence := self._silence()) > longest and not stopped.is_set():
             longest = silence
-            meanwhile()
             stopped.wait(LOOK_SECONDS)
         return longest
 
 
-def end_if_set_back(clock: BackwardClock, report: Report) -> None:
-    """End this process if the clock was set back; like a kill, after which nothing is lost: an orderly end could wait
-    for Kafka's clients."""
-    if step := clock.seconds_back():
-        report(f"this host's clock has gone back by {step:.0f} s: start the job again")
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
+@contextmanager
+def ending_if_set_back(report: Report) -> Iterator[None]:
+    """End this process if the host's clock is set back within the block.
+
+    That is like a kill, after which nothing is lost: an orderly end could wait for Kafka's clients. The clock is
+    watched on a thread, because a start or a stop of the query may wait for them, too.
+    """
+    has_ended = threading.Event()
+    clock = BackwardClock(time.time)
+    watch = threading.Thread(target=_watch, args=(clock, has_ended, report), name="backward-clock", daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+
+
+def _watch(clock: BackwardClock, has_ended: threading.Event, report: Report) -> None:
+    while not has_ended.wait(CLOCK_LOOK_SECONDS):
+        if step := clock.seconds_back():
+            report(f"this host's clock has gone back by {step:.0f} s: start the job again")
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)

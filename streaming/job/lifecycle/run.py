@@ -13,7 +13,7 @@ from streaming.job.checkpoints.damage import damage_after_failure
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.activation import become_active, hand_over
 from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
-from streaming.job.lifecycle.interruptions import BackwardClock, BrokersAway, end_if_set_back
+from streaming.job.lifecycle.interruptions import BrokersAway, ending_if_set_back
 from streaming.job.lifecycle.job_session import JobSession, Report, start_session
 from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
 from streaming.job.lifecycle.query_start import start_query
@@ -22,7 +22,7 @@ from streaming.job.monitoring.clock_skew import SkewReport
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.batch_end import stop_after_batch
-from streaming.job.spark_internals.java_objects import progress_after, wall_clock_seconds
+from streaming.job.spark_internals.java_objects import progress_after
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
 from streaming.job.topics.layout import Partitions
 
@@ -52,7 +52,7 @@ def run_job(options: JobOptions, report: Report = print) -> None:
         CannotRun: the job cannot start, or the query has failed.
         JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
     """
-    with stop_signals() as signals, ExitStack() as stack:
+    with stop_signals() as signals, ending_if_set_back(report), ExitStack() as stack:
         session = start_session(options, stack, report)
         become_active(session, report)
         if needs_class_archive(options):
@@ -107,18 +107,16 @@ def _run_until_stopped(
         CannotRun: the query has failed, or this job is no longer the active one.
     """
     watch, is_ready, clocks = session.watch, False, SkewReport(report)
-    check_clock = partial(end_if_set_back, BackwardClock(partial(wall_clock_seconds, session.spark)), report)
     away = BrokersAway(session.candidate.silence)
     seconds_away = 0.0
     backlog = BacklogReport(partial(progress_after, query), report)
     rival = session.candidate
     while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
-        check_clock()
         if away.has_begun():
             report("the brokers do not answer: the query starts again when they do")
             session.metrics.note_brokers_away()
             query.stop()
-            seconds_away = away.wait(signals.requested, check_clock)
+            seconds_away = away.wait(signals.requested)
             break
         if signals.requested.wait(POLL_SECONDS if is_ready else STARTING_POLL_SECONDS):
             break

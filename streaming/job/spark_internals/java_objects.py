@@ -15,7 +15,6 @@ __all__ = [
     "java_virtual_machine",
     "newest_progress_after",
     "progress_after",
-    "wall_clock_seconds",
 ]
 
 JVM_IS_GONE = (Py4JError, ConnectionError)
@@ -32,11 +31,6 @@ def hadoop_configuration(spark: SparkSession) -> Any:
     """The session's ``org.apache.hadoop.conf.Configuration``."""
     context: Any = spark.sparkContext._jsc
     return context.hadoopConfiguration()
-
-
-def wall_clock_seconds(spark: SparkSession) -> float:
-    """The time of the JVM's wall clock, by which Spark begins its batches."""
-    return float(java_virtual_machine(spark).java.lang.System.currentTimeMillis()) / 1000
 
 
 def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:

@@ -63,7 +63,7 @@ def test_brokers_that_are_away_for_long_interrupt_the_query_until_they_answer() 
     silences = iter([0.5, 2.9, 3.4, 3.9, 9.0, 11.2, 0.1])
     away = BrokersAway(lambda: next(silences))
     assert [away.has_begun() for _ in range(4)] == [False, False, False, True]
-    assert away.wait(StopRequest(), lambda: None) == 11.2
+    assert away.wait(StopRequest()) == 11.2
 
 
 def test_a_job_that_was_paused_announces_itself_before_the_second_look() -> None:
@@ -75,4 +75,4 @@ def test_a_job_that_was_paused_announces_itself_before_the_second_look() -> None
 def test_a_job_that_is_told_to_stop_waits_no_longer() -> None:
     stopped = StopRequest()
     stopped.set()
-    assert BrokersAway(lambda: 7.0).wait(stopped, lambda: None) == 0
+    assert BrokersAway(lambda: 7.0).wait(stopped) == 0

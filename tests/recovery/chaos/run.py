@@ -41,6 +41,7 @@ JOIN_TIMEOUT_MS = 20_000
 DISTURBANCE_MS = 4_000
 PAUSES_MS = (500, 2_000, 7_000)
 FAULT_LIMIT_SECONDS = 400.0
+LATE_ENDS = 2
 CALM_SECONDS = 1.5
 ANSWER_SECONDS = 20.0
 MEMBERS_WORK_WITHIN_SECONDS = 150.0
@@ -134,10 +135,7 @@ class Run:
                     for population in populations:
                         self._world.call(population.disturb)
                     self._inject(stage, recorder)
-                    stage.ensure_all()
-                    self._is_calm = True
-                    recorder.note("nemesis", Function.FAULT, "", note="the faults are over")
-                    self._await_calm(populations, members)
+                    self._await_calm(stage, recorder, populations, members)
                     self._read_last(observers)
                     self.verdict.client_failures += [
                         f"{member.name}: {failure}" for member in members for failure in member.failures
@@ -258,8 +256,30 @@ class Run:
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
-    def _await_calm(self, populations: Sequence[Population], members: Sequence[TransactionalMember]) -> None:
-        """Wait until all clients are assigned and each has had an answer to what it sent after the last fault."""
+    def _await_calm(
+        self,
+        stage: Stage,
+        recorder: Recorder,
+        populations: Sequence[Population],
+        members: Sequence[TransactionalMember],
+    ) -> None:
+        """Wait until all clients are assigned and each has had an answer to what it sent after the last fault.
+
+        A job may end a while after its fault; then the wait begins again with its start.
+        """
+        for _ in range(1 + LATE_ENDS):
+            stage.ensure_all()
+            self._is_calm = True
+            recorder.note("nemesis", Function.FAULT, "", note="the faults are over")
+            if self._has_settled(stage, populations, members):
+                time.sleep(CALM_SECONDS)
+                return
+        self._failures.append(f"{1 + LATE_ENDS} times, a process ended after the last fault")
+
+    def _has_settled(
+        self, stage: Stage, populations: Sequence[Population], members: Sequence[TransactionalMember]
+    ) -> bool:
+        """Wait for the clients; returns False as soon as a process has ended. Notes what has not settled in time."""
         began_ms, began = self._world.now, time.monotonic()
 
         def have_settled() -> bool:
@@ -268,7 +288,10 @@ class Run:
         def have_worked() -> bool:
             return all(member.has_worked_since(began) for member in members)
 
-        if not _within(SETTLE_SECONDS, have_settled):
+        is_over = _within(SETTLE_SECONDS, lambda: stage.lacks_process or have_settled())
+        if stage.lacks_process:
+            return False
+        if not is_over:
             self._failures.append(
                 f"{SETTLE_SECONDS:g} s after the last fault, not all clients were assigned and had a heartbeat "
                 f"accepted: {_unsettled(populations)}"
@@ -278,7 +301,7 @@ class Run:
             self._failures.append(
                 f"no transaction or no fetch {MEMBERS_WORK_WITHIN_SECONDS:g} s after the fault: {idle}"
             )
-        time.sleep(CALM_SECONDS)
+        return True
 
     def _read_last(self, observers: Sequence[Observer]) -> None:
         """Read all offsets once more, and wait for the answers. Only they show that acknowledged commits were kept."""

@@ -140,6 +140,12 @@ class Stage:
             assert time.monotonic() < deadline, f"no job is active\n{self.tails()}"
             time.sleep(0.05)
 
+    @property
+    def lacks_process(self) -> bool:
+        """Whether a job or the gateway has ended."""
+        processes = [*self.jobs, *([] if self.gateway is None else [self.gateway])]
+        return not all(process.is_running for process in processes)
+
     def ensure_all(self) -> None:
         """Start everything that has ended by itself, and wait until a job is active."""
         self.cluster.ensure_running()

@@ -1,7 +1,10 @@
 /* Preloaded into a process: its clock is ahead of the machine's by the milliseconds in the file $STEPPED_CLOCK.
    The monotonic clock stays as it is, as when an operator or NTP steps a machine's clock. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -45,4 +48,25 @@ time_t time(time_t *seconds) {
     clock_gettime(CLOCK_REALTIME, &now);
     if (seconds) *seconds = now.tv_sec;
     return now.tv_sec;
+}
+
+/* A wait for a time of day ends when this clock shows it, however the clock is stepped meanwhile. The kernel knows nothing
+   of the steps, so a long wait is cut into short ones: the caller finds that nothing has happened, and waits again. */
+enum { SLICE_NS = 100000000, WAITS_FOR_MONOTONIC = 2 };
+
+int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
+    static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    if (!wait) wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+    /* Since glibc 2.25, this bit says which clock the condition was made for. */
+    if (!ahead_ms || condition->__data.__wrefs & WAITS_FOR_MONOTONIC) return wait(condition, mutex, until);
+    struct timespec now, slice;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t left = (int64_t)(until->tv_sec - now.tv_sec) * 1000000000 + until->tv_nsec - now.tv_nsec;
+    if (left <= 0) return ETIMEDOUT;
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, &slice);
+    int64_t end = slice.tv_nsec + (left < SLICE_NS ? left : SLICE_NS);
+    slice.tv_sec += end / 1000000000;
+    slice.tv_nsec = end % 1000000000;
+    int result = wait(condition, mutex, &slice);
+    return result == ETIMEDOUT && left > SLICE_NS ? 0 : result;
 }

@@ -45,7 +45,8 @@ class Process:
 
     def start(self) -> None:
         """Start the command, for the first time or after it has ended."""
-        self.output.clear()
+        # Children of the former process may still write: a new list takes nothing of theirs.
+        self.output = []
         self._output_ended = False
         guard = [sys.executable, "-I", die_with_parent.__file__, str(os.getpid()), ""]
         process = subprocess.Popen(
@@ -61,7 +62,7 @@ class Process:
         with process.stdout as reported:
             self._pid = int(reported.readline() or 0)
         self._process = process
-        self._reader = threading.Thread(target=self._read, args=(process,), name=self.name, daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(process, self.output), name=self.name, daemon=True)
         self._reader.start()
 
     @property
@@ -136,18 +137,18 @@ class Process:
         state = "is running" if self.is_running else f"ended with {self._process and self._process.returncode}"
         return "\n".join([f"{self.name} {state}; the end of its output:", *self.output[-TAIL_LINES:]])
 
-    def _read(self, process: "subprocess.Popen[str]") -> None:
+    def _read(self, process: "subprocess.Popen[str]", output: list[str]) -> None:
         assert process.stderr is not None
         with process.stderr:
             for raw in process.stderr:
                 line = raw.rstrip()
                 with self._changed:
-                    self.output.append(line)
+                    output.append(line)
                     self._changed.notify_all()
                 self._on_line(line)
         process.wait()
         with self._changed:
-            self._output_ended = True
+            self._output_ended = self._output_ended or self._process is process
             self._changed.notify_all()
 
 

@@ -47,7 +47,6 @@ class Process:
         """Start the command, for the first time or after it has ended."""
         # Children of the former process may still write: a new list takes nothing of theirs.
         self.output = []
-        self._output_ended = False
         guard = [sys.executable, "-I", die_with_parent.__file__, str(os.getpid()), ""]
         process = subprocess.Popen(
             [*guard, *self._command],
@@ -61,7 +60,8 @@ class Process:
         assert process.stdout is not None
         with process.stdout as reported:
             self._pid = int(reported.readline() or 0)
-        self._process = process
+        with self._changed:
+            self._process, self._output_ended = process, False
         self._reader = threading.Thread(target=self._read, args=(process, self.output), name=self.name, daemon=True)
         self._reader.start()
 

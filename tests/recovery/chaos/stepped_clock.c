@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,23 +51,43 @@ time_t time(time_t *seconds) {
     return now.tv_sec;
 }
 
+int timespec_get(struct timespec *now, int base) {
+    return base == TIME_UTC && clock_gettime(CLOCK_REALTIME, now) == 0 ? base : 0;
+}
+
 /* A wait for a time of day ends when this clock shows it, however the clock is stepped meanwhile. The kernel knows nothing
    of the steps, so a long wait is cut into short ones: the caller finds that nothing has happened, and waits again. */
 enum { SLICE_NS = 100000000, WAITS_FOR_MONOTONIC = 2 };
+
+/* Sets the end of the next slice by the machine's clock; returns how long the whole wait has left, ns. */
+static int64_t next_slice(const struct timespec *until, struct timespec *slice) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t left = (int64_t)(until->tv_sec - now.tv_sec) * 1000000000 + until->tv_nsec - now.tv_nsec;
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, slice);
+    int64_t end = slice->tv_nsec + (left < 0 ? 0 : left < SLICE_NS ? left : SLICE_NS);
+    slice->tv_sec += end / 1000000000;
+    slice->tv_nsec = end % 1000000000;
+    return left;
+}
 
 int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
     static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
     if (!wait) wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
     /* Since glibc 2.25, this bit says which clock the condition was made for. */
     if (!ahead_ms || condition->__data.__wrefs & WAITS_FOR_MONOTONIC) return wait(condition, mutex, until);
-    struct timespec now, slice;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t left = (int64_t)(until->tv_sec - now.tv_sec) * 1000000000 + until->tv_nsec - now.tv_nsec;
-    if (left <= 0) return ETIMEDOUT;
-    syscall(SYS_clock_gettime, CLOCK_REALTIME, &slice);
-    int64_t end = slice.tv_nsec + (left < SLICE_NS ? left : SLICE_NS);
-    slice.tv_sec += end / 1000000000;
-    slice.tv_nsec = end % 1000000000;
+    struct timespec slice;
+    int64_t left = next_slice(until, &slice);
     int result = wait(condition, mutex, &slice);
     return result == ETIMEDOUT && left > SLICE_NS ? 0 : result;
+}
+
+int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *until) {
+    static int (*wait)(cnd_t *, mtx_t *, const struct timespec *);
+    if (!wait) wait = dlsym(RTLD_NEXT, "cnd_timedwait");
+    if (!ahead_ms) return wait(condition, mutex, until);
+    struct timespec slice;
+    int64_t left = next_slice(until, &slice);
+    int result = wait(condition, mutex, &slice);
+    return result == thrd_timedout && left > SLICE_NS ? thrd_success : result;
 }

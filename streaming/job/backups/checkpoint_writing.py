@@ -25,7 +25,7 @@ from streaming.job.spark_internals.checkpoint_layout.needed_files import (
 )
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup, UnreadableState, stored_groups
 from streaming.job.spark_internals.checkpoint_layout.state_writer import name_offsets, write_state
-from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
+from streaming.job.spark_internals.offset_log import UnreadablePlan, time_of_batch
 from streaming.job.state_stores import StateStore, store_of
 
 
@@ -103,7 +103,10 @@ def write_checkpoint(spark: SparkSession, content: Content, folder: Path, checkp
         f"{content.state_store}"
     )
     write_state(spark, content.groups, checkpoint, folder / "groups", content.state_partitions, content.state_store)
-    written_at = _time_of_batch(checkpoint)
+    try:
+        written_at = time_of_batch((checkpoint / "offsets" / "0").read_text())
+    except (OSError, UnreadablePlan) as error:
+        raise CannotRun(f"Spark has written another checkpoint: {error}") from error
     name_offsets(checkpoint, content.topic, content.offsets, content.time)
     report("comparing what was written")
     needed = complete_batch(checkpoint)
@@ -136,14 +139,6 @@ def require_same_groups(given: Sequence[StoredGroup], found: Sequence[StoredGrou
         wake_at = timeout_of(group.wake_at, written_at) if group.wake_at > 0 else 0
         if max(0, stored.wake_at) != wake_at:
             raise CannotRun(f"Spark calls group {group.group_id} at {stored.wake_at}, not at {wake_at}")
-
-
-def _time_of_batch(checkpoint: Path) -> int:
-    """The time of the only batch of a written checkpoint, ms since the epoch. Raises CannotRun."""
-    try:
-        return read_batch_plan((checkpoint / "offsets" / "0").read_text()).time
-    except (OSError, UnreadablePlan) as error:
-        raise CannotRun(f"Spark has written another checkpoint: {error}") from error
 
 
 def copy_own_files(source: Path, checkpoint: Path) -> None:

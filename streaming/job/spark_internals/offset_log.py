@@ -48,6 +48,18 @@ def read_batch_plan(text: str) -> BatchPlan:
         raise UnreadablePlan(str(error)) from error
 
 
+def time_of_batch(text: str) -> int:
+    """The time of a batch, ms since the epoch, whatever its query reads.
+
+    Raises:
+        UnreadablePlan: the text has another format.
+    """
+    try:
+        return int(msgspec.json.decode(text.split("\n")[1])["batchTimestampMs"])
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise UnreadablePlan(str(error)) from error
+
+
 def with_offsets(text: str, topic: str, ends: Mapping[int, int], time: int) -> str:
     """A file of the offset log of a query with one source, with the offsets of a topic in place of that source's.
 

@@ -40,10 +40,13 @@ def delete_directory(stage: Stage, chance: Random) -> str:
 def make_requests_anew(stage: Stage, chance: Random) -> str:
     """The topic of the requests is made anew: the job refuses it until the operator keeps the groups without it.
 
-    The job is stopped, as the manual says. A killed one may have answered requests whose batch is not complete: the
-    batch would run again without them.
+    The gateway and the job are stopped first, as the manual says. A gateway may have erased a participation whose
+    outcome nobody has read yet. A killed job may have answered requests whose batch is not complete: the batch would
+    run again without them.
     """
     job = stage.active
+    if stage.gateway is not None:
+        stage.gateway.stop()
     job.stop()
     _delete(stage, stage.topics.requests)
     time.sleep(chance.uniform(0, 1))
@@ -52,6 +55,8 @@ def make_requests_anew(stage: Stage, chance: Random) -> str:
     assert any(MADE_ANEW in line for line in job.output), job.tail()
     shutil.rmtree(stage.checkpoint / TOPIC_FOLDER)
     stage.start_job(job)
+    if stage.gateway is not None:
+        stage.start_gateway()
     return f"{stage.topics.requests} was made anew, and adopted"
 
 

@@ -1,5 +1,6 @@
 """Child processes: their output, their end, and jobs that report nothing."""
 
+import socket
 import sys
 from pathlib import Path
 
@@ -7,8 +8,7 @@ import pytest
 
 from streaming.embedded.child_process import ChildProcess
 from streaming.embedded.job_process import JobProcess, NotReported
-from streaming.embedded.ports import free_address
-from tests.support.ports import free_ports
+from streaming.embedded.ports import EPHEMERAL_PORTS, free_address, free_ports
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 PROGRAM = """
@@ -92,4 +92,14 @@ def test_a_line_of_a_job_is_found_whether_it_is_json_or_not(tmp_path: Path) -> N
 def test_a_free_address_is_one_of_this_machine() -> None:
     host, _, port = free_address().partition(":")
     assert host == "127.0.0.1"
-    assert int(port) > 0
+    with socket.create_server((host, int(port))):
+        pass
+
+
+def test_no_connection_of_this_machine_gets_a_free_port() -> None:
+    if not EPHEMERAL_PORTS.exists():
+        pytest.skip("this system does not tell which ports it gives to connections")
+    first, last = map(int, EPHEMERAL_PORTS.read_text().split())
+    ports = free_ports(50)
+    assert len(set(ports)) == 50
+    assert not [port for port in ports if first <= port <= last]

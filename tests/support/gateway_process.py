@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Mapping
 
+from streaming.embedded.ports import free_address
 from tests.support.coordinator_process import reports_ready
-from tests.support.ports import free_address
 from tests.support.processes import Process
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from streaming.embedded.ports import free_address
 from tests.clients.group import KILLED_SESSION_MS
 from tests.clients.programs.java import connect_worker
-from tests.support.ports import free_address
 from tests.support.processes import Process
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 

@@ -11,11 +11,11 @@ from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.ports import free_ports
 from tests.gateway.conftest import NewGateway
 from tests.gateway.support.requests import metadata
 from tests.gateway.support.wire_client import WireClient
 from tests.support.kafka_io import consume_all, produce_all
-from tests.support.ports import free_ports
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 

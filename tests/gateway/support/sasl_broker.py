@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from streaming.embedded.broker import EmbeddedBroker
-from tests.support.ports import free_ports
+from streaming.embedded.ports import free_ports
 
 __all__ = ["sasl_broker"]
 

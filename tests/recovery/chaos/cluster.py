@@ -9,8 +9,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.ports import free_ports
 from tests.recovery.chaos.clocks import SteppedClock, in_environment
-from tests.support.ports import free_ports
 
 HOST = "127.0.0.1"
 

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE
@@ -96,6 +97,7 @@ def _exit_code(jvm: "subprocess.Popen[bytes]") -> int | None:
 def _end(gateway: Any, jvm: "subprocess.Popen[bytes] | None", limit_seconds: float = JVM_END_LIMIT_SECONDS) -> None:
     # pyspark would use the ended JVM for the next session of this process.
     SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
     if jvm is None:
         return
     gateway.shutdown()

@@ -140,7 +140,8 @@ def spark_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
         # Executors within the driver need no copies of the jars.
         class_path = settings["spark.driver.extraClassPath"] = extra_class_path(jars)
         if archive := class_archive(class_path):
-            settings["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={archive}"
+            # Java 25 would log at each start which part of the archive it does not use.
+            settings["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={archive} -Xlog:cds=off"
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         if local_path(options.checkpoint) is not None:
             settings |= LOCAL_CHECKPOINT | local_checkpoint_settings()

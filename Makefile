@@ -3,6 +3,7 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
+TYPES  := $(VENV)/types/.installed
 TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
@@ -53,7 +54,7 @@ lowest: $(STAMP) ## Run tests with the lowest versions of the dependencies that 
 		tests/logic tests/contract tests/client tests/job tests/gateway tests/cli tests/embedded
 	$(LOWEST)/bin/python -m pytest tests/client/test_coordinator_client.py tests/gateway/groups tests/job/test_query.py tests/cli/test_run_with_gateway.py
 
-lint: $(STAMP) ## Check style, formatting, types and the directions of imports
+lint: $(STAMP) $(TYPES) ## Check style, formatting, types and the directions of imports
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
@@ -119,6 +120,11 @@ clean: ## Remove .venv and all generated files; the jars stay in their cache
 	rm -rf $(VENV) build dist bench-results *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# For mypy alone: the version that the project uses has no types.
+$(TYPES): $(STAMP)
+	@$(PYTHON) -m pip install --disable-pip-version-check --quiet --upgrade --no-deps --target $(VENV)/types confluent-kafka==2.16.1
+	@touch $@
 
 # Java is checked before the installation, which takes minutes. The folder may exist without a working pip:
 # Debian's python3 creates such a folder if python3-venv is missing.

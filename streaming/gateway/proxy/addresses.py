@@ -8,8 +8,10 @@ from typing import Any
 
 from kio.index import load_entity_module
 from kio.schema.errors import ErrorCode
+from kio.schema.types import BrokerId
 from kio.serial import entity_writer, readers, writers
 from kio.static.constants import EntityType
+from kio.static.primitive import i32
 from kio.static.protocol import Entity
 
 from streaming.gateway.wire.api_keys import FIND_COORDINATOR, METADATA
@@ -46,13 +48,19 @@ def coordinator_node(group_id: str, node_ids: Sequence[int]) -> int:
     return max(node_ids, key=lambda node_id: (weight(node_id), node_id))
 
 
-def rewrite_addresses(frame: bytes, api_key: int, version: int, advertise: Advertise) -> bytes:
+def rewrite_addresses(
+    frame: bytes, api_key: int, version: int, advertise: Advertise, last_named: Sequence[Broker] = ()
+) -> bytes:
     """Rewrite a response frame of Metadata or DescribeCluster to advertised addresses.
+
+    A Metadata response that names no broker, as a broker sends while it starts or ends as the only one, names those
+    of ``last_named`` instead: a client of librdkafka 2.13 to 2.16 that is told of no broker never asks again
+    (confluentinc/librdkafka#5301).
 
     Raises one of :data:`streaming.gateway.wire.codec.MALFORMED`.
     """
     if api_key == METADATA:
-        return _rewrite_metadata(frame, version, advertise)
+        return _rewrite_metadata(frame, version, advertise, last_named)
     response: Any = decode_response(frame, api_key, version)
     response = replace(response, brokers=_advertised(response.brokers or (), "broker_id", advertise))
     return encode_response(response, _correlation_id(frame))
@@ -80,7 +88,7 @@ def _correlation_id(frame: bytes) -> int:
     return int.from_bytes(frame[LENGTH_SIZE : LENGTH_SIZE + 4], "big", signed=True)
 
 
-def _rewrite_metadata(frame: bytes, version: int, advertise: Advertise) -> bytes:
+def _rewrite_metadata(frame: bytes, version: int, advertise: Advertise, last_named: Sequence[Broker]) -> bytes:
     """Rewrite the brokers only, which come first; the topics behind them can be megabytes and are copied undecoded."""
     module: Any = load_entity_module("metadata", version, EntityType.response)
     response_type, broker_type = module.MetadataResponse, module.MetadataResponseBroker
@@ -91,9 +99,20 @@ def _rewrite_metadata(frame: bytes, version: int, advertise: Advertise) -> bytes
     write = (writers.compact_array_writer if is_flexible else writers.legacy_array_writer)(entity_writer(broker_type))
     brokers, size = read_entities(broker_type, frame, begin)
     rewritten = io.BytesIO()
-    write(rewritten, _advertised(brokers or (), "node_id", advertise))
+    write(rewritten, _advertised(brokers or _entries(broker_type, last_named), "node_id", advertise))
     content = b"".join((frame[LENGTH_SIZE:begin], rewritten.getvalue(), frame[begin + size :]))
     return len(content).to_bytes(LENGTH_SIZE, "big") + content
+
+
+def _entries(broker_type: Any, brokers: Sequence[Broker]) -> tuple[Entity, ...]:
+    """The brokers in a Metadata response; their racks are not known."""
+    without_rack = {"rack": None} if "rack" in broker_type.__dataclass_fields__ else {}
+    return tuple(
+        broker_type(
+            node_id=BrokerId(broker.node_id), host=broker.address.host, port=i32(broker.address.port), **without_rack
+        )
+        for broker in brokers
+    )
 
 
 def _advertised(brokers: Sequence[Entity], node_id_field: str, advertise: Advertise) -> tuple[Entity, ...]:

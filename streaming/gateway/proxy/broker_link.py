@@ -153,7 +153,10 @@ class BrokerLink:
 
     def address_rewriter(self, head: RequestHead) -> Callable[[bytes], bytes]:
         """Return the transform that replaces brokers' addresses in the response to this request."""
-        return lambda frame: rewrite_addresses(frame, head.api_key, head.version, self._context.advertise)
+        context = self._context
+        return lambda frame: rewrite_addresses(
+            frame, head.api_key, head.version, context.advertise, context.brokers_last_named()
+        )
 
     def coordinator_rewriter(self, head: RequestHead) -> Transform:
         """Return the transform that replaces coordinators' addresses in the response to this FindCoordinator."""

@@ -120,8 +120,14 @@ class Cluster:
         return found
 
     async def _find_brokers(self) -> dict[int, Broker]:
-        """Return the brokers according to the first one that answers, by node id."""
+        """Return the brokers according to the first one that answers, by node id.
+
+        Raises :class:`ClusterUnreachable`: no broker answers, or the answer names none, as that of a cluster's only
+        broker while it starts or ends.
+        """
         response = await self._ask_any(_metadata_request(()))
+        if not response.brokers:
+            raise ClusterUnreachable(f"the broker at {self._answered} names no broker")
         return {node.node_id: Broker(node.node_id, Address(node.host, node.port)) for node in response.brokers}
 
     async def _ask_any(self, request: RequestPayload) -> Any:

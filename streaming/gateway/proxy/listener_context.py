@@ -1,6 +1,6 @@
 """What a client's connection uses of its listener."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from streaming.gateway.instrumentation import GatewayMetrics
@@ -41,6 +41,9 @@ class ListenerContext(Protocol):
 
     def advertise(self, broker: Broker) -> Address | None:
         """Return the gateway's advertised address for a broker; None if it has no listener for it."""
+
+    def brokers_last_named(self) -> Sequence[Broker]:
+        """Return the brokers of the cluster, as the last response that named any named them."""
 
     def coordinator_of(self, group_id: str) -> Broker | None:
         """Return the broker that is advertised as a group's coordinator, at its advertised address."""

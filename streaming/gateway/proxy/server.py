@@ -5,7 +5,7 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -214,6 +214,10 @@ class _Listener:
         if self._acceptor is not None:
             self._acceptor.close()
         self._socket.close()
+
+    def brokers_last_named(self) -> Sequence[Broker]:
+        """Return the brokers of the cluster, as the last response that named any named them."""
+        return tuple(self._gateway.cluster.brokers.values())
 
     def coordinator_of(self, group_id: str) -> Broker | None:
         """Return the broker that is advertised as a group's coordinator, at its advertised address."""

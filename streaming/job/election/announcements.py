@@ -7,6 +7,7 @@ topic. So a broker that is away does not look like a dead job.
 """
 
 import time
+from functools import partial
 from typing import Self
 
 import msgspec
@@ -119,7 +120,8 @@ class AnnouncementWatch:
         self._starts: dict[bytes, AnnouncedStart] = {}
         self._topic = topic
         self._timeout = timeout
-        self._consumer: Consumer = new_consumer(bootstrap_servers, client_id, config, CONSUMER_SETTINGS)
+        self._new_consumer = partial(new_consumer, bootstrap_servers, client_id, config, CONSUMER_SETTINGS)
+        self._consumer: Consumer = self._new_consumer()
         self._read_until = 0
         self._is_closed = False
         self._looked_at: float | None = None
@@ -157,6 +159,7 @@ class AnnouncementWatch:
             is_silent = self._read_to_end(began + self._timeout)
         except CoordinatorError:
             self._patience_seconds = RECONNECTION_SECONDS
+            self._continue_with_a_new_consumer()
             raise
         self._looked_at = time.monotonic()
         is_slow = self._looked_at - began > SLOW_LOOK_SECONDS
@@ -180,6 +183,15 @@ class AnnouncementWatch:
         """The starts of the last jobs on the topic of requests with this id, by epoch."""
         starts = [announced.start for announced in self._starts.values() if announced.topic_id == topic_id]
         return sorted(starts, key=lambda start: start.epoch)
+
+    def _continue_with_a_new_consumer(self) -> None:
+        """A consumer of librdkafka 2.13 to 2.16 that was told of no broker never asks again.
+
+        A cluster's only broker says so while it starts or ends (confluentinc/librdkafka#5301).
+        """
+        self._consumer.close()
+        self._consumer = self._new_consumer()
+        self._consumer.assign([TopicPartition(self._topic, 0, self._read_until)])
 
     def _read_to_end(self, deadline: float) -> bool:
         """Read what the topic has now; returns whether there was no announcement. Raises as :meth:`look`."""

@@ -13,7 +13,7 @@ import multiprocessing
 import socket
 import struct
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from multiprocessing.context import ForkProcess
 from typing import Any, ClassVar
@@ -107,6 +107,9 @@ class UpstreamOnlyContext:
 
     def advertise(self, _broker: Broker) -> Address | None:
         return None
+
+    def brokers_last_named(self) -> Sequence[Broker]:
+        return ()
 
     def coordinator_of(self, _group_id: str) -> Broker | None:
         return None

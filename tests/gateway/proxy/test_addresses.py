@@ -108,6 +108,18 @@ def test_a_coordinator_without_an_advertised_address_is_not_available(version: i
         assert (found.node_id, found.host, found.port) == (-1, "", -1)
 
 
+@pytest.mark.parametrize("version", range(KNOWN_VERSIONS[METADATA][0], KNOWN_VERSIONS[METADATA][1] + 1))
+def test_metadata_that_names_no_broker_names_those_seen_last(version: int) -> None:
+    original = replace(response_with_brokers(METADATA, version), brokers=())
+    frame = rewrite_addresses(
+        encode_response(original, CORRELATION_ID), METADATA, version, ADVERTISED.get, [*ADVERTISED]
+    )
+    rewritten: Any = decode_response(frame, METADATA, version)
+    named = [(entry.node_id, entry.host, entry.port) for entry in rewritten.brokers]
+    assert named == [(broker.node_id, *address) for broker, address in ADVERTISED.items()]
+    assert replace(rewritten, brokers=()) == original
+
+
 def test_all_gateways_agree_on_a_groups_coordinator() -> None:
     groups = [f"group-{number}" for number in range(1000)]
     chosen = [coordinator_node(group, (1, 2, 3)) for group in groups]

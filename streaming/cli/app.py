@@ -18,6 +18,7 @@ from streaming.cli.commands import (
     quarantine,
     run,
     schema,
+    top,
     version,
 )
 from streaming.cli.connection import ENVIRONMENT_HELP
@@ -94,6 +95,7 @@ _add(
 )
 _add(app, "broker", broker.broker, "broker --port 9092 --data-dir ./kafka", panel=SERVICES)
 _add(app, "demo", demo.demo, panel=SERVICES)
+_add(app, "top", top.top, "top -b kafka-1:9092", "top --sort lag", panel=ANSWERS, environment=ENVIRONMENT_HELP)
 _add(groups_app, "list", groups.list_groups, "groups list -b kafka-1:9092 --state Stable", environment=ENVIRONMENT_HELP)
 _add(groups_app, "describe", groups.describe_groups, "groups describe billing", environment=ENVIRONMENT_HELP)
 _add(groups_app, "delete", groups.delete_groups, "groups delete billing", environment=ENVIRONMENT_HELP)

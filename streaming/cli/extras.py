@@ -14,6 +14,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "gateway": ("kio", "prometheus_client"),
     "demo": ("kafka",),
     "drill": ("libfaketime",),
+    "top": ("textual",),
 }
 """The modules that each extra adds; a test compares them with pyproject.toml."""
 

@@ -1,0 +1,146 @@
+"""Folds the journal's last minutes and the directory into one row for each group."""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, StateChanged
+from coordinator_logic.states import State
+from streaming.explain.live.positions import EndOffsets, Positions
+
+__all__ = ["Fleet", "GroupRow"]
+
+REBALANCING = frozenset({State.PREPARING_REBALANCE.value, State.COMPLETING_REBALANCE.value})
+
+MINUTE_MS = 60_000
+
+
+class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One group now, and how it has fared in the window.
+
+    rebalances: how many began in the window. rebalances_a_minute: the same, by the window's length. rebalancing_share:
+    the part of the window in which the group was PreparingRebalance or CompletingRebalance, 0 to 1. since: when the
+    group entered its state, ms since the epoch; None if that was before the window. reason: why the last rebalance of
+    the window began; None if none did. lag: the records behind the offsets that the group has committed since the
+    journal is read; None if it has committed none.
+    """
+
+    group_id: str
+    state: str
+    group_type: str
+    protocol_type: str
+    generation: int
+    members: int
+    offsets: int
+    rebalances: int
+    rebalances_a_minute: float
+    rebalancing_share: float
+    since: int | None
+    reason: str | None
+    lag: int | None
+
+
+class _Transition(NamedTuple):
+    at: int
+    from_state: str
+    to_state: str
+    reason: str
+
+
+class _History:
+    """The transitions of one group in the window, its offsets, and the last entry of the journal that was noted."""
+
+    def __init__(self) -> None:
+        self.transitions: deque[_Transition] = deque()
+        self.positions = Positions()
+        self._incarnation = ""
+        self._sequence = 0
+        self._job_epoch = 0
+
+    def is_new(self, entry: JournalEntry) -> bool:
+        """Whether the entry repeats none that was noted, and notes it; a job may write its last batch again."""
+        is_repeated = (
+            entry.incarnation == self._incarnation
+            and entry.sequence <= self._sequence
+            and entry.job_epoch <= self._job_epoch
+        )
+        if not is_repeated:
+            self._incarnation, self._sequence, self._job_epoch = entry.incarnation, entry.sequence, entry.job_epoch
+        return not is_repeated
+
+    def forget_before(self, time: int) -> None:
+        while self.transitions and self.transitions[0].at < time:
+            self.transitions.popleft()
+
+
+class Fleet:
+    """All groups, as of the journal entries that were noted.
+
+    window_ms: how far back rows look.
+    """
+
+    def __init__(self, window_ms: int = 10 * MINUTE_MS) -> None:
+        self.window_ms = window_ms
+        self._histories: dict[str, _History] = {}
+        self._newest = 0
+
+    def note(self, entry: JournalEntry) -> None:
+        """Note an entry of the journal; those of one group come in the journal's order."""
+        self._newest = max(self._newest, entry.timestamp)
+        history = self._histories.setdefault(entry.group_id, _History())
+        if not history.is_new(entry):
+            return
+        record = entry.record
+        history.positions.note(record)
+        if isinstance(record, StateChanged):
+            history.transitions.append(_Transition(entry.timestamp, record.from_state, record.to_state, record.reason))
+
+    def partitions(self) -> set[tuple[str, int]]:
+        """The partitions that any group has committed, by topic and partition."""
+        return {key for history in self._histories.values() for key in history.positions.partitions()}
+
+    def rows(self, directory: Iterable[GroupDirectoryEntry], now: int, ends: EndOffsets) -> list[GroupRow]:
+        """A row for each group of the directory, in its order; ``now`` in ms since the epoch.
+
+        If the journal is ahead of this host's clock, its last entry's time is the present.
+        """
+        now = max(now, self._newest)
+        self._forget_before(now - self.window_ms)
+        return [self._row(entry, now, ends) for entry in directory]
+
+    def _forget_before(self, time: int) -> None:
+        for history in self._histories.values():
+            history.forget_before(time)
+
+    def _row(self, entry: GroupDirectoryEntry, now: int, ends: EndOffsets) -> GroupRow:
+        history = self._histories.get(entry.group_id)
+        transitions = history.transitions if history is not None else ()
+        begun = [one for one in transitions if one.to_state == State.PREPARING_REBALANCE.value]
+        return GroupRow(
+            group_id=entry.group_id,
+            state=entry.group_state,
+            group_type=entry.group_type,
+            protocol_type=entry.protocol_type,
+            generation=entry.generation,
+            members=entry.members,
+            offsets=entry.offsets,
+            rebalances=len(begun),
+            rebalances_a_minute=len(begun) * MINUTE_MS / self.window_ms,
+            rebalancing_share=_rebalancing_ms(transitions, entry.group_state, now - self.window_ms, now)
+            / self.window_ms,
+            since=transitions[-1].at if transitions else None,
+            reason=begun[-1].reason if begun else None,
+            lag=history.positions.lag(ends) if history is not None else None,
+        )
+
+
+def _rebalancing_ms(transitions: Collection[_Transition], state_now: str, begin: int, now: int) -> int:
+    """For how long of the time from ``begin`` to ``now`` a group with these transitions rebalanced."""
+    if not transitions:
+        return now - begin if state_now in REBALANCING else 0
+    first, *_ = transitions
+    entered: Sequence[tuple[int, str]] = [(begin, first.from_state), *((one.at, one.to_state) for one in transitions)]
+    return sum(after - at for (at, state), (after, _) in pairwise([*entered, (now, "")]) if state in REBALANCING)

@@ -1,0 +1,186 @@
+"""Keeps a fleet current from the coordinator's topics, on threads of its own."""
+
+import logging
+import threading
+import time
+from typing import Self
+
+import msgspec
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from coordinator_logic import apis
+from coordinator_logic.messages import FindCoordinatorRequest
+from coordinator_logic.records import JournalEntry
+from streaming.client import CoordinatorClient, CoordinatorError
+from streaming.client.directory import GroupDirectory
+from streaming.client.librdkafka import admin_config, required_partition_count
+from streaming.client.topic_reader import TopicReader
+from streaming.explain.live.fleet import Fleet, GroupRow
+from streaming.explain.live.positions import EndOffsets
+from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
+
+__all__ = ["LiveFleet", "Pulse"]
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_SECONDS = 10.0
+LOOK_SECONDS = 0.5
+ENDS_SECONDS = 2.0
+
+PROBED_GROUP = "group-coordinator-top"
+"""A group that nobody is a member of: looking up its coordinator changes nothing."""
+
+_decode = msgspec.json.Decoder(JournalEntry).decode
+
+
+class Pulse(msgspec.Struct, frozen=True, kw_only=True):
+    """The coordinator itself now.
+
+    active: the job that has announced itself as the active one, or was the last one; None before the first look.
+    silent_seconds: for how long it has announced nothing. backlog: how many requests wait. answer_ms: how long the
+    last probe waited for its answer; None if it got none.
+    """
+
+    active: ActiveJob | None = None
+    silent_seconds: float = 0.0
+    backlog: int | None = None
+    answer_ms: float | None = None
+
+
+class LiveFleet:
+    """All groups as of now, between the begin and the end of a ``with`` block.
+
+    probe_seconds: how often to send a request that measures the time of an answer, each of which makes an idle job run
+    a batch; 0 for never.
+    """
+
+    def __init__(self, client: CoordinatorClient, probe_seconds: float) -> None:
+        self._client = client
+        self._probe_seconds = probe_seconds
+        self._fleet = Fleet()
+        self._lock = threading.Lock()
+        self._ends: EndOffsets = {}
+        self._pulse = Pulse()
+        self._ending = threading.Event()
+        servers, config, topics = client.bootstrap_servers, client.config, client.topics
+        self._directory = GroupDirectory(servers, topics.directory, client.client_id, config)
+        self._journal = TopicReader(servers, topics.journal, client.client_id, config, self._read_journal)
+        self._threads = [
+            threading.Thread(target=work, name=f"live-{work.__name__}", daemon=True)
+            for work in (self._follow_ends, self._follow_active_job, self._probe)
+        ]
+
+    def __enter__(self) -> Self:
+        self._directory.start()
+        self._journal.start()
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._ending.set()
+        self._directory.close()
+        self._journal.close()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the directory was read to its end once."""
+        return self._directory.is_complete
+
+    def rows(self) -> list[GroupRow]:
+        """A row for each group."""
+        entries = self._directory.entries()
+        with self._lock:
+            return self._fleet.rows(entries, time.time_ns() // 1_000_000, self._ends)
+
+    def pulse(self) -> Pulse:
+        """The coordinator itself, as of the last looks."""
+        with self._lock:
+            return self._pulse
+
+    def _read_journal(self, consumer: Consumer) -> None:
+        topic = self._client.topics.journal
+        count = required_partition_count(consumer, topic, TIMEOUT_SECONDS)
+        since = time.time_ns() // 1_000_000 - self._fleet.window_ms
+        wanted = [TopicPartition(topic, partition, since) for partition in range(count)]
+        consumer.assign(consumer.offsets_for_times(wanted, TIMEOUT_SECONDS))
+        for record in self._journal.records(consumer):
+            error, value = record.error(), record.value()
+            if error is not None:
+                if error.code() != KafkaError._PARTITION_EOF:
+                    log.warning("topic %s cannot be read at the moment, librdkafka retries: %s", topic, error.str())
+            elif value is not None:
+                try:
+                    entry = _decode(value)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
+                    log.warning("ignoring an unreadable record of topic %s: %s", topic, failure)
+                else:
+                    with self._lock:
+                        self._fleet.note(entry)
+
+    def _follow_ends(self) -> None:
+        admin = AdminClient(admin_config(self._client.bootstrap_servers, self._client.client_id, self._client.config))
+        while not self._ending.wait(ENDS_SECONDS):
+            with self._lock:
+                wanted = self._fleet.partitions()
+            ends = end_offsets(admin, wanted)
+            with self._lock:
+                self._ends = ends
+
+    def _follow_active_job(self) -> None:
+        client, topics = self._client, self._client.topics
+        admin = AdminClient(admin_config(client.bootstrap_servers, client.client_id, client.config))
+        while not self._ending.wait(LOOK_SECONDS):
+            try:
+                with AnnouncementWatch(
+                    client.bootstrap_servers, client.client_id, client.config, topics.coordinators, TIMEOUT_SECONDS
+                ) as watch:
+                    while not self._ending.wait(LOOK_SECONDS):
+                        watch.look()
+                        active = watch.newest
+                        read_until = {} if active is None else active.reach.read_until
+                        ends = end_offsets(admin, {(topics.requests, partition) for partition in read_until})
+                        backlog = sum(end - read_until[partition] for (_, partition), end in ends.items())
+                        self._note(
+                            active=active,
+                            silent_seconds=watch.silent_seconds,
+                            backlog=max(0, backlog) if ends else None,
+                        )
+            except CoordinatorError as failure:
+                log.debug("the active job is not known: %s", failure)
+
+    def _probe(self) -> None:
+        if not self._probe_seconds:
+            return
+        request = FindCoordinatorRequest(coordinator_keys=[PROBED_GROUP])
+        while not self._ending.wait(self._probe_seconds):
+            began = time.monotonic()
+            try:
+                self._client.ask(apis.FIND_COORDINATOR, PROBED_GROUP, request).result()
+            except CoordinatorError:
+                self._note(answer_ms=None)
+            else:
+                self._note(answer_ms=1000 * (time.monotonic() - began))
+
+    def _note(self, **changes: object) -> None:
+        with self._lock:
+            self._pulse = msgspec.structs.replace(self._pulse, **changes)
+
+
+def end_offsets(admin: AdminClient, partitions: set[tuple[str, int]]) -> EndOffsets:
+    """The end offsets of the partitions, by topic and partition, without those that do not exist or do not answer."""
+    if not partitions:
+        return {}
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    wanted = {TopicPartition(topic, partition): latest for topic, partition in partitions}
+    found: dict[tuple[str, int], int] = {}
+    answers = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT_SECONDS)
+    for partition, answer in answers.items():
+        try:
+            found[partition.topic, partition.partition] = answer.result().offset
+        except KafkaException as failure:
+            log.debug("the end of %s is not known: %s", partition, failure)
+    return found

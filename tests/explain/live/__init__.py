@@ -1,0 +1,1 @@
+"""The live views: the fleet, and the screen that shows it."""

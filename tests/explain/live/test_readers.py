@@ -1,0 +1,89 @@
+"""The fleet from the topics of a real coordinator."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from coordinator_logic.messages import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeavingMember,
+    OffsetCommitRequest,
+    PartitionToCommit,
+    Protocol,
+    TopicToCommit,
+)
+from streaming.cli.commands.top import description
+from streaming.client import CoordinatorClient, MemberIdRequired
+from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.readers import LiveFleet
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.topics import create_topic, unique
+from tests.support.waiting import LIMIT_SECONDS, wait_until
+
+
+@pytest.fixture(scope="module")
+def client(coordinator: CoordinatorProcess) -> Iterator[CoordinatorClient]:
+    with CoordinatorClient(
+        coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix, client_id="top"
+    ) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def fleet(client: CoordinatorClient) -> Iterator[LiveFleet]:
+    with LiveFleet(client, probe_seconds=0.5) as fleet:
+        yield fleet
+
+
+def row_of(fleet: LiveFleet, group_id: str) -> GroupRow | None:
+    return next((row for row in fleet.rows() if row.group_id == group_id), None)
+
+
+def test_a_committed_offset_shows_with_its_lag(client: CoordinatorClient, fleet: LiveFleet) -> None:
+    topic, group_id = unique("behind"), unique("late")
+    create_topic(client.bootstrap_servers, topic, 1)
+    producer = Producer({"bootstrap.servers": client.bootstrap_servers})
+    for _ in range(5):
+        producer.produce(topic, b"record")
+    assert producer.flush(LIMIT_SECONDS) == 0
+    committed = OffsetCommitRequest(group_id, [TopicToCommit(topic, [PartitionToCommit(0, 2)])])
+    assert client.offset_commit(committed).topics[0].partitions[0].error_code == 0
+
+    def is_behind() -> bool:
+        row = row_of(fleet, group_id)
+        return row is not None and (row.state, row.lag) == ("Empty", 3)
+
+    wait_until(is_behind, "the group is behind by three records")
+    assert f"{topic}:0 = 2" in description(client, group_id)
+
+
+def test_a_rebalance_shows_with_its_reason(client: CoordinatorClient, fleet: LiveFleet) -> None:
+    group_id = unique("moving")
+    request = JoinGroupRequest(group_id, 60_000, "connect", [Protocol("p", b"metadata")], 60_000)
+    with pytest.raises(MemberIdRequired) as required:
+        client.join_group(request)
+    assert isinstance(required.value.body, JoinGroupResponse)
+    member_id = required.value.body.member_id
+    joined = client.join_group(
+        JoinGroupRequest(group_id, 60_000, "connect", [Protocol("p", b"metadata")], 60_000, member_id)
+    )
+
+    def has_rebalanced() -> bool:
+        row = row_of(fleet, group_id)
+        return row is not None and row.rebalances == 1 and row.rebalancing_share > 0 and row.reason is not None
+
+    wait_until(has_rebalanced, "the rebalance is counted")
+    assert joined.member_id in description(client, group_id)
+    client.leave_group(LeaveGroupRequest(group_id, members=[LeavingMember(member_id)]))
+
+
+def test_the_active_job_its_backlog_and_its_answers_show(fleet: LiveFleet) -> None:
+    def is_known() -> bool:
+        pulse = fleet.pulse()
+        return pulse.active is not None and pulse.backlog is not None and pulse.answer_ms is not None
+
+    wait_until(is_known, "the active job is known")
+    assert not fleet.pulse().active.is_released  # type: ignore[union-attr]

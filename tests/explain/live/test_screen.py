@@ -1,0 +1,133 @@
+"""The terminal's view, driven by keys."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Static
+
+from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.readers import Pulse
+from streaming.explain.live.screen import MAX_ROWS, FleetScreen
+from streaming.job.election.announcements import ActiveJob
+
+
+def row(group_id: str, *, rebalances: int = 0, lag: int | None = None, state: str = "Stable") -> GroupRow:
+    return GroupRow(
+        group_id=group_id,
+        state=state,
+        group_type="classic",
+        protocol_type="consumer",
+        generation=1,
+        members=2,
+        offsets=0,
+        rebalances=rebalances,
+        rebalances_a_minute=rebalances / 10,
+        rebalancing_share=0,
+        since=None,
+        reason=None,
+        lag=lag,
+    )
+
+
+class Given:
+    """Rows that do not change by themselves."""
+
+    is_complete = True
+
+    def __init__(self, *rows: GroupRow) -> None:
+        self.given = list(rows)
+
+    def rows(self) -> list[GroupRow]:
+        return list(self.given)
+
+    def pulse(self) -> Pulse:
+        job = ActiveJob(epoch=3, host="one", process_id=42, started_at=0, version="0")
+        return Pulse(active=job, backlog=1_234, answer_ms=56.4)
+
+
+THREE = (row("billing", lag=5, state="Empty"), row("audit", rebalances=4), row("orders", rebalances=1, lag=70))
+
+
+def driven(source: Given, story: Callable[[FleetScreen, Pilot[None]], Awaitable[None]]) -> None:
+    """Run the screen with this story."""
+
+    async def run() -> None:
+        screen = FleetScreen(source, lambda group_id: f"about {group_id}")
+        async with screen.run_test() as pilot:
+            await story(screen, pilot)
+
+    asyncio.run(run())
+
+
+def shown(screen: FleetScreen) -> list[str]:
+    """The group ids in the table, from above."""
+    table = screen.query_one(DataTable)
+    return [str(table.get_row_at(number)[0]) for number in range(table.row_count)]
+
+
+def test_the_groups_with_most_rebalances_come_first_and_keys_sort_by_other_columns() -> None:
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        assert shown(screen) == ["audit", "orders", "billing"]
+        await pilot.press("r")
+        assert shown(screen) == ["billing", "orders", "audit"]
+        # Beyond the last column, the first one follows.
+        await pilot.press("s", "s", "s", "s")
+        assert shown(screen) == ["audit", "billing", "orders"]
+        await pilot.press("s", "s", "s", "s")
+        assert shown(screen) == ["orders", "billing", "audit"]
+
+    driven(Given(*THREE), story)
+
+
+def test_a_filter_shows_groups_whose_name_or_state_has_it() -> None:
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        await pilot.press("slash", *"IL", "enter")
+        assert shown(screen) == ["billing"]
+        await pilot.press("slash", "backspace", "backspace", *"stab")
+        assert shown(screen) == ["audit", "orders"]
+
+    driven(Given(*THREE), story)
+
+
+def test_the_cursor_stays_at_its_group_when_others_come() -> None:
+    source = Given(*THREE)
+
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        await pilot.press("down")
+        source.given.append(row("new", rebalances=9))
+        screen.refresh_rows()
+        table = screen.query_one(DataTable)
+        assert shown(screen)[table.cursor_row] == "orders"
+
+    driven(source, story)
+
+
+def test_enter_opens_the_page_of_a_group_and_escape_closes_it() -> None:
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        await pilot.press("enter")
+        await screen.workers.wait_for_complete()
+        await pilot.pause()
+        assert str(screen.screen.query_one("#description", Static).content) == "about audit"
+        screen.refresh_rows()
+        await pilot.press("escape")
+        assert shown(screen)[0] == "audit"
+
+    driven(Given(*THREE), story)
+
+
+def test_the_first_line_tells_of_the_coordinator() -> None:
+    async def story(screen: FleetScreen, _pilot: Pilot[None]) -> None:
+        line = str(screen.query_one("#coordinator", Static).content)
+        for part in ("one, process 42", "backlog 1,234", "56 ms", "3 groups, 6 members", "0.5 rebalances/min"):
+            assert part in line
+
+    driven(Given(*THREE), story)
+
+
+def test_of_many_groups_the_first_ones_are_shown() -> None:
+    async def story(screen: FleetScreen, _pilot: Pilot[None]) -> None:
+        assert len(shown(screen)) == MAX_ROWS
+        assert f"the first {MAX_ROWS} of {MAX_ROWS + 1}" in str(screen.query_one("#coordinator", Static).content)
+
+    driven(Given(*(row(f"group-{number}") for number in range(MAX_ROWS + 1))), story)

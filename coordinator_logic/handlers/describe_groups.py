@@ -34,8 +34,13 @@ def _describe(turn: Turn, group_id: str, version: int) -> DescribedGroup:
             return DescribedGroup(group_id, group_state=State.DEAD.value)
         message = f"Group {group_id} not found."
         return DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
+    return described(group)
+
+
+def described(group: Group) -> DescribedGroup:
+    """The answer for a group that exists."""
     return DescribedGroup(
-        group_id,
+        group.group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=group.protocol_name or "" if group.state is State.STABLE else "",

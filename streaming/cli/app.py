@@ -96,8 +96,22 @@ _add(
 _add(app, "broker", broker.broker, "broker --port 9092 --data-dir ./kafka", panel=SERVICES)
 _add(app, "demo", demo.demo, panel=SERVICES)
 _add(app, "top", top.top, "top -b kafka-1:9092", "top --sort lag", panel=ANSWERS, environment=ENVIRONMENT_HELP)
-_add(groups_app, "list", groups.list_groups, "groups list -b kafka-1:9092 --state Stable", environment=ENVIRONMENT_HELP)
-_add(groups_app, "describe", groups.describe_groups, "groups describe billing", environment=ENVIRONMENT_HELP)
+_add(
+    groups_app,
+    "list",
+    groups.list_groups,
+    "groups list -b kafka-1:9092 --state Stable",
+    "groups list --at 2h",
+    environment=ENVIRONMENT_HELP,
+)
+_add(
+    groups_app,
+    "describe",
+    groups.describe_groups,
+    "groups describe billing",
+    "groups describe billing --at 2026-11-24T03:12:00Z",
+    environment=ENVIRONMENT_HELP,
+)
 _add(groups_app, "delete", groups.delete_groups, "groups delete billing", environment=ENVIRONMENT_HELP)
 _add(quarantine_app, "list", quarantine.list_quarantined, "groups quarantine list", environment=ENVIRONMENT_HELP)
 _add(

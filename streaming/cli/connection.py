@@ -17,6 +17,8 @@ from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNot
 BOOTSTRAP_VARIABLE = "GROUP_COORDINATOR_BOOTSTRAP_SERVERS"
 PREFIX_VARIABLE = "GROUP_COORDINATOR_TOPIC_PREFIX"
 
+CLIENT_ID = "group-coordinator-cli"
+
 LOG_NOTHING = 0
 """librdkafka's ``log_level`` that is below errors."""
 
@@ -67,19 +69,32 @@ class Connection:
     properties: ClientProperties = None
     as_json: AsJson = False
 
+    @property
+    def config(self) -> dict[str, str | int | float | bool]:
+        """The user's configuration of Kafka's clients, under librdkafka's keys."""
+        # The error that ends the command is enough; librdkafka would log each attempt to connect.
+        return {"log_level": LOG_NOTHING, **key_values(self.properties, "--property")}
+
     @contextmanager
     def client(self) -> Iterator[CoordinatorClient]:
         """A client of the coordinator; its errors end the command with one line and an exit code."""
-        try:
-            with CoordinatorClient(
+        with (
+            self.errors_as_lines(),
+            CoordinatorClient(
                 self.bootstrap_servers,
                 topic_prefix=self.topic_prefix,
-                client_id="group-coordinator-cli",
+                client_id=CLIENT_ID,
                 request_timeout_ms=self.timeout * 1000,
-                # The error that ends the command is enough; librdkafka would log each attempt to connect.
-                config={"log_level": LOG_NOTHING, **key_values(self.properties, "--property")},
-            ) as client:
-                yield client
+                config=self.config,
+            ) as client,
+        ):
+            yield client
+
+    @contextmanager
+    def errors_as_lines(self) -> Iterator[None]:
+        """End the command with one line and an exit code on an error of the coordinator or the brokers."""
+        try:
+            yield
         except RequestTimedOut as error:
             fail(f"{error.message} (is `group-coordinator run` running?)", UNANSWERED)
         except CoordinatorNotAvailable as error:

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -16,6 +17,7 @@ from streaming.cli.help_output import flag, option
 from streaming.contract.errors import BadOptions, CannotRun
 from streaming.embedded.broker import BrokerStartError
 from streaming.embedded.jars import JarResolutionError, MissingPrerequisite
+from streaming.explain.time_travel.point_in_time import point_in_time
 
 REFUSED, USAGE, UNANSWERED, INTERRUPTED = 1, 2, 3, 130
 """Exit codes; see :mod:`streaming.cli.main`."""
@@ -44,6 +46,20 @@ AnyOption = Annotated[
     list[str] | None,
     option("--set", metavar="KEY=VALUE", text="Any option by its key, also those without a flag. Repeatable."),
 ]
+
+
+PointInTime = Annotated[
+    str | None,
+    option("--at", metavar="TIME", text="As of this time: 2026-11-24T10:00:00Z, or an age such as 2h."),
+]
+
+
+def time_given(text: str, option: str) -> int:
+    """The time in an option's argument, ms since the epoch; ends the command if it is none."""
+    try:
+        return point_in_time(text, datetime.now(UTC))
+    except ValueError as error:
+        fail(f"{option}: {error}", USAGE)
 
 
 def fail(message: str, code: int) -> NoReturn:

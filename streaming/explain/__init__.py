@@ -1,4 +1,5 @@
-"""What the journal tells people about groups, beside the protocol and never in its way.
+"""What happened to the groups, and what happens now: their state at any time, as rows, and all of them in the terminal.
 
-It may import the job, the clients and the contract; the command line imports it.
+The room may import the job, the clients, the contract and the logic; only the command line, the demo and the drills
+import it.
 """

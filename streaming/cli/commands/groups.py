@@ -1,5 +1,6 @@
 """``group-coordinator groups``: list, describe and delete groups."""
 
+from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import typer
@@ -7,10 +8,17 @@ from rich.table import Table
 
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_assignment
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import DescribedGroup, DescribedMember
-from streaming.cli.connection import Connection, connected
-from streaming.cli.console import REFUSED, fail, out, print_json
+from coordinator_logic.handlers.list_groups import list_groups as filtered
+from coordinator_logic.messages import DescribedGroup, DescribedMember, ListGroupsRequest, ListGroupsResponse
+from coordinator_logic.records import JournalEntry
+from streaming.cli.connection import CLIENT_ID, Connection, connected
+from streaming.cli.console import REFUSED, PointInTime, err, fail, out, print_json, time_given
 from streaming.client.errors import error_of
+from streaming.contract.topics import TopicNames
+from streaming.explain.time_travel.group_history import GroupAt
+from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
+from streaming.job.backups.journal_reader import journal_entries
+from streaming.job.backups.rebuild.journal_fold import Known
 
 GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.")]
 
@@ -25,10 +33,17 @@ def list_groups(
     group_type: Annotated[
         list[str] | None, typer.Option("--type", metavar="TYPE", help="Only groups of this type. Repeatable.")
     ] = None,
+    at: PointInTime = None,
 ) -> None:
-    """List all groups, as the coordinator's directory topic has them."""
-    with connection.client() as client:
-        listing = client.list_groups(state or (), group_type or ())
+    """List all groups, as the coordinator's directory topic has them, or with --at as the journal tells them.
+
+    Where the journal no longer has the members of a group, its state is Unknown.
+    """
+    if at is None:
+        with connection.client() as client:
+            listing = client.list_groups(state or (), group_type or ())
+    else:
+        listing = _listed_at(connection, at, ListGroupsRequest(list(state or ()), list(group_type or ())))
     if connection.as_json:
         print_json(listing.groups)
         return
@@ -39,10 +54,16 @@ def list_groups(
 
 
 @connected
-def describe_groups(connection: Connection, group: GroupIds) -> None:
-    """Show the state and protocol of groups, and each member with its assignment."""
-    with connection.client() as client:
-        described = client.describe_groups(group).groups
+def describe_groups(connection: Connection, group: GroupIds, at: PointInTime = None) -> None:
+    """Show the state and protocol of groups, and each member with its assignment.
+
+    With --at, as the journal tells them. Where it no longer has the members of a group, the state is Unknown.
+    """
+    if at is None:
+        with connection.client() as client:
+            described = client.describe_groups(group).groups
+    else:
+        described = _described_at(connection, at, group)
     if connection.as_json:
         print_json(described)
     else:
@@ -82,6 +103,34 @@ def describe_assignment(protocol_type: str, member: DescribedMember) -> str:
     for topic, partition in sorted(partitions):
         by_topic.setdefault(topic, []).append(str(partition))
     return "\n".join(f"{topic}: {', '.join(numbers)}" for topic, numbers in by_topic.items()) or "-"
+
+
+def _listed_at(connection: Connection, at: str, request: ListGroupsRequest) -> ListGroupsResponse:
+    found = _groups_at(connection, at, None)
+    return filtered([directory_entry_at(each) for each in found.values()], request)
+
+
+def _described_at(connection: Connection, at: str, group_ids: Collection[str]) -> list[DescribedGroup]:
+    found = _groups_at(connection, at, group_ids)
+    return [
+        described_at(found[group_id]) if group_id in found else DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND)
+        for group_id in group_ids
+    ]
+
+
+def _groups_at(connection: Connection, at: str, group_ids: Collection[str] | None) -> dict[str, GroupAt]:
+    time = time_given(at, "--at")
+    topic = TopicNames(connection.topic_prefix).journal
+    config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
+
+    def journal() -> Iterable[JournalEntry | None]:
+        return journal_entries(config, topic, connection.timeout, client_id=CLIENT_ID)
+
+    with connection.errors_as_lines():
+        found = groups_at(journal, time, group_ids)
+    if partly := sum(each.known is not Known.ALL for each in found.values()):
+        err.print(f"{partly} group(s) are older than {topic}: members or offsets may be missing", highlight=False)
+    return found
 
 
 @connected

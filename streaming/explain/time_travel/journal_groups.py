@@ -1,0 +1,62 @@
+"""All groups as of a time, from the journal alone; without Spark."""
+
+from collections.abc import Callable, Container, Iterable
+
+import msgspec
+
+from coordinator_logic.handlers.describe_groups import described
+from coordinator_logic.messages import DescribedGroup
+from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, directory_entry
+from streaming.explain.time_travel.group_history import GroupAt, GroupHistory, group_at
+from streaming.job.backups.rebuild.journal_fold import Known
+
+UNKNOWN = "Unknown"
+"""Kafka's name of a state that is not known: the journal no longer has the group's members."""
+
+Journal = Callable[[], Iterable[JournalEntry | None]]
+"""Reads the journal from its first entry; None stands for a record that is no entry."""
+
+
+def groups_at(journal: Journal, time: int | None, wanted: Container[str] | None = None) -> dict[str, GroupAt]:
+    """The groups that existed at ``time`` (ms since the epoch, None: now), by group id in its order.
+
+    ``wanted`` leaves out all others. The journal is read again for groups of which two coordinators have told different
+    histories.
+    """
+    histories: dict[str, GroupHistory] = {}
+    for entry in _entries(journal, wanted):
+        history = histories.get(entry.group_id)
+        if history is None:
+            history = histories[entry.group_id] = GroupHistory(time)
+        history.add(entry)
+    forked: dict[str, list[JournalEntry]] = {
+        group_id: [] for group_id, history in histories.items() if history.is_forked
+    }
+    if forked:
+        for entry in _entries(journal, forked):
+            forked[entry.group_id].append(entry)
+    found = {
+        group_id: group_at(forked[group_id], time) if group_id in forked else histories[group_id].finish()
+        for group_id in sorted(histories)
+    }
+    return {group_id: at for group_id, at in found.items() if at.group is not None}
+
+
+def _entries(journal: Journal, wanted: Container[str] | None) -> Iterable[JournalEntry]:
+    for entry in journal():
+        if entry is not None and (wanted is None or entry.group_id in wanted):
+            yield entry
+
+
+def directory_entry_at(found: GroupAt) -> GroupDirectoryEntry:
+    """The directory's entry of a group that existed."""
+    assert found.group is not None
+    entry = directory_entry(found.group)
+    return msgspec.structs.replace(entry, group_state=UNKNOWN) if found.known is Known.OFFSETS else entry
+
+
+def described_at(found: GroupAt) -> DescribedGroup:
+    """DescribeGroups' answer for a group that existed."""
+    assert found.group is not None
+    answer = described(found.group)
+    return msgspec.structs.replace(answer, group_state=UNKNOWN) if found.known is Known.OFFSETS else answer

@@ -1,0 +1,232 @@
+"""The rows of a group in the tables ``groups``, ``members``, ``assignments`` and ``offsets``.
+
+The columns have the names of the JSON contract. Every column is a field that only records change, so the rows of a
+group's snapshot and those of its journal are the same.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator_logic.committed_offsets import CommittedOffset, Offsets, offset_count
+from coordinator_logic.consumer_protocol import (
+    ConsumerProtocolError,
+    TopicPartition,
+    decode_assignment,
+    subscribed_topics,
+)
+from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member
+from coordinator_logic.records import QUARANTINED
+from streaming.job.backups.rebuild.journal_fold import Known
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+_LATEST_MS = (_LATEST - _EPOCH) // timedelta(milliseconds=1)
+
+
+class Row(msgspec.Struct, frozen=True, rename="camel"):
+    """Base class of all rows. Times are in UTC."""
+
+
+class GroupRow(Row, frozen=True):
+    """A group.
+
+    ``known`` says how much of it is known: ``all``; ``members`` if offsets from before the journal's first entry may be
+    missing; ``offsets`` if the members are not known either, and with them the columns that are null then. A group
+    whose stored state cannot be read is ``Quarantined``, and nothing else of it is known.
+    """
+
+    group_id: str
+    incarnation: str | None = None
+    state: str | None = None
+    state_since: datetime | None = None
+    generation: int | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str | None = None
+    members: int | None = None
+    offsets: int | None = None
+    open_transactions: int | None = None
+    sequence: int | None = None
+    known: str = "all"
+
+
+class MemberRow(Row, frozen=True):
+    """A member.
+
+    ``protocols`` are in its order of preference. ``subscribed_topics`` and ``assigned_partitions`` are null for another
+    protocol type than ``consumer``, and if the member's bytes cannot be parsed.
+    """
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    is_leader: bool
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: list[str]
+    subscribed_topics: list[str] | None
+    assigned_partitions: int | None
+
+
+class AssignmentRow(Row, frozen=True):
+    """A partition that a member of a consumer group is assigned."""
+
+    group_id: str
+    member_id: str
+    topic: str
+    partition: int
+
+
+class OffsetRow(Row, frozen=True):
+    """A committed offset, or, with a ``producer_id``, one that is pending until the producer's transaction ends.
+
+    ``sequence`` is the number of the journal entry that committed it; null if an earlier release stored it.
+    """
+
+    group_id: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int | None
+    metadata: str
+    committed_at: datetime
+    expires_at: datetime | None
+    producer_id: int | None
+    sequence: int | None
+
+
+def quarantined_row(group_id: str) -> GroupRow:
+    """The row of a group whose stored state cannot be read."""
+    return GroupRow(group_id, state=QUARANTINED, known="nothing")
+
+
+def group_row(group: Group, known: Known = Known.ALL) -> GroupRow:
+    """The group's row in ``groups``."""
+    row = GroupRow(
+        group.group_id,
+        group.incarnation,
+        generation=group.generation,
+        protocol_type=group.protocol_type,
+        offsets=offset_count(group.offsets),
+        open_transactions=len(group.open_transactions),
+        sequence=group.sequence,
+        known=known.name.lower(),
+    )
+    if known is Known.OFFSETS:
+        # A group that was found after a gap has the generation 0 until an entry says otherwise.
+        return msgspec.structs.replace(row, generation=group.generation or None)
+    return msgspec.structs.replace(
+        row,
+        state=group.state.value,
+        state_since=utc(group.state_timestamp),
+        protocol_name=group.protocol_name,
+        leader=group.leader,
+        members=len(group.members),
+    )
+
+
+def member_rows(group: Group) -> Iterator[MemberRow]:
+    """The group's rows in ``members``."""
+    for member in group.members.values():
+        partitions = _assigned_partitions(group, member)
+        yield MemberRow(
+            group.group_id,
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            member.member_id == group.leader,
+            member.session_timeout_ms,
+            member.rebalance_timeout_ms,
+            [protocol.name for protocol in member.protocols],
+            _subscribed_topics(group, member),
+            None if partitions is None else len(partitions),
+        )
+
+
+def assignment_rows(group: Group) -> Iterator[AssignmentRow]:
+    """The group's rows in ``assignments``."""
+    for member in group.members.values():
+        for topic, partition in _assigned_partitions(group, member) or ():
+            yield AssignmentRow(group.group_id, member.member_id, topic, partition)
+
+
+def offset_rows(group: Group) -> Iterator[OffsetRow]:
+    """The group's rows in ``offsets``: the committed ones, then the pending ones of each open transaction."""
+    yield from _offset_rows(group.group_id, group.offsets, None)
+    for producer_id, transaction in group.open_transactions.items():
+        yield from _offset_rows(group.group_id, transaction.offsets, producer_id)
+
+
+def utc(milliseconds: int) -> datetime:
+    """A time in ms since the epoch; from 0 to the year 9999, since clients choose some times."""
+    return _EPOCH + timedelta(milliseconds=min(max(milliseconds, 0), _LATEST_MS))
+
+
+def _offset_rows(group_id: str, offsets: Offsets, producer_id: int | None) -> Iterator[OffsetRow]:
+    for topic, partitions in offsets.items():
+        for partition, committed in partitions.items():
+            yield _offset_row(group_id, topic, partition, committed, producer_id)
+
+
+def _offset_row(
+    group_id: str, topic: str, partition: int, committed: CommittedOffset, producer_id: int | None
+) -> OffsetRow:
+    expires = committed.expire_timestamp
+    return OffsetRow(
+        group_id,
+        topic,
+        partition,
+        committed.offset,
+        committed.leader_epoch,
+        committed.metadata,
+        utc(committed.commit_timestamp),
+        None if expires is None else utc(expires),
+        producer_id,
+        committed.sequence or None,
+    )
+
+
+def _subscribed_topics(group: Group, member: Member) -> list[str] | None:
+    """The topics of the protocol that the group has chosen, or else of the one that the member prefers."""
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or not member.protocols:
+        return None
+    metadata = member.metadata_for(group.protocol_name) or member.protocols[0].metadata
+    try:
+        return sorted(subscribed_topics(metadata))
+    except ConsumerProtocolError:
+        return None
+
+
+def _assigned_partitions(group: Group, member: Member) -> list[TopicPartition] | None:
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    try:
+        return decode_assignment(member.assignment).partitions
+    except ConsumerProtocolError:
+        return None
+
+
+class GroupTable(NamedTuple):
+    """A table of groups: the type of its rows, and the rows of a group of which so much is known.
+
+    The offsets of a group that was read from a checkpoint may turn out to be damaged: the rows of ``offsets`` raise
+    :class:`~coordinator_logic.committed_offsets.UnreadableOffsets` then.
+    """
+
+    row_type: type[Row]
+    rows: Callable[[Group, Known], Iterable[Row]]
+
+
+GROUP_TABLES: Mapping[str, GroupTable] = {
+    "groups": GroupTable(GroupRow, lambda group, known: (group_row(group, known),)),
+    "members": GroupTable(MemberRow, lambda group, _: member_rows(group)),
+    "assignments": GroupTable(AssignmentRow, lambda group, _: assignment_rows(group)),
+    "offsets": GroupTable(OffsetRow, lambda group, _: offset_rows(group)),
+}
+"""The tables of groups, by name."""

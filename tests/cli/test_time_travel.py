@@ -1,0 +1,45 @@
+"""``groups list`` and ``groups describe`` with ``--at``, from the journal of a coordinator."""
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from streaming.cli.app import app
+from tests.cli.test_commands import printed_json, run_for
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.waiting import wait_until
+
+
+@pytest.mark.parametrize("command", [["list"], ["describe", "billing"]])
+def test_a_time_that_cannot_be_read_is_refused_with_the_formats(command: list[str]) -> None:
+    refused = CliRunner().invoke(app, ["groups", *command, "-b", "127.0.0.1:1", "--at", "yesterday"])
+    assert refused.exit_code == 2
+    assert "--at: 'yesterday' is no time" in refused.stderr
+
+
+def test_a_group_that_was_deleted_is_there_at_an_earlier_time(coordinator: CoordinatorProcess) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+
+    def listed(*arguments: str) -> list[Any]:
+        found = printed_json(run_for(coordinator, "groups", "list", "--json", *arguments))
+        return [each for each in found if each["groupId"] == group]
+
+    before = datetime.now(UTC).isoformat()
+    assert run_for(coordinator, "offsets", "commit", group, "orders:0=42").returncode == 0
+    # The journal and the answer are written by one batch, in any order.
+    wait_until(lambda: bool(listed("--at", "0s")), "the group is in the journal")
+    between = datetime.now(UTC).isoformat()
+    assert run_for(coordinator, "groups", "delete", group).returncode == 0
+    wait_until(lambda: not listed("--at", "0s"), "the deletion is in the journal")
+
+    assert listed("--at", before) == []
+    assert listed("--at", between) == [
+        {"groupId": group, "protocolType": "", "groupState": "Empty", "groupType": "classic"}
+    ]
+    (described,) = printed_json(run_for(coordinator, "groups", "describe", group, "--json", "--at", between))
+    assert (described["groupState"], described["members"]) == ("Empty", [])
+    gone = run_for(coordinator, "groups", "describe", group, "--at", before)
+    assert (gone.returncode, gone.stderr) == (1, f"group-coordinator: {group}: GROUP_ID_NOT_FOUND\n")

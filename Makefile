@@ -1,4 +1,5 @@
-# Every target first installs what it needs. After that, only `make lowest` and the test of the wheel use a network.
+# Every target first installs what it needs. After that, only `make lowest`, the test of the wheel and, unless promtool is
+# installed, the first test of the alert rules use a network.
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
@@ -40,7 +41,7 @@ test: archive ## Run all tests, with the same random examples in each run, and p
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that neither of the two goes on for long after the other.
-	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/test_structure.py tests/test_examples.py)
+	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/deploy tests/test_structure.py tests/test_examples.py)
 # Alone: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) tests/oracle --ignore tests/oracle/assignors)
 	@echo "Times of the parts:"; cat $(TIMES)

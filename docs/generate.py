@@ -1,4 +1,4 @@
-"""Writes the generated parts of the documents: `python -m docs.generate`.
+"""Writes the generated parts of the documents, and Grafana's dashboards: `python -m docs.generate`.
 
 A generated part is the text between two comment lines with its name. Everything else is written by hand.
 """
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from coordinator_logic.states import mermaid
-from docs import answers_by_state, api_versions, option_tables, spark_internals
+from docs import answers_by_state, api_versions, dashboards, option_tables, spark_internals
 from streaming.contract.schema import markdown_reference
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +26,10 @@ def _generated() -> dict[Path, dict[str, str]]:
     }
 
 
+def _whole_files() -> dict[Path, str]:
+    return {ROOT / "deploy" / "grafana" / f"{name}.json": text for name, text in dashboards.files().items()}
+
+
 def with_generated_parts(text: str, parts: dict[str, str]) -> str:
     """Replace the generated parts of a document; raises ValueError if the document has no place for one."""
     for name, content in parts.items():
@@ -39,7 +43,8 @@ def with_generated_parts(text: str, parts: dict[str, str]) -> str:
 
 def outdated() -> list[Path]:
     """List the documents whose generated parts are no longer what the code generates."""
-    return [path for path, parts in _generated().items() if _rewritten(path, parts) != path.read_text()]
+    parts = [path for path, parts in _generated().items() if _rewritten(path, parts) != path.read_text()]
+    return parts + [path for path, text in _whole_files().items() if not path.exists() or path.read_text() != text]
 
 
 def _rewritten(path: Path, parts: dict[str, str]) -> str:
@@ -49,3 +54,5 @@ def _rewritten(path: Path, parts: dict[str, str]) -> str:
 if __name__ == "__main__":
     for document, generated_parts in _generated().items():
         document.write_text(_rewritten(document, generated_parts))
+    for file, content in _whole_files().items():
+        file.write_text(content)

@@ -1,6 +1,8 @@
 """The gauges of groups, members and offsets, summed from the directory whenever the metrics are read."""
 
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import nlargest
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
@@ -14,7 +16,36 @@ OTHER = "other"
 
 _NO_GROUPS = dict.fromkeys([*(state.value for state in State if state is not State.DEAD), QUARANTINED, OTHER], 0)
 
+NAMED_GROUPS = 10
+"""How many rebalancing groups are named at most: each is a series, and a client can invent group ids."""
+
+NAMED_AFTER_SECONDS = 15.0
+"""A group is named if it has rebalanced for longer, which an ordinary rebalance does not."""
+
 Entries = Callable[[], Iterable[GroupDirectoryEntry]]
+
+
+class RebalanceTimes:
+    """How long groups have been rebalancing, as far as it was seen. A new generation starts the count again."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: dict[tuple[str, int], float] = {}
+
+    def seconds(self, entries: Iterable[GroupDirectoryEntry]) -> dict[str, float]:
+        """The seconds since each group that rebalances was first seen to, by group id. Call it often."""
+        now = self._clock()
+        rebalances = [(entry.group_id, _rebalance(entry)) for entry in entries if entry.group_state in _REBALANCING]
+        self._since = {rebalance: self._since.get(rebalance, now) for rebalance in rebalances}
+        return {group_id: now - since for (group_id, _), since in self._since.items()}
+
+
+_REBALANCING = frozenset({State.PREPARING_REBALANCE.value, State.COMPLETING_REBALANCE.value})
+
+
+def _rebalance(entry: GroupDirectoryEntry) -> int:
+    """The generation that the rebalance ends: a new one begins between the two states."""
+    return entry.generation - (entry.group_state == State.COMPLETING_REBALANCE.value)
 
 
 class GroupGauges(Collector):
@@ -22,13 +53,15 @@ class GroupGauges(Collector):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.entries: Entries = tuple
+        self._rebalance_times = RebalanceTimes()
         registry.register(self)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Sum the entries."""
         states = _NO_GROUPS.copy()
         members = offsets = 0
-        for group in self.entries():
+        entries = list(self.entries())
+        for group in entries:
             states[group.group_state if group.group_state in states else OTHER] += 1
             members += group.members
             offsets += group.offsets
@@ -38,3 +71,20 @@ class GroupGauges(Collector):
         yield groups
         yield GaugeMetricFamily("group_coordinator_members", "Members of all groups.", members)
         yield GaugeMetricFamily("group_coordinator_offsets", "Committed offsets of all groups.", offsets)
+        yield from _rebalance_gauges(list(self._rebalance_times.seconds(entries).items()))
+
+
+def _rebalance_gauges(rebalances: Sequence[tuple[str, float]]) -> Iterator[GaugeMetricFamily]:
+    longest = max((seconds for _, seconds in rebalances), default=0.0)
+    yield GaugeMetricFamily(
+        "group_coordinator_longest_rebalance_seconds", "The longest rebalance under way.", value=longest
+    )
+    named = GaugeMetricFamily(
+        "group_coordinator_group_rebalancing_seconds",
+        f"How long a group has been rebalancing; the longest {NAMED_GROUPS} of {NAMED_AFTER_SECONDS:g} s and more.",
+        labels=["group"],
+    )
+    for group_id, seconds in nlargest(NAMED_GROUPS, rebalances, key=lambda rebalance: rebalance[1]):
+        if seconds >= NAMED_AFTER_SECONDS:
+            named.add_metric([group_id], seconds)
+    yield named

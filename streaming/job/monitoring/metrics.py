@@ -116,6 +116,8 @@ class Metrics:
         )
         self._last_batch = gauge("last_batch_id", "The newest completed batch.")
         self.groups = GroupGauges(self.registry)
+        gauge("active", "1 while the query of this job runs.").set_function(lambda: self.is_active)
+        gauge("standby", "1 while this job stands by for another one.").set_function(lambda: self.stands_by)
         self._counters = {name: counter(name, text) for name, text in COUNTERS.items()}
         self._reader_alive = gauge("reader_alive", "1 while the thread that feeds these metrics runs.", ["reader"])
         self._reader_failures = counter("reader_failures", "Exceptions that made a reader start again.", ["reader"])
@@ -134,6 +136,11 @@ class Metrics:
         self.backlog = Backlog(0, 0.0)
         self.skew_seconds = 0.0
         self._readers: dict[str, Callable[[], bool]] = {}
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query has started, and neither another job nor the brokers keep it waiting."""
+        return self.query_started_at is not None and not self.stands_by and not self.brokers_away
 
     @property
     def readers(self) -> Mapping[str, Callable[[], bool]]:

@@ -1,0 +1,1 @@
+"""Tests of deploy/: Prometheus' alert rules and Grafana's dashboards."""

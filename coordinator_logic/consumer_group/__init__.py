@@ -4,5 +4,6 @@ There is no join barrier and no leader. Three epochs drive a group: the group ep
 needed, the target epoch which group epoch the target belongs to, and each member's epoch which target the member has
 reached. A member sends one kind of request, the heartbeat, and quotes its epoch.
 
-No API uses this room yet. Its functions are pure and change nothing. It imports the messages, the errors and the server-side assignors.
+No API uses this room yet. Its functions are pure and change nothing. It imports the messages, the errors and the
+server-side assignors.
 """

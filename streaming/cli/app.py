@@ -16,6 +16,7 @@ from streaming.cli.commands import (
     groups,
     offsets,
     quarantine,
+    replay,
     run,
     schema,
     version,
@@ -94,6 +95,17 @@ _add(
 )
 _add(app, "broker", broker.broker, "broker --port 9092 --data-dir ./kafka", panel=SERVICES)
 _add(app, "demo", demo.demo, panel=SERVICES)
+_add(
+    app,
+    "replay",
+    replay.replay,
+    "replay billing --since 2h",
+    "replay billing --since 2h --static",
+    "replay billing --set group.initial.rebalance.delay.ms=10000 --session 60s",
+    "replay billing --case billing.json --anonymise",
+    panel=ANSWERS,
+    environment=ENVIRONMENT_HELP,
+)
 _add(groups_app, "list", groups.list_groups, "groups list -b kafka-1:9092 --state Stable", environment=ENVIRONMENT_HELP)
 _add(groups_app, "describe", groups.describe_groups, "groups describe billing", environment=ENVIRONMENT_HELP)
 _add(groups_app, "delete", groups.delete_groups, "groups delete billing", environment=ENVIRONMENT_HELP)

@@ -16,9 +16,12 @@ from coordinator_logic.records import (
     JournalEntry,
     MemberAdded,
     MemberRemoved,
+    OffsetsCommitted,
+    OffsetsDeleted,
     RequestCause,
     StateChanged,
     StaticMemberReplaced,
+    TransactionalOffsetsCommitted,
 )
 from coordinator_logic.states import State
 from coordinator_logic.step import step
@@ -140,6 +143,10 @@ def _in_words(record: object) -> str | None:
             return f"member {record.member_id} removed: {record.reason}"
         case StaticMemberReplaced():
             return f"static member {record.group_instance_id} replaced, now {record.new_member_id}"
+        case OffsetsCommitted() | TransactionalOffsetsCommitted():
+            return f"offsets of {len(record.offsets)} partition(s) committed"
+        case OffsetsDeleted():
+            return f"offsets deleted: {record.reason}"
         case GenerationStarted():
             return f"generation {record.generation}"
         case _:

@@ -16,6 +16,7 @@ from streaming.cli.commands import (
     groups,
     offsets,
     quarantine,
+    replay,
     run,
     schema,
     top,
@@ -95,6 +96,17 @@ _add(
 )
 _add(app, "broker", broker.broker, "broker --port 9092 --data-dir ./kafka", panel=SERVICES)
 _add(app, "demo", demo.demo, panel=SERVICES)
+_add(
+    app,
+    "replay",
+    replay.replay,
+    "replay billing --since 2h",
+    "replay billing --since 2h --static",
+    "replay billing --set group.initial.rebalance.delay.ms=10000 --session 60s",
+    "replay billing --case billing.json --anonymise",
+    panel=ANSWERS,
+    environment=ENVIRONMENT_HELP,
+)
 _add(app, "top", top.top, "top -b kafka-1:9092", "top --sort lag", panel=ANSWERS, environment=ENVIRONMENT_HELP)
 _add(
     groups_app,

@@ -1,1 +1,1 @@
-"""What the journal tells."""
+"""Tests of streaming.explain."""

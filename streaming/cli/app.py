@@ -18,6 +18,7 @@ from streaming.cli.commands import (
     quarantine,
     run,
     schema,
+    sql,
     version,
 )
 from streaming.cli.connection import ENVIRONMENT_HELP
@@ -140,6 +141,15 @@ _add(
     offsets.commit_offsets,
     "offsets commit billing orders:0=42 orders:1=0",
     environment=ENVIRONMENT_HELP,
+)
+_add(
+    app,
+    "sql",
+    sql.sql,
+    "sql -b kafka-1:9092 'select groupId, state, members from groups'",
+    "sql --checkpoint /var/lib/coordinator 'select * from offsets'",
+    "sql -b kafka-1:9092 --at 2h 'select * from members'",
+    panel=ANSWERS,
 )
 _add(
     checkpoint_app,

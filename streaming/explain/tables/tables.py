@@ -1,6 +1,6 @@
 """The tables as Spark data frames and views, as of one time."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -78,7 +78,7 @@ class Tables:
     def table(self, name: str) -> DataFrame:
         """A table as a data frame. Raises as :meth:`sql`."""
         if name in GROUP_TABLES:
-            return self._group_states().mapInArrow(_GroupRows(name), spark_schema(TABLES[name]))
+            return self._group_states().mapInArrow(group_rows(name), spark_schema(TABLES[name]))
         if name not in self.names:
             raise CannotRun(f"there is no table {name!r}: there are {', '.join(self.names)}")
         return self._journal() if name == "journal" else self._requests()
@@ -122,7 +122,7 @@ class Tables:
             stored = state_frame(self._spark, location, batch.number, batch.store).select("groupId", "stored")
             fold = GroupsFold(self._time, batch.read, batch.epoch)
         entries = self._entries()
-        return stored.groupBy("groupId").cogroup(entries.groupBy("groupId")).applyInArrow(_folded_by(fold), STATE_DDL)
+        return stored.groupBy("groupId").cogroup(entries.groupBy("groupId")).applyInArrow(folded_by(fold), STATE_DDL)
 
     def _batch(self) -> CompleteBatch | None:
         """The batch of the checkpoint to begin with; None to begin with the journal."""
@@ -151,7 +151,7 @@ class Tables:
         if not self._sources.kafka:
             return self._spark.createDataFrame([], "groupId string, partition int, offset bigint, value binary")
         records = self._topic(self._sources.topics.journal).where("key is not null")
-        return records.selectExpr("cast(key as string) groupId", "partition", "offset", "value")
+        return records.selectExpr("make_valid_utf8(cast(key as string)) groupId", "partition", "offset", "value")
 
     def _journal(self) -> DataFrame:
         """The journal without repeated entries: that of the newest coordinator holds."""
@@ -168,7 +168,7 @@ class Tables:
 
     def _log_rows(self, topic: str, name: str) -> DataFrame:
         records = self._topic(topic).selectExpr("key", "value", "partition", "offset", "timestamp appendedAt")
-        return records.mapInArrow(_LogRows(name), spark_schema(TABLES[name]))
+        return records.mapInArrow(log_rows(name), spark_schema(TABLES[name]))
 
     def _topic(self, topic: str) -> DataFrame:
         """The records that a topic has."""
@@ -178,7 +178,7 @@ class Tables:
         return reader.option("subscribe", topic).load()
 
 
-def _folded_by(fold: GroupsFold) -> Any:
+def folded_by(fold: GroupsFold) -> Any:
     """The function for ``applyInArrow``: a group's stored state and its entries, to its :class:`GroupState`."""
 
     # Spark counts the parameters: an object with __call__ would have one more.
@@ -195,28 +195,26 @@ def _folded_by(fold: GroupsFold) -> Any:
     return folded
 
 
-@dataclass(frozen=True)
-class _GroupRows:
-    """The function for ``mapInArrow``: groups' states, to the rows of a table."""
+def group_rows(table: str) -> Any:
+    """The function for ``mapInArrow``: the states of groups, to the rows of a table."""
 
-    table: str
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def rows(batches: Iterable[Any]) -> Iterator[Any]:
         states = (GroupState(*values) for batch in batches for values in _values(batch))
-        yield from record_batches(TABLES[self.table], (row for state in states for row in rows_in(self.table, state)))
+        yield from record_batches(TABLES[table], (row for state in states for row in rows_in(table, state)))
+
+    return rows
 
 
-@dataclass(frozen=True)
-class _LogRows:
-    """The function for ``mapInArrow``: a topic's records, to the rows of a table."""
+def log_rows(table: str) -> Any:
+    """The function for ``mapInArrow``: the records of a topic, to the rows of a table."""
+    row_of: Callable[[LogRecord], Row | None] = journal_row if table == "journal" else request_row
 
-    table: str
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        row_of = journal_row if self.table == "journal" else request_row
+    def rows(batches: Iterable[Any]) -> Iterator[Any]:
         records = (LogRecord(*values) for batch in batches for values in _values(batch))
-        rows = (row_of(record) for record in records)
-        yield from record_batches(TABLES[self.table], (row for row in rows if row is not None))
+        found = (row_of(record) for record in records)
+        yield from record_batches(TABLES[table], (row for row in found if row is not None))
+
+    return rows
 
 
 def _values(batch: Any) -> Iterator[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from coordinator_logic.states import mermaid
-from docs import answers_by_state, api_versions, dashboards, option_tables, spark_internals
+from docs import answers_by_state, api_versions, dashboards, option_tables, spark_internals, table_columns
 from streaming.contract.schema import markdown_reference
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +22,7 @@ def _generated() -> dict[Path, dict[str, str]]:
             "reference": markdown_reference(),
         },
         ROOT / "docs" / "options.md": option_tables.tables(),
+        ROOT / "docs" / "tables.md": {"tables": table_columns.markdown()},
         ROOT / "docs" / "operations.md": {"spark internals": spark_internals.markdown()},
     }
 

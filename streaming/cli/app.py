@@ -19,6 +19,7 @@ from streaming.cli.commands import (
     replay,
     run,
     schema,
+    sql,
     top,
     version,
 )
@@ -154,6 +155,15 @@ _add(
     offsets.commit_offsets,
     "offsets commit billing orders:0=42 orders:1=0",
     environment=ENVIRONMENT_HELP,
+)
+_add(
+    app,
+    "sql",
+    sql.sql,
+    "sql -b kafka-1:9092 'select groupId, state, members from groups'",
+    "sql --checkpoint /var/lib/coordinator 'select * from offsets'",
+    "sql -b kafka-1:9092 --at 2h 'select * from members'",
+    panel=ANSWERS,
 )
 _add(
     checkpoint_app,

@@ -126,7 +126,7 @@ CHECKPOINT_LAYOUT = SparkInternal(
     "a damaged checkpoint is refused before the query starts, with a message that names the file and what helps; "
     "`checkpoint backup` copies a checkpoint while the job runs",
     "Spark reports most damage with exceptions of its own, some without the file's name; a snapshot of a lost batch is "
-    "not noticed; `checkpoint backup` and `checkpoint verify` refuse",
+    "not noticed; `checkpoint backup`, `checkpoint verify` and `sql --checkpoint` refuse",
     ("4.2.0",),
 )
 CHECKPOINT_WRITING = SparkInternal(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streaming.job.state_stores import STATE_STORES, StateStore
 
@@ -32,21 +32,26 @@ def stored_groups(spark: SparkSession, checkpoint: Path, batch: int, store: Stat
     Raises:
         UnreadableState: a file of the state is missing or damaged.
     """
-    for key, value in STATE_STORES[store].items():
-        spark.conf.set(key, value)
     # Spark would also log the failure of every task, with its stack.
     spark.sparkContext.setLogLevel("OFF")
-    # The reader asks a service of the session that only its manager of queries starts.
-    _ = spark.streams
-    reader = spark.read.format("statestore").option("path", checkpoint.as_uri()).option("batchId", batch)
     try:
         # Many times as fast as toLocalIterator, which pickles each row.
-        columns = "key.groupId", "value.groupState.stored", "value.timeoutTimestamp"
-        rows = reader.load().selectExpr(*columns).toArrow()
+        rows = state_frame(spark, checkpoint.as_uri(), batch, store).toArrow()
     except (Py4JJavaError, PySparkException) as error:
         raise UnreadableState(_root_cause(error)) from error
     for part in rows.to_batches():
         yield from map(StoredGroup._make, zip(*(column.to_pylist() for column in part.columns), strict=True))
+
+
+def state_frame(spark: SparkSession, location: str, batch: int, store: StateStore) -> DataFrame:
+    """The groups after ``batch`` of the checkpoint at ``location``, with the columns of :class:`StoredGroup`."""
+    for key, value in STATE_STORES[store].items():
+        spark.conf.set(key, value)
+    # The reader asks a service of the session that only its manager of queries starts.
+    _ = spark.streams
+    reader = spark.read.format("statestore").option("path", location).option("batchId", batch)
+    columns = "key.groupId", "value.groupState.stored", "value.timeoutTimestamp"
+    return reader.load().selectExpr(*columns)
 
 
 def _root_cause(error: Exception) -> str:

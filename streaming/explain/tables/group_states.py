@@ -1,0 +1,80 @@
+"""Groups as of a time, from the state that Spark has stored and the journal; what Spark's tasks compute.
+
+Between the tasks a group is its snapshot, so that each table decodes it and none reads the journal again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator_logic import snapshot
+from coordinator_logic.committed_offsets import UnreadableOffsets
+from coordinator_logic.group import Group
+from coordinator_logic.records import JournalEntry
+from coordinator_logic.snapshot import UnreadableSnapshot
+from streaming.explain.time_travel.group_history import Base, group_at
+from streaming.explain.time_travel.rows import GROUP_TABLES, Row, quarantined_row
+from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.job.group_batch.state_row import StateRow, load
+
+_decode = msgspec.json.Decoder(JournalEntry).decode
+
+
+class GroupState(NamedTuple):
+    """A group that existed: its snapshot, None if it is quarantined, and the name of its :class:`Known`."""
+
+    group_id: str
+    snapshot: bytes | None
+    known: str
+
+
+@dataclass(frozen=True)
+class GroupsFold:
+    """Folds groups as of ``time`` (ms since the epoch, None: now).
+
+    ``read`` and ``epoch`` are those of the checkpoint's batch, see :class:`Base`.
+    """
+
+    time: int | None = None
+    read: Mapping[int, int] = field(default_factory=dict)
+    epoch: int = 0
+
+    def state_of(self, group_id: str, stored: bytes | None, values: Iterable[bytes | None]) -> GroupState | None:
+        """A group from its stored state and the values of its journal's records, in order; None without a group.
+
+        A group whose stored state cannot be read is known if the journal has all of it.
+        """
+        try:
+            base, is_readable = _loaded(stored), True
+        except (UnreadableSnapshot, UnreadableOffsets):
+            base, is_readable = None, False
+        found = group_at(_entries(values), self.time, Base(base, self.read, self.epoch))
+        if not is_readable and (found.group is None or found.known is not Known.ALL):
+            return GroupState(group_id, None, Known.OFFSETS.name)
+        return None if found.group is None else GroupState(group_id, snapshot.encode(found.group), found.known.name)
+
+
+def rows_in(table: str, state: GroupState) -> Iterable[Row]:
+    """The rows of a group in one of :data:`GROUP_TABLES`."""
+    if state.snapshot is None:
+        return (quarantined_row(state.group_id),) if table == "groups" else ()
+    return GROUP_TABLES[table].rows(snapshot.decode(state.snapshot), Known[state.known])
+
+
+def _loaded(stored: bytes | None) -> Group | None:
+    """Decode a group, offsets included."""
+    group = None if stored is None else load(StateRow.unpacked(stored))
+    if group is not None:
+        # They are decoded on first access.
+        list(group.committed_offsets())
+    return group
+
+
+def _entries(values: Iterable[bytes | None]) -> Iterator[JournalEntry]:
+    for value in values:
+        try:
+            yield _decode(value or b"")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue

@@ -1,0 +1,105 @@
+"""The tables of a running coordinator, from its checkpoint, from its journal, and from both."""
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from streaming.client import Consumer, CoordinatorClient
+from streaming.contract.errors import CannotRun
+from streaming.explain.tables import Sources, Tables, open_tables
+from streaming.explain.time_travel.rows import GROUP_TABLES
+from tests.cli.test_commands import run_for
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def tables(coordinator: CoordinatorProcess) -> Iterator[Tables]:
+    """The tables of the coordinator that the tests share."""
+    prefix = coordinator.topics.prefix
+    with open_tables(coordinator.bootstrap_servers, str(coordinator.checkpoint), topic_prefix=prefix) as opened:
+        yield opened
+
+
+def of_sources(tables: Tables, *, kafka: bool, checkpoint: bool) -> Tables:
+    """The same tables, from fewer sources."""
+    sources = tables._sources
+    fewer = Sources(sources.kafka if kafka else {}, sources.checkpoint if checkpoint else None, topics=sources.topics)
+    return Tables(tables._spark, fewer, tables._time)
+
+
+def rows(tables: Tables, name: str, group: str) -> list[Any]:
+    """The rows of a group in a table, in any order made one."""
+    found = tables.table(name).where(f"groupId = '{group}'").toArrow().to_pylist()
+    tables.close()
+    return sorted(found, key=str)
+
+
+def all_rows(tables: Tables, group: str) -> dict[str, list[Any]]:
+    """The rows of a group in every table of groups."""
+    return {name: rows(tables, name, group) for name in GROUP_TABLES}
+
+
+def test_checkpoint_and_journal_have_the_same_rows_as_of_any_time(
+    coordinator: CoordinatorProcess, tables: Tables
+) -> None:
+    group, topic = f"group-{uuid.uuid4().hex[:8]}", f"topic-{uuid.uuid4().hex[:8]}"
+    create_topic(coordinator.bootstrap_servers, topic)
+    before = datetime.now(UTC)
+    with Consumer(coordinator.bootstrap_servers, group, topic_prefix=coordinator.topics.prefix) as consumer:
+        consumer.subscribe([topic])
+        wait_until(lambda: consumer.poll(0.1) or consumer.assignment, "the member has its partitions")
+        during = datetime.now(UTC)
+        journal = of_sources(tables, kafka=True, checkpoint=False)
+        checkpoint = of_sources(tables, kafka=False, checkpoint=True)
+        wait_until(lambda: rows(checkpoint, "assignments", group), "the batch is complete", pause=0.5)
+        now = all_rows(tables, group)
+        assert [row["state"] for row in now["groups"]] == ["Stable"]
+        assert len(now["members"]) == 1
+        assert now == all_rows(journal, group) == all_rows(checkpoint, group)
+        with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) as client:
+            (described,) = client.describe_groups([group]).groups
+        assert [member.member_id for member in described.members] == [row["memberId"] for row in now["members"]]
+    assert run_for(coordinator, "offsets", "commit", group, f"{topic}:0=42").returncode == 0
+    wait_until(lambda: rows(journal, "offsets", group), "the commit is in the journal", pause=0.5)
+    assert all_rows(tables.at(during), group) == all_rows(journal.at(during), group) == now
+    assert all_rows(tables.at(before), group) == {name: [] for name in GROUP_TABLES}
+    committed = tables.sql(f"select topic, partition, offset from offsets where groupId = '{group}'").toArrow()
+    assert committed.to_pylist() == [{"topic": topic, "partition": 0, "offset": 42}]
+
+
+def test_journal_and_requests_are_joined_by_the_place_of_the_request(
+    coordinator: CoordinatorProcess, tables: Tables
+) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    assert run_for(coordinator, "offsets", "commit", group, "orders:0=42").returncode == 0
+    query = (
+        "select j.change, r.api, get_json_object(r.body, '$.groupId') as body_group from journal j join requests r "
+        f"on j.requestPartition = r.partition and j.requestOffset = r.offset where j.groupId = '{group}'"
+    )
+    found: list[Any] = []
+
+    def is_found() -> bool:
+        found[:] = tables.sql(query).toArrow().to_pylist()
+        return bool(found)
+
+    wait_until(is_found, "the commit is in the journal", pause=0.5)
+    assert {(each["api"], each["body_group"]) for each in found} == {("OffsetCommit", group)}
+    assert "OffsetsCommitted" in {each["change"] for each in found}
+
+
+def test_a_time_before_the_checkpoint_needs_the_journal(tables: Tables) -> None:
+    with pytest.raises(CannotRun, match="that old"):
+        of_sources(tables, kafka=False, checkpoint=True).at("3650d").table("groups")
+
+
+def test_the_command_prints_rows_as_lines_of_json(coordinator: CoordinatorProcess) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    assert run_for(coordinator, "offsets", "commit", group, "orders:0=42").returncode == 0
+    query = f"select offset from offsets where groupId = '{group}'"
+    shown = run_for(coordinator, "sql", query, "--json")
+    assert (shown.returncode, shown.stdout.splitlines()[-1]) == (0, '{"offset":42}'), shown.stderr

@@ -16,13 +16,11 @@ from streaming.cli.commands import (
     groups,
     offsets,
     quarantine,
-    replay,
     run,
     schema,
-    sql,
-    top,
     version,
 )
+from streaming.cli.commands.history import replay, sql, top
 from streaming.cli.connection import ENVIRONMENT_HELP
 from streaming.cli.help_output import Command, Group, examples, unwrapped
 

@@ -15,7 +15,7 @@ from coordinator_logic.messages import (
     Protocol,
     TopicToCommit,
 )
-from streaming.cli.commands.top import description
+from streaming.cli.commands.history.top import description
 from streaming.client import CoordinatorClient, MemberIdRequired
 from streaming.explain.live.fleet import GroupRow
 from streaming.explain.live.readers import LiveFleet

@@ -1,0 +1,1 @@
+"""The commands about what happened to groups, and what happens now."""

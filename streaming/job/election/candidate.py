@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from streaming.client.errors import CoordinatorError
-from streaming.contract.errors import CannotRun
+from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.job.election.announcements import (
     ANNOUNCEMENT_SECONDS,
     CLIENT_ID,
@@ -88,7 +88,7 @@ class Candidate:
         Its ``epoch`` is higher than that of every job that was announced, and at least ``least_epoch``.
 
         Raises:
-            CannotRun: the brokers do not answer, or do not let this job announce itself.
+            BrokersFailed: the brokers do not answer, or do not let this job announce itself.
         """
         me = ActiveJob(
             epoch=least_epoch,
@@ -103,7 +103,7 @@ class Candidate:
         except Overtaken:
             return False
         except CoordinatorError as failure:
-            raise CannotRun(failure.message) from failure
+            raise BrokersFailed(failure.message) from failure
         self._lease.keep(self._lose)
         self._watch.close()
         self.reach_before = Reach() if before is None else before.reach
@@ -122,7 +122,8 @@ class Candidate:
         """Announce a start of the query on the topic of requests with this id.
 
         Raises:
-            CannotRun: another job is active, or the brokers do not answer.
+            BrokersFailed: the brokers do not answer.
+            CannotRun: another job is active.
         """
         self._query_starts += 1
         deadline = time.monotonic() + START_LIMIT_SECONDS
@@ -133,7 +134,7 @@ class Candidate:
                 raise CannotRun(str(overtaken)) from overtaken
             except CoordinatorError as failure:
                 if time.monotonic() > deadline:
-                    raise CannotRun(failure.message) from failure
+                    raise BrokersFailed(failure.message) from failure
                 time.sleep(LOOK_SECONDS)
             else:
                 return
@@ -172,13 +173,13 @@ def candidate(config: Mapping[str, str], topic: str) -> Iterator[Candidate]:
     config: librdkafka's settings, with ``bootstrap.servers``.
 
     Raises:
-        CannotRun: the brokers do not answer.
+        BrokersFailed: the brokers do not answer.
     """
     servers = config["bootstrap.servers"]
     try:
         watching = AnnouncementWatch(servers, CLIENT_ID, dict(config), topic, ANSWER_LIMIT_SECONDS)
     except CoordinatorError as failure:
-        raise CannotRun(failure.message) from failure
+        raise BrokersFailed(failure.message) from failure
     with watching as watch:
         lease = Lease(servers, dict(config), topic, topic, ANSWER_LIMIT_SECONDS)
         try:

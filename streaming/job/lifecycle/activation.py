@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming.contract.errors import CannotRun
+from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.checkpoints.lock import CheckpointLock
@@ -52,7 +52,7 @@ def become_active(session: JobSession, report: Report) -> None:
         least_epoch = max((start.epoch for start in checkpoint.starts()), default=0) + 1
         try:
             has_taken = rival.take(least_epoch)
-        except CannotRun as failure:
+        except BrokersFailed as failure:
             if not session.options.standby:
                 raise
             report(f"standby: {failure}")

@@ -7,7 +7,7 @@ from functools import partial
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming.contract.errors import CannotRun
+from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.damage import damage_after_failure
 from streaming.job.checkpoints.location import checkpoint_location
@@ -34,7 +34,7 @@ FIRST_START = "the job starts"
 AFTER_RIVAL = "the job that was active before has written its next batch"
 
 START_AGAIN_SECONDS = 60.0
-"""How long a query that has run tries to start again."""
+"""How long a query that has run tries to start again, and every query while the brokers fail."""
 
 MAX_FAILURE_LINES = 12
 
@@ -84,15 +84,17 @@ def _start_with_retries(
     """Start the query; ``why`` is the reason of :func:`_run_until_stopped`, :data:`FIRST_START` at first.
 
     Raises:
-        CannotRun: it cannot start; after it has run, not within :data:`START_AGAIN_SECONDS`.
+        CannotRun: it cannot start; after it has run, or while the brokers fail, not within
+            :data:`START_AGAIN_SECONDS`.
     """
-    deadline = time.monotonic() + (0.0 if why == FIRST_START else START_AGAIN_SECONDS)
+    deadline = time.monotonic() + START_AGAIN_SECONDS
     while True:
         try:
             return start_query(session, partitions, stack, report, after_rival=why == AFTER_RIVAL)
         except CannotRun as failure:
-            # Brokers come back one after the other, or go away again.
-            if session.candidate.failure or time.monotonic() > deadline or signals.requested.is_set():
+            # Brokers come back one after the other, or go away again; also right after a job has taken over.
+            is_final = why == FIRST_START and not isinstance(failure, BrokersFailed)
+            if is_final or session.candidate.failure or time.monotonic() > deadline or signals.requested.is_set():
                 raise
             report(f"{failure}; trying again")
             signals.requested.wait(POLL_SECONDS)

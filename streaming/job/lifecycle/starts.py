@@ -17,7 +17,7 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.records import RequestCause
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.contract.errors import CannotRun
+from streaming.contract.errors import BrokersFailed
 from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.election.announcements import CLIENT_ID, Reach
@@ -48,7 +48,8 @@ def new_start(
     ``after_rival``: the newest batch was planned by the job that was active before this one, and no batch by this one.
 
     Raises:
-        CannotRun: the journal cannot be read, or another job is active.
+        BrokersFailed: the journal cannot be read.
+        CannotRun: another job is active.
     """
     rival, topic = session.candidate, session.options.topics.requests
     topic_id = session.watch.found.topic_ids.get(topic)
@@ -153,7 +154,7 @@ def _lived_until(
 ) -> dict[int, int]:
     """The first request that no job has read, by partition, as far as it was announced or is in the journal.
 
-    Raises CannotRun.
+    Raises BrokersFailed.
     """
     if known and known[-1].epoch >= session.candidate.epoch:
         # This job's own start: nobody else has read anything since.
@@ -168,7 +169,7 @@ def _lived_until(
     try:
         in_journal = _requests_in_journal(session.options.librdkafka_config, session.options.topics.journal, since)
     except CoordinatorError as failure:
-        raise CannotRun(failure.message) from failure
+        raise BrokersFailed(failure.message) from failure
     return later(later(read_until, reach.read_until), in_journal)
 
 

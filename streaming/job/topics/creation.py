@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streaming.contract.errors import CannotRun
+from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.contract.topics import TopicNames
 from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, SAFE_REPLICAS, TopicInspection, inspect_topics
 from streaming.job.topics.layout import RequiredTopic, TopicLayout, required_topics
@@ -44,7 +44,7 @@ def ensure_topics(client_config: Mapping[str, str], names: TopicNames, layout: T
 
 @contextmanager
 def admin_client(client_config: Mapping[str, str]) -> Iterator[AdminClient]:
-    """An admin client; raises :class:`CannotRun` with the address and the reason for a failure within the block."""
+    """An admin client; raises :class:`BrokersFailed` with the address and the reason for a failure within the block."""
     reasons: list[KafkaError] = []
     # librdkafka's threads would log the same problem again, even after it has been reported.
     settings: dict[str, Any] = {"log_level": 0, **client_config, "error_cb": reasons.append}
@@ -55,7 +55,7 @@ def admin_client(client_config: Mapping[str, str]) -> Iterator[AdminClient]:
         admin.poll(0)
         why = [reason.str() for reason in reasons if reason.code() != KafkaError._ALL_BROKERS_DOWN][-1:]
         problem = "; ".join([error.args[0].str(), *why])
-        raise CannotRun(f"Kafka at {client_config['bootstrap.servers']}: {problem}") from error
+        raise BrokersFailed(f"Kafka at {client_config['bootstrap.servers']}: {problem}") from error
 
 
 def _create(admin: AdminClient, topics: list[RequiredTopic], replicas: int) -> None:

@@ -27,7 +27,7 @@ from tests.recovery.chaos.transactional import TransactionalMember, living
 from tests.recovery.checker import Function, Recorder, check, read
 from tests.recovery.recorded.population import Population
 from tests.recovery.recorded.surroundings import GroupPlan
-from tests.recovery.recorded.visitors import Administrator, Observer
+from tests.recovery.recorded.visitors import Administrator, Newcomer, Observer, Visitor
 from tests.support.topics import create_topic
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
@@ -159,7 +159,7 @@ class Run:
         with world, network, ExitStack() as ending:
             stage.append = network.append
             populations: list[Population] = []
-            visitors: list[Observer | Administrator] = []
+            visitors: list[Visitor] = []
 
             def begin(group: PlannedGroup) -> None:
                 shared = _group_plan(group)
@@ -182,6 +182,7 @@ class Run:
 
             for group in plan.groups:
                 world.call(partial(begin, group))
+            world.call(lambda: visitors.append(Newcomer(network, GroupPlan("newcomers", "orders", 1))))
             ending.callback(world.call, end)
             members = self._transactional_members(stage, recorder)
             if members:

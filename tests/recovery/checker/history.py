@@ -37,6 +37,8 @@ class Function(StrEnum):
     up, an answer that it read again, a fault that was injected, and that it was stopped or killed.
     """
 
+    ASK = "ask"
+    """A join without a member id, of a client that does not come back with the id that it is given."""
     JOIN = "join"
     SYNC = "sync"
     HEARTBEAT = "heartbeat"

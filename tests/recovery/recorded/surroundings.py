@@ -8,6 +8,7 @@ from coordinator_logic.messages import RequestBody
 from tests.recovery.checker.history import Function, OpenOperation, Position, Recorder
 
 API_OF = {
+    Function.ASK: "JoinGroup",
     Function.JOIN: "JoinGroup",
     Function.SYNC: "SyncGroup",
     Function.HEARTBEAT: "Heartbeat",

@@ -1,10 +1,11 @@
-"""Clients that are no members of the group: one reads all offsets, one resets some."""
+"""Clients that are no members of the group: one reads all offsets, one resets some, one asks for member ids."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from coordinator_logic.errors import Error
+from coordinator_logic.messages import JoinGroupRequest, Protocol
 from tests.recovery.checker.history import Function, Position
 from tests.recovery.recorded.consumer import OnAnswer, commit, fetch
 from tests.recovery.recorded.surroundings import Answer, GroupPlan, Network
@@ -35,10 +36,11 @@ class Visitor:
         call = self._network.send(self.name, plan.group, f, body, plan.request_timeout_ms, details, version)
 
         def answered(response: Answer, answer: str) -> None:
-            if response.error_code == Error.NONE:
+            error = response.error_code or getattr(response.body, "error_code", 0)
+            if error == Error.NONE:
                 on_answer(response.body, partial(call.operation.ok, answer=answer))
             else:
-                call.operation.fail(response.error_code, answer=answer)
+                call.operation.fail(error, answer=answer)
 
         call.answered = answered
         call.gave_up = call.operation.info
@@ -89,3 +91,19 @@ class Administrator(Visitor):
         metadata = f"reset at {self._world.now}" if plan.has_unique_metadata else ""
         value = [Position(plan.topic, chance.randrange(plan.partitions), chance.randint(0, 9), metadata)]
         commit(self._send, plan, value, f=Function.RESET)
+
+
+class Newcomer(Visitor):
+    """Asks for a member id again and again, and never comes back with it: each is one that the coordinator generates.
+
+    It has a group of its own, because a rebalance waits for those who were given an id.
+    """
+
+    name = "newcomer"
+
+    def visit(self) -> None:
+        """Join without a member id, and plan the next visit."""
+        self._again(200, self.visit)
+        plan = self._plan
+        body = JoinGroupRequest(plan.group, plan.session_ms, "consumer", [Protocol("range", b"")], plan.rebalance_ms)
+        self._send(Function.ASK, body, lambda _body, complete: complete())

@@ -4,6 +4,7 @@ RE2 takes linear time for every pattern, so a client cannot stop a batch with on
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import re2
 
@@ -19,6 +20,11 @@ def _options() -> "re2.Options":
     return options
 
 
+def check_pattern(pattern: str) -> None:
+    """Raise :class:`InvalidPattern` if RE2 cannot read the pattern."""
+    _compile(pattern)
+
+
 def matching_topics(pattern: str, topic_names: Iterable[str]) -> frozenset[str]:
     """Return the topics whose whole names match a pattern; an empty pattern matches none.
 
@@ -27,8 +33,12 @@ def matching_topics(pattern: str, topic_names: Iterable[str]) -> frozenset[str]:
     """
     if not pattern:
         return frozenset()
+    compiled = _compile(pattern)
+    return frozenset(name for name in topic_names if compiled.fullmatch(name))
+
+
+def _compile(pattern: str) -> Any:
     try:
-        compiled = re2.compile(pattern, _options())
+        return re2.compile(pattern, _options())
     except (re2.error, UnicodeEncodeError) as reason:
         raise InvalidPattern(f"SubscribedTopicRegex {pattern!r} is not a valid regular expression: {reason}") from None
-    return frozenset(name for name in topic_names if compiled.fullmatch(name))

@@ -19,7 +19,7 @@ class ResolvedBefore(NamedTuple):
     """The state of a group's patterns before a request: when they were last resolved (ms since the epoch), how many."""
 
     at: int | None
-    count: int
+    number: int
 
     @classmethod
     def of(cls, consumer: ConsumerGroup) -> Self:
@@ -38,7 +38,7 @@ def resolve_patterns_if_needed(
     subscribed = list(consumer.subscribed_patterns)
     if not subscribed:
         return
-    is_due = has_new_pattern or len(subscribed) != before.count or consumer.has_new_topics
+    is_due = has_new_pattern or len(subscribed) != before.number or consumer.has_new_topics
     if before.at is not None:
         if turn.now <= before.at + SHORTEST_INTERVAL_MS:
             return

@@ -164,6 +164,7 @@ def apply(group: Group, record: Record, timestamp: int) -> None:
         _apply_to_consumer_group(group.consumer, record, timestamp)
         _follow_consumer_group(group, group.consumer, timestamp)
     else:
+        assert not isinstance(record, ConsumerGroupRecord), f"group {group.group_id!r} is not a consumer group"
         _apply_to_membership(group, record, timestamp)
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 DISTRIBUTION = "spark-group-coordinator"
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "job": ("pyspark", "pandas", "pyarrow", "prometheus_client", "re2"),
+    "job": ("pyspark", "pandas", "pyarrow", "prometheus_client"),
     "cli": ("typer", "rich"),
     "gateway": ("kio", "prometheus_client"),
     "demo": ("kafka",),

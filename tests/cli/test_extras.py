@@ -26,7 +26,7 @@ from streaming.cli.main import main
 main()
 """
 
-MODULES_OF_OTHER_NAMES = {"kafka-python": "kafka", "google-re2": "re2"}
+MODULES_OF_OTHER_NAMES = {"kafka-python": "kafka"}
 """Distributions whose module is not named like the distribution."""
 
 ALL_BUT_CLI = sorted({module for extra in ("job", "gateway", "demo") for module in EXTRAS[extra]})
@@ -100,7 +100,7 @@ def test_what_describes_the_program_needs_only_the_extra_cli(arguments: list[str
 def test_doctor_works_without_spark_and_says_so() -> None:
     examined = run_without(ALL_BUT_CLI, "doctor")
     assert examined.returncode == 0, examined.stdout
-    assert "not installed: pyspark, pandas, pyarrow, prometheus_client, re2" in examined.stdout
+    assert "not installed: pyspark, pandas, pyarrow, prometheus_client" in examined.stdout
     assert "pip install 'spark-group-coordinator[job]'" in examined.stdout
 
 

@@ -48,8 +48,8 @@ FIELDS = {
     "generationIdOrMemberEpoch": "The member's generation; -1 for a commit that is not a member's.",
     "groupId": "The group id. In a request it must equal the record's key.",
     "groupInstanceId": "The instance id of a static member (KIP-345); null for a dynamic member.",
-    "groupState": "`Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`; of a consumer group `Empty`, "
-    "`Assigning`, `Reconciling` or `Stable`. In a line of the "
+    "groupState": "`Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`; of a consumer "
+    "group `Empty`, `Assigning`, `Reconciling` or `Stable`. In a line of the "
     "directory also `Quarantined`: the group's stored state cannot be read.",
     "groupType": "The type of the group: `classic`, or `consumer` for the newer protocol (KIP-848).",
     "groups": "One entry for each group.",
@@ -111,11 +111,11 @@ FIELDS = {
     "transactionResult": "True if the transaction was committed, false if it was aborted.",
     "transactionalId": "The transactional id of the producer; recorded in the journal.",
     "groupIds": "The ids of the groups to describe.",
-    "memberEpoch": "The member epoch of KIP-848. In a heartbeat 0 joins, -1 leaves, -2 leaves a static member's place open.",
+    "memberEpoch": "The member epoch of KIP-848. In a heartbeat 0 joins, -1 leaves, -2 leaves for a while.",
     "instanceId": "The instance id of a static member (KIP-345); null for a dynamic member.",
     "rackId": "The rack of the member; null if it has none.",
     "subscribedTopicNames": "The topics to which the member subscribes by name. In a heartbeat, null means unchanged.",
-    "subscribedTopicRegex": "The pattern with which the member subscribes, in RE2's syntax. In a heartbeat, null means unchanged.",
+    "subscribedTopicRegex": "The pattern with which the member subscribes, in RE2's syntax; null in a heartbeat: unchanged.",
     "serverAssignor": "The assignor for which the member votes: `uniform` or `range`; null for none.",
     "topicPartitions": "One entry for each topic. In a heartbeat, what the member owns; null means unchanged.",
     "topicId": "The id of the topic in Kafka's text form: URL-safe base64 of its 16 bytes, without padding.",

@@ -3,7 +3,7 @@
 Handlers, clients, envelope, gateway and documents derive from it. Nothing else in the project states an API's key or
 its range of versions, or the version from which on a request or its answer has another meaning.
 
-Source: the schemas of Apache Kafka 4.1 (``clients/src/main/resources/common/message``).
+Source: the schemas of Apache Kafka 4.3 (``clients/src/main/resources/common/message``).
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from coordinator_logic.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
@@ -40,6 +44,8 @@ from coordinator_logic.messages import (
     SyncGroupResponse,
     TopicsDeletedRequest,
     TopicsDeletedResponse,
+    TopicsDescribedRequest,
+    TopicsDescribedResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     WriteTxnMarkersRequest,
@@ -60,6 +66,9 @@ DESCRIBE_GROUPS_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
 TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_LOADING = 2
 """Producers that send an earlier version crash on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
 TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_MEMBER = 3
+OFFSET_COMMIT_FIRST_VERSION_OF_CONSUMER_MEMBERS = 9
+CONSUMER_GROUP_HEARTBEAT_FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT = 1
+CONSUMER_GROUP_DESCRIBE_FIRST_VERSION_WITH_MEMBER_TYPE = 1
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -216,6 +225,31 @@ TXN_OFFSET_COMMIT = Api(
 )
 DELETE_GROUPS = Api("DeleteGroups", 42, range(3), DeleteGroupsRequest, DeleteGroupsResponse, {})
 OFFSET_DELETE = Api("OffsetDelete", 47, range(1), OffsetDeleteRequest, OffsetDeleteResponse, {})
+CONSUMER_GROUP_HEARTBEAT = Api(
+    "ConsumerGroupHeartbeat",
+    68,
+    range(2),
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    {
+        CONSUMER_GROUP_HEARTBEAT_FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT: (
+            "adds the subscription by pattern; the client generates its member id (KIP-1082)"
+        )
+    },
+)
+CONSUMER_GROUP_DESCRIBE = Api(
+    "ConsumerGroupDescribe",
+    69,
+    range(2),
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    {
+        CONSUMER_GROUP_DESCRIBE_FIRST_VERSION_WITH_MEMBER_TYPE: (
+            "adds `memberType`: whether a member speaks the classic or the newer protocol (KIP-1099)"
+        )
+    },
+)
+TOPICS_DESCRIBED = Api("TopicsDescribed", None, range(1), TopicsDescribedRequest, TopicsDescribedResponse, {})
 TOPICS_DELETED = Api("TopicsDeleted", None, range(1), TopicsDeletedRequest, TopicsDeletedResponse, {})
 READ_QUARANTINED_GROUP = Api(
     "ReadQuarantinedGroup", None, range(1), ReadQuarantinedGroupRequest, ReadQuarantinedGroupResponse, {}
@@ -239,7 +273,10 @@ APIS: dict[str, Api[Any, Any]] = {
         OFFSET_DELETE,
         TXN_OFFSET_COMMIT,
         WRITE_TXN_MARKERS,
+        CONSUMER_GROUP_HEARTBEAT,
+        CONSUMER_GROUP_DESCRIBE,
         TOPICS_DELETED,
+        TOPICS_DESCRIBED,
         READ_QUARANTINED_GROUP,
         DROP_QUARANTINED_GROUP,
     )

@@ -4,12 +4,34 @@ The keys are those of a broker's ``server.properties`` and mean what Kafka's doc
 options with a docstring have no counterpart in a broker.
 """
 
+from enum import Enum
 from typing import Annotated
 
 import msgspec
 
+from coordinator_logic.assignors.server import SERVER_ASSIGNORS
+
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a new member may wait for its first join to complete. Kafka has the same constant."""
+
+
+class MigrationPolicy(Enum):
+    """Which way a group with members may change its type: Kafka's values of ``group.consumer.migration.policy``."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether a classic group becomes a consumer group."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def downgrades(self) -> bool:
+        """Whether a consumer group becomes a classic group."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
 class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.replace("_", "."), kw_only=True):
@@ -19,6 +41,13 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     group_max_session_timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 1_800_000
     group_initial_rebalance_delay_ms: Annotated[int, msgspec.Meta(ge=0)] = 3_000
     group_max_size: Annotated[int, msgspec.Meta(ge=1)] = 2**31 - 1
+    group_consumer_session_timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 45_000
+    group_consumer_heartbeat_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 5_000
+    group_consumer_max_size: Annotated[int, msgspec.Meta(ge=1)] = 2**31 - 1
+    group_consumer_assignors: str = "uniform,range"
+    group_consumer_assignment_interval_ms: Annotated[int, msgspec.Meta(ge=0)] = 1_000
+    group_consumer_regex_refresh_interval_ms: Annotated[int, msgspec.Meta(ge=10_000)] = 600_000
+    group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     offset_metadata_max_bytes: Annotated[int, msgspec.Meta(ge=0)] = 4_096
     offsets_retention_minutes: Annotated[int, msgspec.Meta(ge=1)] = 10_080
     offsets_retention_check_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 600_000
@@ -75,6 +104,11 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     has written them."""
 
     @property
+    def server_assignors(self) -> list[str]:
+        """The names in ``group.consumer.assignors``; the first is the default."""
+        return [name.strip() for name in self.group_consumer_assignors.split(",")]
+
+    @property
     def offsets_retention_ms(self) -> int:
         """``offsets.retention.minutes`` in milliseconds."""
         return self.offsets_retention_minutes * 60_000
@@ -85,3 +119,5 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
                 f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) is greater than "
                 f"group.max.session.timeout.ms ({self.group_max_session_timeout_ms})"
             )
+        if unknown := [name for name in self.server_assignors if name not in SERVER_ASSIGNORS]:
+            raise ValueError(f"group.consumer.assignors names {unknown[0]!r}; known: {', '.join(SERVER_ASSIGNORS)}")

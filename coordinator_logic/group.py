@@ -1,4 +1,4 @@
-"""A group and its members: data, and queries on it.
+"""A group and its members: data, and queries on it. What only a consumer group (KIP-848) has is in its ``consumer``.
 
 A group has two kinds of fields. State, generation, protocol, leader, members, assignments and offsets change only by a
 record (:mod:`coordinator_logic.records`). Parked requests, handed-out member ids, timers and the times of
@@ -16,6 +16,7 @@ from functools import cached_property
 import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
+from coordinator_logic.consumer_group.data import ConsumerGroup
 from coordinator_logic.events import ReplyAddress
 from coordinator_logic.indexes.members import MemberIndex
 from coordinator_logic.indexes.pending_offsets import PendingOffsets
@@ -24,6 +25,8 @@ from coordinator_logic.states import CAN_REBALANCE, State
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type whose metadata the coordinator can read; the metadata of all others is opaque bytes."""
+
+CLASSIC_TYPE, CONSUMER_TYPE = "classic", "consumer"
 
 
 class TimerKind(Enum):
@@ -34,6 +37,7 @@ class TimerKind(Enum):
     JOIN = "join"
     SYNC = "sync"
     EXPIRY = "expiry"
+    REVOCATION = "revocation"
 
     @property
     def expels(self) -> bool:
@@ -53,7 +57,8 @@ class TimerKind(Enum):
 class Timer(msgspec.Struct, frozen=True, array_like=True):
     """A deadline: ``timeout_ms`` after ``armed_at`` (ms since the epoch).
 
-    ``member_id`` is the owner of the session (heartbeat), ``generation`` the generation that must sync (sync),
+    ``member_id`` is the owner of the session (heartbeat) or the member that must revoke partitions (revocation),
+    ``generation`` the generation that must sync (sync) or the epoch that the member must leave (revocation),
     ``remaining_ms`` how much the initial delay may still be extended (initial join).
     """
 
@@ -129,7 +134,9 @@ class OpenTransaction(msgspec.Struct, array_like=True):
 
 
 class Group(msgspec.Struct, array_like=True, dict=True):
-    """A classic group.
+    """A group: a classic one unless it has a ``consumer``.
+
+    Then ``members`` is empty, ``generation`` is the group epoch, and ``state`` follows from the ``consumer``.
 
     ``incarnation`` is the place in the log of the request that created it. A group that is deleted and created again
     counts its records from 1; the incarnation tells the two apart. ``clock`` is the latest time that the group has
@@ -173,6 +180,17 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     next_check_at: int = 0
     append_distance: int = 0
     applied_until: dict[int, int] = {}
+    consumer: ConsumerGroup | None = None
+
+    @property
+    def group_type(self) -> str:
+        """Kafka's name of the group's type."""
+        return CLASSIC_TYPE if self.consumer is None else CONSUMER_TYPE
+
+    @property
+    def member_count(self) -> int:
+        """The number of members, whichever protocol they speak."""
+        return len(self.members) if self.consumer is None else len(self.consumer.members)
 
     @property
     def can_rebalance(self) -> bool:
@@ -250,7 +268,9 @@ class Group(msgspec.Struct, array_like=True, dict=True):
         return any(self._is_candidate(protocol.name) for protocol in protocols)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member subscribes to the topic; true for a consumer group whose topics are unknown."""
+        """Whether a member subscribes to the topic; true for a classic group of consumers whose topics are unknown."""
+        if self.consumer is not None:
+            return topic in self.consumer.subscribed_topics
         topics = self.subscribed_topics
         if topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE

@@ -6,11 +6,14 @@ Every batch with a request reads and writes the whole group, so its size is a co
 from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.consumer_group.data import ConsumerGroup
+from coordinator_logic.consumer_group.heartbeat_checks import Refusal
+from coordinator_logic.consumer_group.members import ConsumerMember
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group, Member
 from coordinator_logic.indexes.sizes import size_of_handed_out_ids, size_of_protocols, utf8_length
-from coordinator_logic.messages import JoinGroupRequest, Protocol
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, JoinGroupRequest, Protocol, TopicDescription
 
 GENERATED_SUFFIX_LENGTH = 37
 """A generated member id is an identifier, a hyphen and a UUID."""
@@ -42,6 +45,49 @@ def check_join(group: Group | None, request: Request, body: JoinGroupRequest, co
         more = size_of_protocols(body.protocols) - size_of_protocols(member.protocols)
     fits = more <= 0 or group.member_index.size + more <= config.group_max_bytes
     return Error.NONE if fits else Error.GROUP_MAX_SIZE_REACHED
+
+
+MAX_PARTITIONS_OF_GROUP = 100_000
+"""The most partitions of all topics of a consumer group together, so that an assignment fits into the journal."""
+
+
+def check_consumer_heartbeat(
+    consumer: ConsumerGroup,
+    member: ConsumerMember,
+    updated: ConsumerMember,
+    body: ConsumerGroupHeartbeatRequest,
+    config: CoordinatorConfig,
+) -> Refusal | None:
+    """Check the sizes of what a heartbeat adds to its group; a member that needs no more room than before may stay."""
+    if not topics_fit(consumer, body.topics):
+        what = f"The group's topics have more than {MAX_PARTITIONS_OF_GROUP} partitions."
+        return Refusal(Error.INVALID_REQUEST, what)
+    if updated == member:
+        return None
+    texts = [updated.member_id, updated.client_id, updated.client_host, updated.subscribed_topic_regex]
+    texts += [updated.group_instance_id or "", updated.rack_id or "", *updated.subscribed_topic_names]
+    if _any_longer(texts, config.group_max_identifier_bytes):
+        what = f"An identifier, a topic or the pattern is longer than {config.group_max_identifier_bytes} bytes."
+        return Refusal(Error.INVALID_REQUEST, what)
+    more = _size_of_consumer(updated) - _size_of_consumer(member)
+    if more <= 0 or sum(map(_size_of_consumer, consumer.members.values())) + more <= config.group_max_bytes:
+        return None
+    return Refusal(Error.GROUP_MAX_SIZE_REACHED, f"The group's members need more than {config.group_max_bytes} bytes.")
+
+
+def topics_fit(consumer: ConsumerGroup, described: Sequence[TopicDescription]) -> bool:
+    """Whether a group has room for all these topics."""
+    if not described:
+        return True
+    partitions = {name: topic.partitions for name, topic in consumer.topics.items()}
+    partitions |= {topic.name: topic.partitions for topic in described}
+    return sum(partitions.values()) <= MAX_PARTITIONS_OF_GROUP
+
+
+def _size_of_consumer(member: ConsumerMember) -> int:
+    texts = "".join(member.subscribed_topic_names) + member.subscribed_topic_regex
+    texts += member.member_id + (member.group_instance_id or "") + member.client_id + member.client_host
+    return utf8_length(texts)
 
 
 def has_room_for_member_id(group: Group, member_id: str, config: CoordinatorConfig) -> bool:

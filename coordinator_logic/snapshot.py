@@ -1,7 +1,9 @@
 """Snapshots: a group as one byte of format version, followed by MessagePack without field names.
 
-Format 1 is the first. A change that only appends fields with defaults keeps the version. Any other change takes the
-next version and keeps the reader of the old one, so that every snapshot ever written can be read.
+Format 1 is that of classic groups, format 2 that of consumer groups: the fields of format 1, then those that only a
+consumer group has. A release that knows format 1 alone can still read the classic groups of this one. A change that
+only appends fields with defaults keeps the version. Any other change takes the next version and keeps the reader of the
+old one, so that every snapshot ever written can be read.
 
 The fields are those of :class:`Group`. Its offsets are decoded only when used, see :class:`StoredOffsets`.
 """
@@ -15,7 +17,9 @@ from coordinator_logic.committed_offsets import Offsets, StoredOffsets, Unreadab
 from coordinator_logic.group import Group
 from coordinator_logic.states import State
 
-FORMAT_VERSION = 1
+CLASSIC_FORMAT, CONSUMER_FORMAT = 1, 2
+FORMAT_VERSION = CONSUMER_FORMAT
+"""The newest format."""
 
 
 _STORED_TYPES: dict[str, Any] = {"offsets": msgspec.Raw, "pending_joins": list[str], "pending_syncs": list[str]}
@@ -34,10 +38,10 @@ _OFFSETS, _OFFSET_COUNT, _PENDING_JOINS, _PENDING_SYNCS = map(
 )
 
 _NOBODY: list[str] = []
-_HEADER = bytes((FORMAT_VERSION,))
+_CLASSIC_HEADER, _CONSUMER_HEADER = bytes((CLASSIC_FORMAT,)), bytes((CONSUMER_FORMAT,))
 
 _encoder = msgspec.msgpack.Encoder()
-_decoders: dict[int, Any] = {1: msgspec.msgpack.Decoder(_Stored)}
+_decoders: dict[int, Any] = dict.fromkeys((CLASSIC_FORMAT, CONSUMER_FORMAT), msgspec.msgpack.Decoder(_Stored))
 
 
 class UnreadableSnapshot(ValueError):
@@ -54,7 +58,10 @@ def encode(group: Group) -> bytes:
     # Most groups have neither. The comparison is cheaper than a call, and this runs for every group of a batch.
     fields[_PENDING_JOINS] = list(group.pending_joins) if group.pending_joins else _NOBODY
     fields[_PENDING_SYNCS] = list(group.pending_syncs) if group.pending_syncs else _NOBODY
-    return _HEADER + _encoder.encode(fields)
+    if group.consumer is None:
+        fields.pop()  # the last field, which only a consumer group has
+        return _CLASSIC_HEADER + _encoder.encode(fields)
+    return _CONSUMER_HEADER + _encoder.encode(fields)
 
 
 def decode(snapshot: bytes) -> Group:

@@ -1,4 +1,4 @@
-"""The five states of a group and the legal transitions between them.
+"""The states of groups, and the legal transitions between those of a classic group.
 
 * **Empty**: the group has no members. It may have offsets: those of a group that every member has left, or of a
   "simple" group that only stores offsets.
@@ -11,8 +11,15 @@
   expires.
 * **Dead**: the group was deleted, or its stored state cannot be read. It never leaves this state.
 
-The two tables below are the only definition of the transitions; the diagram in docs/architecture.md is generated from
-them.
+A consumer group (KIP-848) is never in a rebalance. Its state follows from its epochs and members after every record:
+
+* **Empty**: it has no members.
+* **Assigning**: its epoch is ahead of its target assignment's.
+* **Reconciling**: a member has yet to reach the target assignment.
+* **Stable**: all members have reached it.
+
+The two tables below are the only definition of a classic group's transitions; the diagram in docs/architecture.md is
+generated from them.
 
 Source: KIP-62, KIP-134 (initial delay), and the state machine of Kafka's classic groups.
 """
@@ -28,6 +35,8 @@ class State(Enum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
 
 
 TRANSITIONS: dict[State, dict[State, str]] = {
@@ -53,7 +62,7 @@ TRANSITIONS: dict[State, dict[State, str]] = {
         State.DEAD: "deleted again",
     },
 }
-"""By state, the states that may follow it, each with the reason."""
+"""By state of a classic group, the states that may follow it, each with the reason."""
 
 CAN_REBALANCE = frozenset({State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE})
 """The states in which a rebalance can begin: in the others one is in progress, or the group is Dead."""
@@ -63,7 +72,7 @@ class IllegalTransition(Exception):
     """A transition that is not in the table: a defect of the coordinator, which no request can cause."""
 
     def __init__(self, group_id: str, current: State, target: State) -> None:
-        legal = ", ".join(state.value for state in TRANSITIONS[current]) or "none"
+        legal = ", ".join(state.value for state in TRANSITIONS.get(current, {})) or "none"
         super().__init__(
             f"group {group_id!r} cannot go from {current.value} to {target.value} (legal from there: {legal})"
         )
@@ -75,7 +84,7 @@ class IllegalState(Exception):
 
 def check_transition(group_id: str, current: State, target: State) -> None:
     """Raise :class:`IllegalTransition` unless ``target`` may follow ``current``."""
-    if target not in TRANSITIONS[current]:
+    if target not in TRANSITIONS.get(current, {}):
         raise IllegalTransition(group_id, current, target)
 
 

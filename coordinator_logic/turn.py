@@ -190,6 +190,15 @@ class Turn:
         """Cancel the sync timer."""
         self.group.timers.pop("sync", None)
 
+    def arm_revocation(self, member_id: str, epoch: int, timeout_ms: int) -> None:
+        """Start the time in which a member of a consumer group must leave an epoch by revoking partitions."""
+        key = f"revocation-{member_id}"
+        self._arm(key, Timer(TimerKind.REVOCATION, self.now, timeout_ms, member_id, epoch))
+
+    def cancel_revocation(self, member_id: str) -> None:
+        """Cancel the time in which a member must revoke partitions."""
+        self.group.timers.pop(f"revocation-{member_id}", None)
+
     def arm_expiry(self, tick: int) -> None:
         """Schedule the deletion of expired offsets for a tick (ms since the epoch)."""
         self._arm("expiry", Timer(TimerKind.EXPIRY, self.now, tick - self.now))

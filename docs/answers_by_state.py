@@ -17,6 +17,8 @@ from coordinator_logic.consumer_protocol import Subscription, encode_subscriptio
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     DropQuarantinedGroupRequest,
@@ -36,7 +38,9 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupRequest,
     RequestBody,
     SyncGroupRequest,
+    TopicDescription,
     TopicsDeletedRequest,
+    TopicsDescribedRequest,
     TopicToCommit,
     TopicToDelete,
     TxnMarker,
@@ -46,14 +50,15 @@ from coordinator_logic.messages import (
     WriteTxnMarkersRequest,
 )
 from coordinator_logic.records import StateChanged
-from coordinator_logic.states import State
+from coordinator_logic.states import TRANSITIONS, State
 from coordinator_logic.step import step
 
 GROUP_ID, TOPIC, INSTANCE_ID = "group", "topic", "instance"
 SESSION_MS = 10_000
 PARKED = "parked"
 REBALANCES = ", rebalances"
-COLUMNS = ("absent", *(state.value for state in State if state is not State.DEAD))
+COLUMNS = ("absent", *(state.value for state in TRANSITIONS if state is not State.DEAD))
+"""A group that does not exist, and the states of classic groups."""
 
 LEADER, FOLLOWER, UNKNOWN, NO_MEMBER, RETURNING = (
     "the leader",
@@ -221,7 +226,12 @@ BY_ANY_CLIENT: dict[str, RequestBody] = {
     "DeleteGroups": DeleteGroupsRequest([GROUP_ID]),
     "OffsetDelete": OffsetDeleteRequest(GROUP_ID, [TopicToDelete(TOPIC, [PartitionToDelete(0)])]),
     "WriteTxnMarkers": WriteTxnMarkersRequest([TxnMarker(1, 0, True)]),
+    "ConsumerGroupHeartbeat": ConsumerGroupHeartbeatRequest(
+        *(GROUP_ID, "new", 0), rebalance_timeout_ms=SESSION_MS, subscribed_topic_names=[TOPIC], topic_partitions=[]
+    ),
+    "ConsumerGroupDescribe": ConsumerGroupDescribeRequest([GROUP_ID]),
     "TopicsDeleted": TopicsDeletedRequest([TOPIC]),
+    "TopicsDescribed": TopicsDescribedRequest([TopicDescription(TOPIC, "AAAAAAAAAAAAAAAAAAAAAQ", 1)]),
     "ReadQuarantinedGroup": ReadQuarantinedGroupRequest(),
     "DropQuarantinedGroup": DropQuarantinedGroupRequest(),
 }

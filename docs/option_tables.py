@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+from enum import Enum
 from itertools import pairwise
 from typing import Any, NamedTuple, get_origin
 
@@ -77,6 +78,8 @@ def _default(field: Any) -> str:
         return "none"
     if isinstance(default, bool):
         return str(default).lower()
+    if isinstance(default, Enum):
+        default = default.value
     if isinstance(default, str):
         return f"`{default}`"
     for size, unit in ((1 << 20, "MiB"), (1 << 10, "KiB")):

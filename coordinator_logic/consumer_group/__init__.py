@@ -4,6 +4,7 @@ There is no join barrier and no leader. Three epochs drive a group: the group ep
 needed, the target epoch which group epoch the target belongs to, and each member's epoch which target the member has
 reached. A member sends one kind of request, the heartbeat, and quotes its epoch.
 
-No API uses this room yet. Its functions are pure and change nothing. It imports the messages, the errors and the
+The room holds the data of a consumer group, its records, and pure functions that change nothing; what a group does with
+them in a turn is in :mod:`coordinator_logic.convergence`. It imports the messages, the errors, the states and the
 server-side assignors.
 """

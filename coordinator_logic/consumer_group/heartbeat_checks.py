@@ -3,12 +3,10 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
+from coordinator_logic.apis import CONSUMER_GROUP_HEARTBEAT_FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT
 from coordinator_logic.consumer_group.epochs import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_logic.errors import Error
 from coordinator_logic.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-
-FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT = 1
-"""From this version on, a client generates its own member id (KIP-1082)."""
 
 
 class Refusal(NamedTuple):
@@ -40,7 +38,7 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
 
 def _invalid_identifier(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
     needs_member_id = (
-        version >= FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT
+        version >= CONSUMER_GROUP_HEARTBEAT_FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT
         or request.member_epoch > JOIN_EPOCH
         or request.member_epoch == LEAVE_EPOCH
     )

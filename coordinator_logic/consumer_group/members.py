@@ -1,6 +1,6 @@
-"""A member of a consumer group, and the states of members and groups."""
+"""A member of a consumer group, and how far it has got."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 
 import msgspec
@@ -22,19 +22,25 @@ class MemberState(Enum):
     """It has reached the target's epoch, and waits for partitions that other members still hold."""
 
 
-class GroupState(Enum):
-    """A consumer group's state, derived from epochs and members; the value is its name on the wire."""
+class ClassicProtocol(msgspec.Struct, frozen=True, array_like=True):
+    """A protocol that a classic member supports, with the member's metadata for it."""
 
-    EMPTY = "Empty"
-    ASSIGNING = "Assigning"
-    RECONCILING = "Reconciling"
-    STABLE = "Stable"
+    name: str
+    metadata: bytes
+
+
+class ClassicMembership(msgspec.Struct, frozen=True, array_like=True):
+    """What a member that speaks the classic protocol brings with JoinGroup: its session (ms) and its protocols."""
+
+    session_timeout_ms: int
+    protocols: tuple[ClassicProtocol, ...]
 
 
 class ConsumerMember(msgspec.Struct, frozen=True, array_like=True):
-    """A member that speaks the newer protocol. ``rebalance_timeout_ms`` is how long it may take to revoke.
+    """A member. ``rebalance_timeout_ms`` is how long it may take to revoke; ``subscribed_topic_names`` are sorted.
 
-    ``assigned`` and ``pending_revocation`` are disjoint; the member holds the partitions of both.
+    ``assigned`` and ``pending_revocation`` are disjoint; the member holds the partitions of both. ``classic`` is None
+    for a member that speaks the newer protocol.
     """
 
     member_id: str
@@ -43,7 +49,7 @@ class ConsumerMember(msgspec.Struct, frozen=True, array_like=True):
     client_id: str = ""
     client_host: str = ""
     rebalance_timeout_ms: int = -1
-    subscribed_topic_names: frozenset[str] = frozenset()
+    subscribed_topic_names: tuple[str, ...] = ()
     subscribed_topic_regex: str = ""
     server_assignor: str | None = None
     epoch: int = 0
@@ -51,6 +57,7 @@ class ConsumerMember(msgspec.Struct, frozen=True, array_like=True):
     state: MemberState = MemberState.STABLE
     assigned: AssignedPartitions = {}
     pending_revocation: AssignedPartitions = {}
+    classic: ClassicMembership | None = None
 
     def held_partitions(self) -> Iterator[tuple[str, int]]:
         """Yield every partition that no other member may get yet, as (topic id, partition)."""
@@ -63,14 +70,6 @@ class ConsumerMember(msgspec.Struct, frozen=True, array_like=True):
         """Whether all these partitions are assigned to it."""
         return all(numbers <= self.assigned.get(topic_id, {}).keys() for topic_id, numbers in partitions.items())
 
-
-def group_state(group_epoch: int, target_epoch: int, members: Iterable[ConsumerMember]) -> GroupState:
-    """Derive a group's state (KIP-848, "Group States")."""
-    remaining = list(members)
-    if not remaining:
-        return GroupState.EMPTY
-    if group_epoch > target_epoch:
-        return GroupState.ASSIGNING
-    if all(member.state is MemberState.STABLE and member.epoch == target_epoch for member in remaining):
-        return GroupState.STABLE
-    return GroupState.RECONCILING
+    def is_reconciled_to(self, target_epoch: int) -> bool:
+        """Whether it has reached the target of this epoch."""
+        return self.state is MemberState.STABLE and self.epoch == target_epoch

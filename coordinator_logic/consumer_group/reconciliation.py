@@ -27,7 +27,12 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def reconcile(
-    member: ConsumerMember, target: Target, owned: Partitions | None, is_free: Callable[[str, int], bool]
+    member: ConsumerMember,
+    target: Target,
+    owned: Partitions | None,
+    is_free: Callable[[str, int], bool],
+    *,
+    subscription_changed: bool,
 ) -> ConsumerMember:
     """Return the member after its next step, which equals the member if it can make none.
 
@@ -39,12 +44,14 @@ def reconcile(
         target: Its target.
         owned: The partitions that the member owns; None if the heartbeat does not say, which confirms no revocation.
         is_free: Whether no member holds the partition of a topic id.
+        subscription_changed: Whether the heartbeat changed the member's subscription. If so, the member begins to
+            revoke partitions of other topics, even if it can make no other step.
     """
     if member.state is MemberState.UNREVOKED_PARTITIONS:
         if _owns_any(owned, member.pending_revocation):
-            return _without_unsubscribed(member, target, owned)
-    elif member.state is MemberState.STABLE and member.epoch == target.epoch:
-        return _without_unsubscribed(member, target, owned)
+            return _without_unsubscribed(member, target, owned) if subscription_changed else member
+    elif member.is_reconciled_to(target.epoch):
+        return _without_unsubscribed(member, target, owned) if subscription_changed else member
     return _next_assignment(member, target, owned, is_free)
 
 

@@ -23,11 +23,11 @@ class Subscriptions(msgspec.Struct, frozen=True):
     """
 
     topics: Mapping[str, Topic]
-    matches: Mapping[str, frozenset[str]] = {}
+    matches: Mapping[str, Iterable[str]] = {}
 
     def topics_of(self, member: ConsumerMember) -> list[Topic]:
         """Return the existing topics that a member subscribes to, by name or by pattern."""
-        names = member.subscribed_topic_names | self.matches.get(member.subscribed_topic_regex, frozenset())
+        names = {*member.subscribed_topic_names, *self.matches.get(member.subscribed_topic_regex, ())}
         return [self.topics[name] for name in sorted(names & self.topics.keys())]
 
 

@@ -24,6 +24,9 @@ from coordinator_logic.handlers import (
     txn_offset_commit,
     write_txn_markers,
 )
+from coordinator_logic.handlers.consumer_group import describe as consumer_group_describe
+from coordinator_logic.handlers.consumer_group import heartbeat as consumer_group_heartbeat
+from coordinator_logic.handlers.consumer_group import topics_described
 from coordinator_logic.handlers.quarantine import drop_quarantined_group, read_quarantined_group
 from coordinator_logic.messages import ResponseBody
 from coordinator_logic.turn import Turn
@@ -53,6 +56,9 @@ HANDLERS: dict[str, Handler] = {
     apis.OFFSET_DELETE.name: Handler(offset_delete.handle, offset_delete.refuse),
     apis.TXN_OFFSET_COMMIT.name: Handler(txn_offset_commit.handle, txn_offset_commit.refuse),
     apis.WRITE_TXN_MARKERS.name: Handler(write_txn_markers.handle, write_txn_markers.refuse),
+    apis.CONSUMER_GROUP_HEARTBEAT.name: Handler(consumer_group_heartbeat.handle, consumer_group_heartbeat.refuse),
+    apis.CONSUMER_GROUP_DESCRIBE.name: Handler(consumer_group_describe.handle, consumer_group_describe.refuse),
+    apis.TOPICS_DESCRIBED.name: Handler(topics_described.handle, topics_described.refuse),
     apis.TOPICS_DELETED.name: Handler(topics_deleted.handle, topics_deleted.refuse),
     apis.READ_QUARANTINED_GROUP.name: Handler(read_quarantined_group.handle, read_quarantined_group.refuse),
     apis.DROP_QUARANTINED_GROUP.name: Handler(drop_quarantined_group.handle, drop_quarantined_group.refuse),

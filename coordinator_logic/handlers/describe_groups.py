@@ -30,11 +30,16 @@ def _describe(turn: Turn, group_id: str, version: int) -> DescribedGroup:
         return DescribedGroup(group_id, Error.NOT_COORDINATOR)
     group = turn.existing
     if group is None:
-        if version < DESCRIBE_GROUPS_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
-            return DescribedGroup(group_id, group_state=State.DEAD.value)
-        message = f"Group {group_id} not found."
-        return DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
+        return _refused(group_id, version, f"Group {group_id} not found.")
+    if group.consumer is not None:
+        return _refused(group_id, version, f"Group {group_id} is not a classic group.")
     return described(group)
+
+
+def _refused(group_id: str, version: int, message: str) -> DescribedGroup:
+    if version < DESCRIBE_GROUPS_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
+        return DescribedGroup(group_id, group_state=State.DEAD.value)
+    return DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
 
 
 def described(group: Group) -> DescribedGroup:

@@ -24,7 +24,13 @@ from coordinator_logic.rebalance import (
     remove_member,
     select_protocol,
 )
-from coordinator_logic.records import LeaderElected, MemberAdded, MemberUpdated, StaticMemberReplaced
+from coordinator_logic.records import (
+    ClassicGroupFormed,
+    LeaderElected,
+    MemberAdded,
+    MemberUpdated,
+    StaticMemberReplaced,
+)
 from coordinator_logic.states import IllegalState, State
 from coordinator_logic.turn import Turn
 
@@ -39,7 +45,26 @@ def handle(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
         _fail(turn, request, Error.INVALID_SESSION_TIMEOUT, body.member_id)
     elif turn.existing is None and body.member_id:
         _fail(turn, request, Error.UNKNOWN_MEMBER_ID, body.member_id)
-    elif (too_large := check_join(turn.existing, request, body, config)) is not Error.NONE:
+    elif turn.existing is not None and turn.existing.consumer is not None:
+        _join_consumer_group(turn, request, body)
+    else:
+        _join_classic_group(turn, request, body)
+
+
+def _join_consumer_group(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
+    """Make a consumer group without members a classic group again."""
+    if turn.group.state is not State.EMPTY:
+        _fail(turn, request, Error.INCONSISTENT_GROUP_PROTOCOL, body.member_id)
+    elif body.member_id:
+        _fail(turn, request, Error.UNKNOWN_MEMBER_ID, body.member_id)
+    else:
+        turn.record(ClassicGroupFormed("a member of the classic protocol joins"))
+        _join_classic_group(turn, request, body)
+
+
+def _join_classic_group(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
+    config = turn.config
+    if (too_large := check_join(turn.existing, request, body, config)) is not Error.NONE:
         _fail(turn, request, too_large, body.member_id)
     else:
         if turn.existing is None:

@@ -5,6 +5,7 @@ has an error for each.
 """
 
 from coordinator_logic.apis import LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS
+from coordinator_logic.convergence.classic_requests import leave_consumer_group
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.handlers.checks import check_member
@@ -26,16 +27,25 @@ def handle(turn: Turn, request: Request, body: LeaveGroupRequest) -> None:
     if not body.group_id:
         turn.reply(request.address, refuse(body, version, Error.INVALID_GROUP_ID))
         return
+    group = turn.existing
     leaving = body.members if version >= LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS else [LeavingMember(body.member_id)]
+    if group is not None and group.consumer is not None:
+        entries = leave_consumer_group(turn, group.consumer, leaving)
+    else:
+        entries = _leave_classic_group(turn, leaving)
+    if version >= LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS:
+        turn.reply(request.address, LeaveGroupResponse(members=entries))
+    else:
+        turn.reply(request.address, LeaveGroupResponse(error_code=entries[0].error_code))
+
+
+def _leave_classic_group(turn: Turn, leaving: list[LeavingMember]) -> list[LeftMember]:
     entries = [LeftMember(entry.member_id, entry.group_instance_id, _remove(turn, entry)) for entry in leaving]
     left = [entry for entry in entries if entry.error_code == Error.NONE]
     if left and turn.group.state is not State.EMPTY:
         names = ", ".join(entry.member_id or str(entry.group_instance_id) for entry in left)
         rebalance_or_complete_join(turn, f"left the group: {names}")
-    if version >= LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS:
-        turn.reply(request.address, LeaveGroupResponse(members=entries))
-    else:
-        turn.reply(request.address, LeaveGroupResponse(error_code=entries[0].error_code))
+    return entries
 
 
 def _remove(turn: Turn, entry: LeavingMember) -> Error:

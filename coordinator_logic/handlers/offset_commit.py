@@ -5,6 +5,7 @@ from coordinator_logic.apis import (
     OFFSET_COMMIT_VERSION_WITH_COMMIT_TIMESTAMP,
     OFFSET_COMMIT_VERSIONS_WITH_RETENTION_TIME,
 )
+from coordinator_logic.convergence.commits import check_commit
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
@@ -43,7 +44,7 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
     if turn.existing is None:
         turn.create_group()
     group = turn.group
-    if group.state in (State.STABLE, State.PREPARING_REBALANCE):
+    if group.consumer is None and group.state in (State.STABLE, State.PREPARING_REBALANCE):
         turn.arm_session(group.members[body.member_id])
     topics, accepted = accept_partitions(
         turn.config,
@@ -56,6 +57,12 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
 
 
 def _check(group: Group | None, body: OffsetCommitRequest, version: int) -> Error:
+    if group is not None and group.consumer is not None:
+        partitions = [
+            (topic.name, partition.partition_index) for topic in body.topics for partition in topic.partitions
+        ]
+        epoch = body.generation_id_or_member_epoch
+        return check_commit(group.consumer, body.member_id, epoch, partitions, version=version)
     not_found = version >= OFFSET_COMMIT_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
     error = check_committer(
         group,

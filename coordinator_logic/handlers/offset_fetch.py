@@ -11,6 +11,7 @@ from coordinator_logic.apis import (
     OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS,
     OFFSET_FETCH_FIRST_VERSION_WITH_TOP_LEVEL_ERROR,
 )
+from coordinator_logic.convergence.commits import check_fetch
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
@@ -48,6 +49,11 @@ def _fetch_group(
     """Fetch the offsets of an entry. ``fetch_all`` fetches all, once however often the request names the group."""
     if entry.group_id != turn.group_id:
         return FetchedGroup(entry.group_id, [], Error.NOT_COORDINATOR)
+    group = turn.existing
+    if group is not None and group.consumer is not None:
+        error = check_fetch(group.consumer, entry.member_id, entry.member_epoch)
+        if error is not Error.NONE:
+            return FetchedGroup(entry.group_id, [], error)
     if entry.topics is None:
         return FetchedGroup(entry.group_id, fetch_all())
     return FetchedGroup(entry.group_id, _fetch(turn.existing, entry.topics, require_stable=require_stable))

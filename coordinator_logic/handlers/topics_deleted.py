@@ -4,6 +4,7 @@ A broker's coordinator learns that from the cluster's metadata and deletes the t
 whether they subscribe to them or not. Here a client, such as the gateway, sends this event to each group.
 """
 
+from coordinator_logic.convergence.topics import forget_topics
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
@@ -14,7 +15,7 @@ from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: TopicsDeletedRequest) -> None:
-    """Delete all offsets of the topics, committed and pending ones."""
+    """Delete all offsets of the topics, committed and pending ones; a consumer group stops assigning the topics."""
     if turn.existing is not None:
         deleted = [
             TopicPartitions(topic, partitions)
@@ -23,6 +24,8 @@ def handle(turn: Turn, request: Request, body: TopicsDeletedRequest) -> None:
         ]
         for record in deletions(deleted, "the topic was deleted"):
             turn.record(record)
+        if turn.existing.consumer is not None:
+            forget_topics(turn, turn.existing.consumer, body.topics)
     turn.reply(request.address, TopicsDeletedResponse())
 
 

@@ -5,6 +5,7 @@ the member's session.
 """
 
 from coordinator_logic.apis import TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_MEMBER
+from coordinator_logic.convergence.commits import check_commit
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
@@ -59,6 +60,12 @@ def _check(group: Group | None, body: TxnOffsetCommitRequest, version: int) -> E
     if generation < 0 and not member_id and instance_id is None:
         # Producers older than KIP-447 name no member: the transactional id fences them instead.
         return Error.NONE
+    if group is not None and group.consumer is not None:
+        partitions = [
+            (topic.name, partition.partition_index) for topic in body.topics for partition in topic.partitions
+        ]
+        error = check_commit(group.consumer, member_id, generation, partitions, version=None)
+        return Error.ILLEGAL_GENERATION if error is Error.STALE_MEMBER_EPOCH else error
     return check_committer(group, member_id, instance_id, generation, absent_group=Error.ILLEGAL_GENERATION)
 
 

@@ -8,7 +8,7 @@ here and camelCase in JSON, and bytes are base64 in JSON. Integers have the boun
 Two parts of the wire protocol have no counterpart here: ``throttleTimeMs`` (topics have no quotas) and tagged
 fields.
 
-Source: the request and response schemas of Apache Kafka 4.1 (``clients/src/main/resources/common/message``).
+Source: the request and response schemas of Apache Kafka 4.3 (``clients/src/main/resources/common/message``).
 """
 
 from coordinator_logic.messages.base import (
@@ -21,6 +21,21 @@ from coordinator_logic.messages.base import (
     Int32,
     Int64,
     Message,
+)
+from coordinator_logic.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatAssignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    DescribedAssignment,
+    DescribedConsumer,
+    DescribedConsumerGroup,
+    DescribedTopicPartitions,
+    TopicDescription,
+    TopicIdPartitions,
+    TopicsDescribedRequest,
+    TopicsDescribedResponse,
 )
 from coordinator_logic.messages.envelopes import LONGEST_CORRELATION_ID, NO_BODY, RequestEnvelope, ResponseEnvelope
 from coordinator_logic.messages.groups import (
@@ -111,6 +126,9 @@ RequestBody = (
     | TxnOffsetCommitRequest
     | WriteTxnMarkersRequest
     | TopicsDeletedRequest
+    | ConsumerGroupHeartbeatRequest
+    | ConsumerGroupDescribeRequest
+    | TopicsDescribedRequest
     | ReadQuarantinedGroupRequest
     | DropQuarantinedGroupRequest
 )
@@ -129,6 +147,9 @@ ResponseBody = (
     | TxnOffsetCommitResponse
     | WriteTxnMarkersResponse
     | TopicsDeletedResponse
+    | ConsumerGroupHeartbeatResponse
+    | ConsumerGroupDescribeResponse
+    | TopicsDescribedResponse
     | ReadQuarantinedGroupResponse
     | DropQuarantinedGroupResponse
 )
@@ -143,6 +164,11 @@ __all__ = [
     "NO_TIMESTAMP",
     "CommittedPartition",
     "CommittedTopic",
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
+    "ConsumerGroupHeartbeatAssignment",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupHeartbeatResponse",
     "Coordinator",
     "DeleteGroupsRequest",
     "DeleteGroupsResponse",
@@ -151,8 +177,12 @@ __all__ = [
     "DeletedTopic",
     "DescribeGroupsRequest",
     "DescribeGroupsResponse",
+    "DescribedAssignment",
+    "DescribedConsumer",
+    "DescribedConsumerGroup",
     "DescribedGroup",
     "DescribedMember",
+    "DescribedTopicPartitions",
     "DropQuarantinedGroupRequest",
     "DropQuarantinedGroupResponse",
     "FetchedGroup",
@@ -195,11 +225,15 @@ __all__ = [
     "ResponseEnvelope",
     "SyncGroupRequest",
     "SyncGroupResponse",
+    "TopicDescription",
+    "TopicIdPartitions",
     "TopicToCommit",
     "TopicToDelete",
     "TopicToFetch",
     "TopicsDeletedRequest",
     "TopicsDeletedResponse",
+    "TopicsDescribedRequest",
+    "TopicsDescribedResponse",
     "TxnMarker",
     "TxnMarkerPartitionResult",
     "TxnMarkerResult",

@@ -14,8 +14,12 @@ from coordinator_logic.offsets.deletion import deletions
 from coordinator_logic.partitioning import java_string_hash
 from coordinator_logic.records import (
     EXPIRED,
+    ClassicGroupFormed,
+    ConsumerGroupFormed,
+    ConsumerMemberChanged,
     GenerationStarted,
     GroupCreated,
+    GroupEpochBumped,
     MemberAdded,
     OffsetsCommitted,
     Record,
@@ -34,7 +38,16 @@ longer fit into the int64 in which Spark stores a group's timeout.
 """
 
 
-_CHANGES_RETENTION = GroupCreated | StateChanged | GenerationStarted | MemberAdded
+_CHANGES_RETENTION = (
+    GroupCreated
+    | StateChanged
+    | GenerationStarted
+    | MemberAdded
+    | ClassicGroupFormed
+    | ConsumerGroupFormed
+    | ConsumerMemberChanged
+    | GroupEpochBumped
+)
 
 
 def expire(turn: Turn) -> None:
@@ -133,9 +146,12 @@ def _retention_base(group: Group) -> int | None:
 
     - An Empty group that had members: since its last member left.
     - An Empty group that only stores offsets: since the commit of each offset.
-    - A Stable consumer group: since the commit of each offset, for topics that it is not subscribed to.
+    - A Stable classic group of consumers: since the commit of each offset, for topics that it is not subscribed to.
+    - A group of the newer protocol: since the commit of each offset, for topics that it is not subscribed to.
     - Other states, other protocol types and unreadable subscriptions: nothing expires.
     """
+    if group.consumer is not None:
+        return 0
     if group.state is State.EMPTY:
         return 0 if group.protocol_type is None else group.state_timestamp
     knows_topics = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.subscribed_topics is not None

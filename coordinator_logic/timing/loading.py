@@ -10,6 +10,7 @@ state: members that do not ask again in time are removed, as if they had never a
 from collections.abc import Sequence
 
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.convergence.membership import arm_timers_of_members
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group, Timer, TimerKind
 from coordinator_logic.offsets.expiry import schedule
@@ -30,6 +31,8 @@ def load(group: Group, now: int, config: CoordinatorConfig) -> None:
     turn = Turn(group.group_id, group, now, FiredTimer(Timer(TimerKind.HEARTBEAT, now, 0), now), config, Output())
     for member in group.members.values():
         turn.arm_session(member)
+    if group.consumer is not None:
+        arm_timers_of_members(turn)
     if group.state is State.PREPARING_REBALANCE:
         _await_joins(turn)
     elif group.state is State.COMPLETING_REBALANCE:

@@ -14,6 +14,7 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Response
 from coordinator_logic.group import Group
+from coordinator_logic.messages import ConsumerGroupHeartbeatResponse
 
 NEVER_LATE_MS = 2_000
 """A delay up to this is never late: a third of the shortest session that Kafka allows by default (6 s)."""
@@ -55,7 +56,14 @@ def remember_join_answers(
     if config.late_answer_ms is None:
         return False
     for response in responses:
-        if response.address.api == JOIN_GROUP.name and response.error_code in STARTS_A_SESSION:
+        if _starts_a_session(response):
             group.join_answered_at = batch_time
             break
     return group.join_answered_at == batch_time
+
+
+def _starts_a_session(response: Response) -> bool:
+    if response.address.api == JOIN_GROUP.name:
+        return response.error_code in STARTS_A_SESSION
+    # The answer to a join of the newer protocol has an assignment always; others have one if it has changed.
+    return isinstance(response.body, ConsumerGroupHeartbeatResponse) and response.body.assignment is not None

@@ -1,16 +1,18 @@
 """A group's timers by key, and what each does when it fires.
 
-| key                    | timeout                                               | effect                              |
-|------------------------|-------------------------------------------------------|-------------------------------------|
-| ``heartbeat-{member}`` | session timeout; 5 minutes for a new member           | expels the member                   |
-| ``join``               | initial delay, later the longest rebalance timeout    | completes the join                  |
-| ``sync``               | the longest rebalance timeout, after a join completes | expels members that have not synced |
-| ``expiry``             | the next tick at which offsets or the group expire    | deletes expired offsets or groups   |
+| key                     | timeout                                               | effect                             |
+|-------------------------|-------------------------------------------------------|------------------------------------|
+| ``heartbeat-{member}``  | session timeout; 5 minutes for a new classic member   | expels or fences the member        |
+| ``join``                | initial delay, later the longest rebalance timeout    | completes the join                 |
+| ``sync``                | the longest rebalance timeout, after a join completes | expels members that have not synced|
+| ``revocation-{member}`` | the rebalance timeout of a consumer group's member    | fences the member                  |
+| ``expiry``              | the next tick at which offsets or the group expire    | deletes expired offsets or groups  |
 
 Arming a key that is armed replaces its timer. :class:`~coordinator_logic.turn.Turn` arms them.
 """
 
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.convergence.membership import fence_member
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Timer, TimerKind
 from coordinator_logic.messages import JoinGroupResponse
@@ -35,6 +37,10 @@ def wake_time(timer: Timer, started_at: int, config: CoordinatorConfig) -> int:
 def fire(turn: Turn, timer: Timer) -> None:
     """Carry out the effect of a timer, which is no longer among the group's timers."""
     match timer.kind:
+        case TimerKind.HEARTBEAT if turn.group.consumer is not None:
+            fence_member(turn, timer.member_id, "its session timed out")
+        case TimerKind.REVOCATION:
+            _expire_revocation(turn, timer)
         case TimerKind.HEARTBEAT:
             _expire_session(turn, timer.member_id)
         case TimerKind.INITIAL_JOIN:
@@ -45,6 +51,13 @@ def fire(turn: Turn, timer: Timer) -> None:
             _expire_sync(turn, timer.generation)
         case TimerKind.EXPIRY:
             expire(turn)
+
+
+def _expire_revocation(turn: Turn, timer: Timer) -> None:
+    consumer = turn.group.consumer
+    member = None if consumer is None else consumer.members.get(timer.member_id)
+    if member is not None and member.epoch == timer.generation:
+        fence_member(turn, member.member_id, "it did not revoke its partitions within the rebalance timeout")
 
 
 def _expire_session(turn: Turn, member_id: str) -> None:

@@ -24,6 +24,8 @@ def _values(info: inspect.Type) -> st.SearchStrategy[Any]:
     match info:
         case inspect.IntType():
             return st.integers(-(2**63) if info.ge is None else info.ge, 2**63 - 1 if info.le is None else info.le)
+        case inspect.StrType(pattern=str(pattern)):
+            return st.from_regex(pattern, fullmatch=True)
         case inspect.StrType():
             return st.text(min_size=info.min_length or 0, max_size=8)
         case inspect.BytesType():
@@ -36,6 +38,8 @@ def _values(info: inspect.Type) -> st.SearchStrategy[Any]:
             return st.sampled_from(list(info.cls))
         case inspect.ListType():
             return st.lists(_values(info.item_type), max_size=3)
+        case inspect.VarTupleType():
+            return st.lists(_values(info.item_type), max_size=3).map(tuple)
         case inspect.DictType():
             return st.dictionaries(_values(info.key_type), _values(info.value_type), max_size=3)
         case inspect.UnionType():

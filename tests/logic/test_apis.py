@@ -15,7 +15,10 @@ SERVED = {
     "TxnOffsetCommit": (28, 0, 5),
     "DeleteGroups": (42, 0, 2),
     "OffsetDelete": (47, 0, 0),
+    "ConsumerGroupHeartbeat": (68, 0, 1),
+    "ConsumerGroupDescribe": (69, 0, 1),
     "TopicsDeleted": (None, 0, 0),
+    "TopicsDescribed": (None, 0, 0),
     "ReadQuarantinedGroup": (None, 0, 0),
     "DropQuarantinedGroup": (None, 0, 0),
 }

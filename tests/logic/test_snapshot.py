@@ -8,16 +8,24 @@ import pytest
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
 from coordinator_logic.committed_offsets import CommittedOffset, StoredOffsets, UnreadableOffsets, offset_count
+from coordinator_logic.consumer_group.data import ConsumerGroup, ResolvedPattern
+from coordinator_logic.consumer_group.members import ClassicMembership, ClassicProtocol, ConsumerMember, MemberState
+from coordinator_logic.consumer_group.target_assignment import Topic
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress
 from coordinator_logic.group import Group, Member, MemberProtocol, Timer, TimerKind
 from coordinator_logic.messages import (
     CommittedPartition,
     CommittedTopic,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     Coordinator,
     DeletedGroup,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
+    DescribedConsumerGroup,
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -52,6 +60,8 @@ from coordinator_logic.messages import (
     SyncGroupResponse,
     TopicsDeletedRequest,
     TopicsDeletedResponse,
+    TopicsDescribedRequest,
+    TopicsDescribedResponse,
     TopicToCommit,
     TopicToDelete,
     TopicToFetch,
@@ -134,6 +144,44 @@ def test_a_snapshot_of_format_1_can_be_read() -> None:
     assert snapshot.decode(kept) == expected_of_format_1()
 
 
+def expected_of_format_2() -> Group:
+    """The group in the kept snapshot of format 2: every field of a consumer group has a value of its own."""
+    newer = ConsumerMember(
+        *("m-1", "instance", "rack", "client", "/10.0.0.1", 60_000, ("a", "b"), "t.*", "range"),
+        *(7, 6, MemberState.UNREVOKED_PARTITIONS, {"id-a": {0: 5, 1: 7}}, {"id-b": {2: 4}}),
+    )
+    classic = ClassicMembership(10_000, (ClassicProtocol("range", b"\x00\x01"),))
+    older = ConsumerMember("m-2", subscribed_topic_names=("a",), epoch=7, previous_epoch=7, classic=classic)
+    return Group(
+        group_id="größe",
+        incarnation="2-17",
+        state=State.ASSIGNING,
+        previous_state=State.STABLE,
+        generation=8,
+        protocol_type="consumer",
+        timers={"revocation-m-1": Timer(TimerKind.REVOCATION, 1_700_000_000_000, 60_000, "m-1", 7)},
+        consumer=ConsumerGroup(
+            epoch=8,
+            target_epoch=7,
+            target_at=1_700_000_000_005,
+            metadata_hash="00ff",
+            members={"m-1": newer, "m-2": older},
+            targets={"m-1": {"id-a": [0, 1]}, "m-2": {}},
+            topics={"a": Topic("id-a", 2), "b": Topic("id-b", 3)},
+            patterns={"t.*": ResolvedPattern(("t1", "t2"), 1_700_000_000_006)},
+            refresh_requested=False,
+            has_new_topics=True,
+        ),
+    )
+
+
+def test_a_snapshot_of_format_2_can_be_read() -> None:
+    kept = bytes.fromhex((KEPT / "format-2.hex").read_text())
+    assert kept[0] == snapshot.CONSUMER_FORMAT
+    assert snapshot.decode(kept) == expected_of_format_2()
+    assert snapshot.decode(snapshot.encode(expected_of_format_2())) == expected_of_format_2()
+
+
 def test_every_readable_format_has_a_kept_snapshot() -> None:
     kept = {path.name for path in KEPT.iterdir()}
     assert kept == {f"format-{version}.hex" for version in range(1, snapshot.FORMAT_VERSION + 1)}
@@ -142,7 +190,7 @@ def test_every_readable_format_has_a_kept_snapshot() -> None:
 def test_a_group_is_decoded_as_it_was_encoded() -> None:
     group = expected_of_format_1()
     encoded = snapshot.encode(group)
-    assert encoded[0] == snapshot.FORMAT_VERSION
+    assert encoded[0] == snapshot.CLASSIC_FORMAT
     assert snapshot.decode(encoded) == group
     assert list(snapshot.decode(encoded).timers) == list(group.timers), "the order of timers is kept"
     assert snapshot.encode(snapshot.decode(encoded)) == encoded
@@ -287,6 +335,19 @@ REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
         ),
     ),
     ("TopicsDeleted", 0, TopicsDeletedRequest(["t"]), TopicsDeletedResponse(ERROR)),
+    (
+        "ConsumerGroupHeartbeat",
+        1,
+        ConsumerGroupHeartbeatRequest("the-group", "m", 1),
+        ConsumerGroupHeartbeatResponse(ERROR),
+    ),
+    (
+        "ConsumerGroupDescribe",
+        1,
+        ConsumerGroupDescribeRequest(["g"]),
+        ConsumerGroupDescribeResponse([DescribedConsumerGroup("g", ERROR)]),
+    ),
+    ("TopicsDescribed", 0, TopicsDescribedRequest([]), TopicsDescribedResponse(ERROR)),
     ("ReadQuarantinedGroup", 0, ReadQuarantinedGroupRequest(), ReadQuarantinedGroupResponse(ERROR)),
     ("DropQuarantinedGroup", 0, DropQuarantinedGroupRequest(), DropQuarantinedGroupResponse(ERROR)),
 ]

@@ -6,6 +6,7 @@ the fields of one version, under the same names. So the conversion follows from 
 * A field that a version lacks is dropped when writing. When reading it gets the message's default, or its type's empty
   value.
 * Times are ``timedelta`` in kio (``session_timeout``) and milliseconds in messages (``session_timeout_ms``).
+* Ids of topics are UUIDs in kio and Kafka's text form in messages; null there is the empty text here.
 * Error codes are an enum in kio and numbers in messages.
 * Null becomes the empty value where the other side is not nullable. Kafka does the same: before v7 of JoinGroup, "no
   protocol" is ``""``.
@@ -13,12 +14,14 @@ the fields of one version, under the same names. So the conversion follows from 
 ``throttleTimeMs`` is always 0: the gateway enforces no quotas.
 """
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import timedelta
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 import msgspec
 from kio.schema.errors import ErrorCode
@@ -215,11 +218,21 @@ def _value_converters(kafka_type: str | None, entities: _Conversions | None) -> 
     """The conversions of a value (of an array: of an item) to its wire type and back."""
     if kafka_type == "error_code":
         return ErrorCode, int
+    if kafka_type == "uuid":
+        return _uuid_of, _text_of
     if kafka_type is not None and kafka_type.startswith("timedelta"):
         return lambda ms: timedelta(milliseconds=ms), lambda time: time // MILLISECOND
     if entities is not None:
         return partial(_convert, conversion=entities.to_wire), partial(_convert, conversion=entities.from_wire)
     return _unchanged, _unchanged
+
+
+def _uuid_of(text: str) -> UUID | None:
+    return UUID(bytes=urlsafe_b64decode(text + "==")) if text else None
+
+
+def _text_of(topic_id: UUID) -> str:
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def _unchanged(value: Any) -> Any:

@@ -74,16 +74,19 @@ RELAYED = {
     "the coordinator follows the transactions that contain offsets": ("InitProducerId", "AddOffsetsToTxn", "EndTxn"),
 }
 
+NOT_SERVED = (
+    *(apis.FIND_COORDINATOR, apis.WRITE_TXN_MARKERS),
+    *(apis.CONSUMER_GROUP_HEARTBEAT, apis.CONSUMER_GROUP_DESCRIBE),
+)
+
 SERVED = {
     "groups are the coordinator's": tuple(
-        api.name
-        for api in (*apis.APIS.values(), apis.LIST_GROUPS)
-        if api.key is not None and api not in (apis.FIND_COORDINATOR, apis.WRITE_TXN_MARKERS)
+        api.name for api in (*apis.APIS.values(), apis.LIST_GROUPS) if api.key is not None and api not in NOT_SERVED
     ),
 }
 
 REFUSED = {
-    "a newer group protocol (KIP-848, KIP-932, KIP-1071), which only the broker's own coordinator has": (
+    "a newer group protocol (KIP-848, KIP-932, KIP-1071), which the gateway does not translate": (
         *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
         *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),
         *("DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from types import NoneType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from kio.serial import entity_writer, writers
 
@@ -129,6 +129,9 @@ def _tagged_fields(plan: _EntityPlan, write: Writer, entity: Any) -> bytes:
 
 def _field_plan(field: Any, is_flexible: bool) -> _FieldPlan:
     items = item_type(field.type)
+    nullable_entity = next((each for each in get_args(field.type) if items is None and is_dataclass(each)), None)
+    if nullable_entity is not None:
+        return _FieldPlan(field.name, False, entity_writer(cast("Any", nullable_entity), nullable=True))
     value_type: Any = items or field.type
     is_entity = is_dataclass(value_type)
     if is_entity:

@@ -4,9 +4,11 @@ import msgspec
 import pytest
 
 from coordinator_logic.assignors.server import Partitions
+from coordinator_logic.consumer_group.data import ConsumerGroup
 from coordinator_logic.consumer_group.epochs import JOIN_EPOCH, check_commit_epoch, check_heartbeat_epoch
-from coordinator_logic.consumer_group.members import ConsumerMember, GroupState, MemberState, group_state
+from coordinator_logic.consumer_group.members import ConsumerMember, MemberState
 from coordinator_logic.errors import Error
+from coordinator_logic.states import State
 
 MEMBER = ConsumerMember(
     "m", epoch=12, previous_epoch=10, assigned={"t": {0: 10, 1: 12}}, pending_revocation={"u": {0: 9}}
@@ -58,9 +60,9 @@ def test_a_commit_needs_an_epoch_since_which_the_member_has_the_partition(
 
 
 def test_a_groups_state_follows_from_its_epochs_and_members() -> None:
-    waiting = msgspec.structs.replace(MEMBER, state=MemberState.UNRELEASED_PARTITIONS)
-    assert group_state(12, 12, []) is GroupState.EMPTY
-    assert group_state(13, 12, [MEMBER]) is GroupState.ASSIGNING
-    assert group_state(13, 13, [MEMBER]) is GroupState.RECONCILING
-    assert group_state(12, 12, [MEMBER, waiting]) is GroupState.RECONCILING
-    assert group_state(12, 12, [MEMBER]) is GroupState.STABLE
+    waiting = msgspec.structs.replace(MEMBER, member_id="w", state=MemberState.UNRELEASED_PARTITIONS)
+    assert ConsumerGroup(12, 12).state is State.EMPTY
+    assert ConsumerGroup(13, 12, members={"m": MEMBER}).state is State.ASSIGNING
+    assert ConsumerGroup(13, 13, members={"m": MEMBER}).state is State.RECONCILING
+    assert ConsumerGroup(12, 12, members={"m": MEMBER, "w": waiting}).state is State.RECONCILING
+    assert ConsumerGroup(12, 12, members={"m": MEMBER}).state is State.STABLE

@@ -5,13 +5,13 @@ import pytest
 
 from coordinator_logic.consumer_group.heartbeat_checks import check_heartbeat
 from coordinator_logic.errors import Error
-from coordinator_logic.messages.consumer_groups import ConsumerGroupHeartbeatRequest, TopicPartitions
+from coordinator_logic.messages.consumer_groups import ConsumerGroupHeartbeatRequest, TopicIdPartitions
 
 ASSIGNORS = ("uniform", "range")
 JOIN = ConsumerGroupHeartbeatRequest(
     "g", "m", 0, rebalance_timeout_ms=45_000, subscribed_topic_names=["t"], topic_partitions=[]
 )
-OWNED = [TopicPartitions("id", [0])]
+OWNED = [TopicIdPartitions("id", [0])]
 
 
 def refusal_of(fields: dict[str, object], version: int = 1) -> Error | None:

@@ -1,10 +1,16 @@
 """The steps of a member to its target assignment."""
 
 from collections.abc import Callable
+from typing import Any
 
 from coordinator_logic.assignors.server import Partitions
 from coordinator_logic.consumer_group.members import AssignedPartitions, ConsumerMember, MemberState
-from coordinator_logic.consumer_group.reconciliation import Target, reconcile
+from coordinator_logic.consumer_group.reconciliation import Target
+from coordinator_logic.consumer_group.reconciliation import reconcile as reconcile_either
+
+
+def reconcile(*step: Any, subscription_changed: bool = False) -> ConsumerMember:
+    return reconcile_either(*step, subscription_changed=subscription_changed)
 
 
 def some(**partitions: set[int]) -> Partitions:
@@ -88,15 +94,17 @@ def test_a_member_gets_back_at_once_what_it_has_just_revoked() -> None:
 def test_unsubscribed_topics_are_revoked_before_there_is_a_new_target() -> None:
     stable = member(11, {"t": {0: 11}, "u": {0: 11}})
     old_target = target(11, "t", t={0}, u={0})
-    after = reconcile(stable, old_target, None, EVERYTHING_IS_FREE)
+    after = reconcile(stable, old_target, None, EVERYTHING_IS_FREE, subscription_changed=True)
     assert (after.state, after.epoch) == (MemberState.UNREVOKED_PARTITIONS, 11)
     assert (after.assigned, after.pending_revocation) == ({"t": {0: 11}}, {"u": {0: 11}})
-    assert reconcile(stable, old_target, some(t={0}), EVERYTHING_IS_FREE).assigned == {"t": {0: 11}}
+    assert reconcile(stable, old_target, some(t={0}), EVERYTHING_IS_FREE, subscription_changed=True).assigned == {
+        "t": {0: 11}
+    }
 
 
 def test_more_unsubscribed_topics_join_those_that_are_being_revoked() -> None:
     revoking = member(11, {"t": {0: 9}}, {"u": {0: 9}}, MemberState.UNREVOKED_PARTITIONS)
-    after = reconcile(revoking, target(12, "", t={0}), None, EVERYTHING_IS_FREE)
+    after = reconcile(revoking, target(12, "", t={0}), None, EVERYTHING_IS_FREE, subscription_changed=True)
     assert (after.assigned, after.pending_revocation) == ({}, {"t": {0: 9}, "u": {0: 9}})
 
 

@@ -66,7 +66,11 @@ def heartbeat(world: World, index: int, *, says_owned: bool = True, response_arr
     held = {partition for member in world.members for partition in member.held_partitions()}
     client = world.clients[index]
     owned: Partitions | None = {TOPIC: client.owned} if says_owned and client.owned == client.received else None
-    after = reconcile(world.members[index], world.target(index), owned, lambda *partition: partition not in held)
+
+    def is_free(*place: object) -> bool:
+        return place not in held
+
+    after = reconcile(world.members[index], world.target(index), owned, is_free, subscription_changed=False)
     if response_arrives:
         client = client._replace(received=assigned(after))
     return world._replace(members=replaced(world.members, index, after), clients=replaced(world.clients, index, client))

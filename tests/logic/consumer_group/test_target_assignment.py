@@ -11,7 +11,7 @@ UNIFORM = SERVER_ASSIGNORS["uniform"]
 
 
 def subscriber(member_id: str, *names: str, pattern: str = "") -> ConsumerMember:
-    return ConsumerMember(member_id, subscribed_topic_names=frozenset(names), subscribed_topic_regex=pattern)
+    return ConsumerMember(member_id, subscribed_topic_names=tuple(sorted(names)), subscribed_topic_regex=pattern)
 
 
 def some(partitions: dict[str, set[int]]) -> Partitions:

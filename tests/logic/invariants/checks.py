@@ -33,6 +33,7 @@ from tests.logic.invariants.of_changes import (
     the_journal_of_a_step_is_in_the_order_of_time,
     the_records_describe_the_change,
 )
+from tests.logic.invariants.of_consumer_groups import CONSUMER_GROUP_INVARIANTS, epochs_grow
 from tests.logic.invariants.of_groups import GROUP_INVARIANTS
 
 STEP_INVARIANTS: tuple[Callable[[Step], None], ...] = (
@@ -62,6 +63,18 @@ STEP_INVARIANTS: tuple[Callable[[Step], None], ...] = (
 )
 """Invariants of a step whose group is not Dead."""
 
+CONSUMER_STEP_INVARIANTS: tuple[Callable[[Step], None], ...] = (
+    each_open_request_is_answered_at_most_once,
+    a_refused_request_changes_nothing,
+    the_clock_goes_back_only_with_the_batch,
+    the_journal_of_a_step_is_in_the_order_of_time,
+    only_requests_and_their_answers_restart_a_session,
+    the_records_describe_the_change,
+    the_group_wakes_at_its_first_deadline,
+    epochs_grow,
+)
+"""Invariants of a step whose group is a consumer group before or after it."""
+
 
 def a_group_survives_its_snapshot(group: Group) -> None:
     assert snapshot.decode(snapshot.encode(group)) == group
@@ -75,7 +88,8 @@ def check_step(step: Step) -> None:
         if group.state is State.DEAD:
             assert step.result.wake_at is None
             return
-        for holds in GROUP_INVARIANTS:
+        for holds in GROUP_INVARIANTS if group.consumer is None else CONSUMER_GROUP_INVARIANTS:
             holds(group)
-    for holds_for in STEP_INVARIANTS:
+    has_consumers = any(each is not None and each.consumer is not None for each in (step.before, group))
+    for holds_for in CONSUMER_STEP_INVARIANTS if has_consumers else STEP_INVARIANTS:
         holds_for(step)

@@ -7,6 +7,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.group import Group, TimerKind
 from coordinator_logic.indexes.deadlines import earliest
 from coordinator_logic.messages import (
+    ConsumerGroupHeartbeatResponse,
     HeartbeatRequest,
     JoinGroupResponse,
     OffsetCommitRequest,
@@ -130,7 +131,8 @@ def only_requests_and_their_answers_restart_a_session(step: Step) -> None:
     alive = {member_ids[response.address.correlation_id] for response in step.result.responses} | set(
         member_ids.values()
     )
-    alive |= {r.body.member_id for r in step.result.responses if isinstance(r.body, JoinGroupResponse)}
+    with_member_id = JoinGroupResponse | ConsumerGroupHeartbeatResponse
+    alive |= {r.body.member_id or "" for r in step.result.responses if isinstance(r.body, with_member_id)}
     armed_before = step.before.timers if step.before is not None else {}
     for key, timer in group.timers.items():
         if timer.kind is TimerKind.HEARTBEAT and armed_before.get(key) != timer:

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import msgspec
+
+from coordinator_logic.consumer_group.data import ConsumerGroup
 from coordinator_logic.group import Group
 from coordinator_logic.records import (
     GroupCreated,
@@ -62,4 +65,12 @@ def recorded(group: Group) -> tuple[object, ...]:
         group.offsets,
         group.subscribed_topics,
         group.open_transactions,
+        _recorded_of_consumers(group),
     )
+
+
+def _recorded_of_consumers(group: Group) -> ConsumerGroup | None:
+    """What records have made of a consumer group: without its working memory."""
+    if group.consumer is None:
+        return None
+    return msgspec.structs.replace(group.consumer, refresh_requested=False, has_new_topics=False)

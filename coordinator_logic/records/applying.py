@@ -1,254 +1,43 @@
-"""The records of what changes in a group, and the only code that applies them.
-
-A handler decides and returns records; :func:`apply` decides nothing. It alone changes a group's state, generation,
-protocol, leader, members, assignments and offsets. So folding a group's journal gives exactly those fields.
-"""
+"""The only code that applies records to a group."""
 
 import msgspec
 
-from coordinator_logic.committed_offsets import CommittedOffset, Offsets, offset_count
+from coordinator_logic.committed_offsets import CommittedOffset, Offsets
+from coordinator_logic.consumer_group.data import ConsumerGroup
+from coordinator_logic.consumer_group.records import (
+    ClassicGroupFormed,
+    ConsumerGroupFormed,
+    ConsumerGroupRecord,
+    apply_to_consumer_group,
+    remove_member,
+    replace_static_member,
+)
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, subscribed_topics
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member, MemberProtocol, OpenTransaction
-from coordinator_logic.messages import NO_GENERATION, Int32, Int64, Message, Protocol
-from coordinator_logic.states import IllegalState, State, check_transition
-
-
-class GroupCreated(Message, frozen=True, tag_field="type"):
-    """The group was created: Empty, generation 0."""
-
-
-class GroupDeleted(Message, frozen=True, tag_field="type"):
-    """The group and its offsets were deleted."""
-
-    reason: str
-
-
-class QuarantinedStateDropped(Message, frozen=True, tag_field="type"):
-    """The stored state of a quarantined group, of ``size`` bytes, was dropped: the group no longer exists.
-
-    ``why`` says why it could not be read, ``reason`` why it was dropped.
-    """
-
-    why: str
-    size: int
-    reason: str
-
-
-class StateChanged(Message, frozen=True, tag_field="type"):
-    """The group changed its state. For PreparingRebalance, ``reason`` says why the group rebalances."""
-
-    from_state: str
-    to_state: str
-    reason: str
-
-
-class MemberAdded(Message, frozen=True, tag_field="type"):
-    """A member joined for the first time. The first member of a group determines the protocol type."""
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocol_type: str
-    protocols: list[Protocol]
-
-
-class MemberUpdated(Message, frozen=True, tag_field="type"):
-    """A member rejoined with other protocols or timeouts."""
-
-    member_id: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocols: list[Protocol]
-
-
-class StaticMemberReplaced(Message, frozen=True, tag_field="type"):
-    """A static member rejoined with a new member id and takes over the old one's place and assignment."""
-
-    group_instance_id: str
-    old_member_id: str
-    new_member_id: str
-
-
-class MemberRemoved(Message, frozen=True, tag_field="type"):
-    """A member left, was expelled, or lost its place because the group is full."""
-
-    member_id: str
-    group_instance_id: str | None
-    reason: str
-
-
-class LeaderElected(Message, frozen=True, tag_field="type"):
-    """The group has a new leader; null if no member is left."""
-
-    member_id: str | None
-
-
-class GenerationStarted(Message, frozen=True, tag_field="type"):
-    """A generation began, with the protocol that its members voted for; null if no member is left."""
-
-    generation: int
-    protocol_name: str | None
-
-
-class AssignmentChanged(Message, frozen=True, tag_field="type"):
-    """The leader assigned; a member that is not listed has an empty assignment."""
-
-    assignments: dict[str, bytes]
-
-
-class OffsetCommitted(Message, frozen=True):
-    """The new offset of one partition. Times are ms since the epoch."""
-
-    topic: str
-    partition: int
-    offset: int
-    leader_epoch: int | None
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int | None
-
-
-class OffsetsCommitted(Message, frozen=True, tag_field="type"):
-    """A request committed these offsets."""
-
-    offsets: list[OffsetCommitted]
-
-
-class TransactionalOffsetsCommitted(Message, frozen=True, tag_field="type"):
-    """A request committed these offsets in a producer's transaction; they are pending until it ends."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    offsets: list[OffsetCommitted]
-
-
-class TransactionEnded(Message, frozen=True, tag_field="type"):
-    """A producer's transaction ended; its pending offsets are committed, or dropped if it was aborted."""
-
-    producer_id: int
-    producer_epoch: int
-    committed: bool
-
-
-class TopicPartitions(Message, frozen=True):
-    """Partitions of a topic."""
-
-    topic: str
-    partitions: list[int]
-
-
-class OffsetsDeleted(Message, frozen=True, tag_field="type"):
-    """These offsets were deleted, committed and pending ones."""
-
-    offsets: list[TopicPartitions]
-    reason: str
-
-
-EXPIRED = "expired"
-"""The reason of :class:`OffsetsDeleted` and :class:`GroupDeleted` if no request caused them."""
-
-MembershipRecord = (
-    GroupCreated
-    | GroupDeleted
-    | QuarantinedStateDropped
-    | StateChanged
-    | MemberAdded
-    | MemberUpdated
-    | StaticMemberReplaced
-    | MemberRemoved
-    | LeaderElected
-    | GenerationStarted
-    | AssignmentChanged
+from coordinator_logic.messages import Protocol
+from coordinator_logic.records.definitions import (
+    AssignmentChanged,
+    GenerationStarted,
+    GroupCreated,
+    GroupDeleted,
+    JournalEntry,
+    LeaderElected,
+    MemberAdded,
+    MemberRemoved,
+    MembershipRecord,
+    MemberUpdated,
+    OffsetCommitted,
+    OffsetRecord,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    QuarantinedStateDropped,
+    Record,
+    StateChanged,
+    StaticMemberReplaced,
+    TransactionalOffsetsCommitted,
+    TransactionEnded,
 )
-OffsetRecord = OffsetsCommitted | TransactionalOffsetsCommitted | TransactionEnded | OffsetsDeleted
-
-Record = MembershipRecord | OffsetRecord
-
-
-class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
-    """The request that caused a record: its sender, and its place in ``group-requests``.
-
-    ``principal`` is null if the sender was not authenticated. Client id, host and principal are only what the sender
-    claims if ``claimed``; a gateway has signed the others, see :mod:`streaming.contract.identity`.
-    """
-
-    api: str
-    version: int
-    member_id: str
-    client_id: str
-    client_host: str
-    correlation_id: str
-    partition: int
-    offset: int
-    principal: str | None = None
-    claimed: bool = True
-
-
-class TimerCause(Message, frozen=True, tag_field="type", tag="Timer"):
-    """The timer that caused a record, e.g. ``heartbeat`` if a session expired; ``deadline`` is ms since the epoch."""
-
-    timer: str
-    member_id: str
-    deadline: int
-
-
-Cause = RequestCause | TimerCause
-
-
-class JournalEntry(Message, frozen=True):
-    """The value of a record of ``group-journal``: one change with its cause.
-
-    ``sequence`` counts 1, 2, 3, ... within an incarnation of a group; readers drop entries that repeat
-    (group id, incarnation, sequence). ``timestamp`` is the time of the change by the group's clock, ms since the epoch.
-    ``job_epoch`` grows with every start of the query, of this job or another one: where two entries differ, that of the
-    higher one holds.
-    """
-
-    group_id: str
-    incarnation: str
-    sequence: int
-    timestamp: int
-    record: Record
-    cause: Cause
-    job_epoch: int = 0
-
-
-class GroupDirectoryEntry(Message, frozen=True):
-    """The value of a record of ``group-directory``: the summary of a group from which ListGroups is answered."""
-
-    group_id: str
-    group_state: str
-    group_type: str
-    protocol_type: str
-    generation: Int32
-    members: Int32
-    offsets: Int64 = 0
-
-
-def directory_entry(group: Group) -> GroupDirectoryEntry:
-    """Summarise a group for the directory."""
-    return GroupDirectoryEntry(
-        group_id=group.group_id,
-        group_state=group.state.value,
-        group_type="classic",
-        protocol_type=group.protocol_type or "",
-        generation=group.generation,
-        members=len(group.members),
-        offsets=offset_count(group.offsets),
-    )
-
-
-QUARANTINED = "Quarantined"
-"""The state in the directory of a group whose stored state cannot be read. Only the directory has it."""
-
-
-def quarantined_entry(group_id: str) -> GroupDirectoryEntry:
-    """The directory's entry of a group whose stored state cannot be read."""
-    return GroupDirectoryEntry(group_id, QUARANTINED, "classic", "", generation=NO_GENERATION, members=0)
+from coordinator_logic.states import IllegalState, State, check_transition
 
 
 def _member_protocols(protocols: list[Protocol]) -> list[MemberProtocol]:
@@ -369,8 +158,43 @@ def apply(group: Group, record: Record, timestamp: int) -> None:
     """
     if isinstance(record, OffsetRecord):
         _apply_to_offsets(group, record)
+    elif isinstance(record, ConsumerGroupFormed):
+        _form_consumer_group(group, record, timestamp)
+    elif group.consumer is not None and isinstance(record, ConsumerGroupRecord | MemberRemoved | StaticMemberReplaced):
+        _apply_to_consumer_group(group.consumer, record, timestamp)
+        _follow_consumer_group(group, group.consumer, timestamp)
     else:
+        assert not isinstance(record, ConsumerGroupRecord), f"group {group.group_id!r} is not a consumer group"
         _apply_to_membership(group, record, timestamp)
+
+
+def _form_consumer_group(group: Group, record: ConsumerGroupFormed, timestamp: int) -> None:
+    for member_id in list(group.members):
+        group.remove_member(member_id)
+    group.consumer = ConsumerGroup(epoch=record.epoch, target_epoch=record.epoch)
+    group.protocol_type = CONSUMER_PROTOCOL_TYPE
+    group.protocol_name = group.leader = group.subscribed_topics = None
+    _follow_consumer_group(group, group.consumer, timestamp)
+
+
+def _apply_to_consumer_group(
+    consumer: ConsumerGroup, record: ConsumerGroupRecord | MemberRemoved | StaticMemberReplaced, timestamp: int
+) -> None:
+    match record:
+        case MemberRemoved():
+            remove_member(consumer, record.member_id)
+        case StaticMemberReplaced():
+            replace_static_member(consumer, record.old_member_id, record.new_member_id)
+        case _:
+            apply_to_consumer_group(consumer, record, timestamp)
+
+
+def _follow_consumer_group(group: Group, consumer: ConsumerGroup, timestamp: int) -> None:
+    """Derive what a consumer group shows of itself as a classic group would."""
+    group.generation = consumer.epoch
+    state = consumer.state
+    if state is not group.state:
+        group.previous_state, group.state, group.state_timestamp = group.state, state, timestamp
 
 
 def _apply_to_offsets(group: Group, record: OffsetRecord) -> None:
@@ -404,9 +228,13 @@ def _apply_to_membership(group: Group, record: MembershipRecord, timestamp: int)
         case AssignmentChanged():
             for member in group.members.values():
                 group.member_index.assign(member, record.assignments.get(member.member_id, b""))
+        case ClassicGroupFormed():
+            group.consumer = group.protocol_type = None
+            group.generation = 0
         case GroupCreated():
             group.state_timestamp = timestamp
         case GroupDeleted() | QuarantinedStateDropped():
+            group.consumer = None
             group.offsets.clear()
             group.open_transactions.clear()
             group.__dict__.pop("pending_offsets", None)

@@ -1,0 +1,44 @@
+"""Patterns of topic names (SubscribedTopicRegex), in RE2's syntax as in Kafka, which uses RE2/J.
+
+RE2 takes linear time for every pattern, so a client cannot stop a batch with one.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import re2
+
+
+class InvalidPattern(Exception):
+    """A pattern that RE2 cannot read; the request is answered INVALID_REGULAR_EXPRESSION."""
+
+
+def _options() -> "re2.Options":
+    options = re2.Options()
+    # Otherwise RE2 writes each pattern that it cannot read to the standard error output.
+    options.log_errors = False
+    return options
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise :class:`InvalidPattern` if RE2 cannot read the pattern."""
+    _compile(pattern)
+
+
+def matching_topics(pattern: str, topic_names: Iterable[str]) -> frozenset[str]:
+    """Return the topics whose whole names match a pattern; an empty pattern matches none.
+
+    Raises:
+        InvalidPattern: RE2 cannot read the pattern.
+    """
+    if not pattern:
+        return frozenset()
+    compiled = _compile(pattern)
+    return frozenset(name for name in topic_names if compiled.fullmatch(name))
+
+
+def _compile(pattern: str) -> Any:
+    try:
+        return re2.compile(pattern, _options())
+    except (re2.error, UnicodeEncodeError) as reason:
+        raise InvalidPattern(f"SubscribedTopicRegex {pattern!r} is not a valid regular expression: {reason}") from None

@@ -1,0 +1,245 @@
+"""The records of what changes in a group, and the journal's and the directory's entries."""
+
+from coordinator_logic.committed_offsets import offset_count
+from coordinator_logic.consumer_group.records import ClassicGroupFormed, ConsumerGroupRecord
+from coordinator_logic.group import CLASSIC_TYPE, Group
+from coordinator_logic.messages import NO_GENERATION, Int32, Int64, Message, Protocol
+
+
+class GroupCreated(Message, frozen=True, tag_field="type"):
+    """The group was created: Empty, generation 0."""
+
+
+class GroupDeleted(Message, frozen=True, tag_field="type"):
+    """The group and its offsets were deleted."""
+
+    reason: str
+
+
+class QuarantinedStateDropped(Message, frozen=True, tag_field="type"):
+    """The stored state of a quarantined group, of ``size`` bytes, was dropped: the group no longer exists.
+
+    ``why`` says why it could not be read, ``reason`` why it was dropped.
+    """
+
+    why: str
+    size: int
+    reason: str
+
+
+class StateChanged(Message, frozen=True, tag_field="type"):
+    """The group changed its state. For PreparingRebalance, ``reason`` says why the group rebalances."""
+
+    from_state: str
+    to_state: str
+    reason: str
+
+
+class MemberAdded(Message, frozen=True, tag_field="type"):
+    """A member joined for the first time. The first member of a group determines the protocol type."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: list[Protocol]
+
+
+class MemberUpdated(Message, frozen=True, tag_field="type"):
+    """A member rejoined with other protocols or timeouts."""
+
+    member_id: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: list[Protocol]
+
+
+class StaticMemberReplaced(Message, frozen=True, tag_field="type"):
+    """A static member rejoined with a new member id and takes over the old one's place and assignment."""
+
+    group_instance_id: str
+    old_member_id: str
+    new_member_id: str
+
+
+class MemberRemoved(Message, frozen=True, tag_field="type"):
+    """A member left, was expelled, or lost its place because the group is full."""
+
+    member_id: str
+    group_instance_id: str | None
+    reason: str
+
+
+class LeaderElected(Message, frozen=True, tag_field="type"):
+    """The group has a new leader; null if no member is left."""
+
+    member_id: str | None
+
+
+class GenerationStarted(Message, frozen=True, tag_field="type"):
+    """A generation began, with the protocol that its members voted for; null if no member is left."""
+
+    generation: int
+    protocol_name: str | None
+
+
+class AssignmentChanged(Message, frozen=True, tag_field="type"):
+    """The leader assigned; a member that is not listed has an empty assignment."""
+
+    assignments: dict[str, bytes]
+
+
+class OffsetCommitted(Message, frozen=True):
+    """The new offset of one partition. Times are ms since the epoch."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int | None
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int | None
+
+
+class OffsetsCommitted(Message, frozen=True, tag_field="type"):
+    """A request committed these offsets."""
+
+    offsets: list[OffsetCommitted]
+
+
+class TransactionalOffsetsCommitted(Message, frozen=True, tag_field="type"):
+    """A request committed these offsets in a producer's transaction; they are pending until it ends."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    offsets: list[OffsetCommitted]
+
+
+class TransactionEnded(Message, frozen=True, tag_field="type"):
+    """A producer's transaction ended; its pending offsets are committed, or dropped if it was aborted."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+class TopicPartitions(Message, frozen=True):
+    """Partitions of a topic."""
+
+    topic: str
+    partitions: list[int]
+
+
+class OffsetsDeleted(Message, frozen=True, tag_field="type"):
+    """These offsets were deleted, committed and pending ones."""
+
+    offsets: list[TopicPartitions]
+    reason: str
+
+
+EXPIRED = "expired"
+"""The reason of :class:`OffsetsDeleted` and :class:`GroupDeleted` if no request caused them."""
+
+MembershipRecord = (
+    GroupCreated
+    | GroupDeleted
+    | QuarantinedStateDropped
+    | StateChanged
+    | MemberAdded
+    | MemberUpdated
+    | StaticMemberReplaced
+    | MemberRemoved
+    | LeaderElected
+    | GenerationStarted
+    | AssignmentChanged
+    | ClassicGroupFormed
+)
+OffsetRecord = OffsetsCommitted | TransactionalOffsetsCommitted | TransactionEnded | OffsetsDeleted
+
+Record = MembershipRecord | OffsetRecord | ConsumerGroupRecord
+
+
+class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
+    """The request that caused a record: its sender, and its place in ``group-requests``.
+
+    ``principal`` is null if the sender was not authenticated. Client id, host and principal are only what the sender
+    claims if ``claimed``; a gateway has signed the others, see :mod:`streaming.contract.identity`.
+    """
+
+    api: str
+    version: int
+    member_id: str
+    client_id: str
+    client_host: str
+    correlation_id: str
+    partition: int
+    offset: int
+    principal: str | None = None
+    claimed: bool = True
+
+
+class TimerCause(Message, frozen=True, tag_field="type", tag="Timer"):
+    """The timer that caused a record, e.g. ``heartbeat`` if a session expired; ``deadline`` is ms since the epoch."""
+
+    timer: str
+    member_id: str
+    deadline: int
+
+
+Cause = RequestCause | TimerCause
+
+
+class JournalEntry(Message, frozen=True):
+    """The value of a record of ``group-journal``: one change with its cause.
+
+    ``sequence`` counts 1, 2, 3, ... within an incarnation of a group; readers drop entries that repeat
+    (group id, incarnation, sequence). ``timestamp`` is the time of the change by the group's clock, ms since the epoch.
+    ``job_epoch`` grows with every start of the query, of this job or another one: where two entries differ, that of the
+    higher one holds.
+    """
+
+    group_id: str
+    incarnation: str
+    sequence: int
+    timestamp: int
+    record: Record
+    cause: Cause
+    job_epoch: int = 0
+
+
+class GroupDirectoryEntry(Message, frozen=True):
+    """The value of a record of ``group-directory``: the summary of a group from which ListGroups is answered."""
+
+    group_id: str
+    group_state: str
+    group_type: str
+    protocol_type: str
+    generation: Int32
+    members: Int32
+    offsets: Int64 = 0
+
+
+def directory_entry(group: Group) -> GroupDirectoryEntry:
+    """Summarise a group for the directory."""
+    return GroupDirectoryEntry(
+        group_id=group.group_id,
+        group_state=group.state.value,
+        group_type=group.group_type,
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        members=group.member_count,
+        offsets=offset_count(group.offsets),
+    )
+
+
+QUARANTINED = "Quarantined"
+"""The state in the directory of a group whose stored state cannot be read. Only the directory has it."""
+
+
+def quarantined_entry(group_id: str) -> GroupDirectoryEntry:
+    """The directory's entry of a group whose stored state cannot be read."""
+    return GroupDirectoryEntry(group_id, QUARANTINED, CLASSIC_TYPE, "", generation=NO_GENERATION, members=0)

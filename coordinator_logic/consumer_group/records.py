@@ -230,7 +230,7 @@ def _change_topics(consumer: ConsumerGroup, record: TopicsChanged) -> None:
     for name in record.deleted:
         consumer.topics.pop(name, None)
     for topic in record.described:
-        if topic.name not in consumer.topics:
-            consumer.has_new_topics = True
         consumer.topics[topic.name] = Topic(topic.topic_id, topic.partitions)
-    consumer.refresh_requested = True
+    changed = {*record.deleted, *(topic.name for topic in record.described)}
+    if not changed.isdisjoint(consumer.subscribed_topics):
+        consumer.refresh_requested = True

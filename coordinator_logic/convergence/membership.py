@@ -152,9 +152,10 @@ def cancel_timers(turn: Turn, member_id: str) -> None:
 
 
 def arm_timers_of_members(turn: Turn) -> None:
-    """Arm the timers of a group that was loaded: full sessions, and full time to revoke."""
+    """Arm the timers of a group that was loaded: full sessions, and full time to revoke. Its patterns are looked at anew."""
     consumer = turn.group.consumer
     assert consumer is not None
+    consumer.has_new_topics = bool(consumer.patterns)
     for member in consumer.members.values():
         turn.arm_heartbeat(member.member_id, session_timeout_ms(turn, member))
         if member.state is MemberState.UNREVOKED_PARTITIONS:

@@ -152,7 +152,7 @@ def cancel_timers(turn: Turn, member_id: str) -> None:
 
 
 def arm_timers_of_members(turn: Turn) -> None:
-    """Arm the timers of a group that was loaded: full sessions, and full time to revoke. Its patterns are looked at anew."""
+    """Arm the timers of a group that was loaded: full sessions, and full time to revoke; patterns are due."""
     consumer = turn.group.consumer
     assert consumer is not None
     consumer.has_new_topics = bool(consumer.patterns)

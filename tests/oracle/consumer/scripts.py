@@ -13,7 +13,7 @@ from tests.oracle.consumer.judge import Command
 from tests.oracle.consumer.our_side import OurSide
 
 NAMES = ("t0", "t1", "t2", "u0", "absent")
-SUBSCRIPTIONS = (["t0"], ["t0"], ["t0", "t1"], ["t0", "t1"], ["t1", "t2"], ["u0", "absent"], [])
+SUBSCRIPTIONS: tuple[list[str], ...] = (["t0"], ["t0"], ["t0", "t1"], ["t0", "t1"], ["t1", "t2"], ["u0", "absent"], [])
 PATTERNS = ("t.*", "t[01]", "u.*|t0", "none")
 SLEEPS = (1, 100, 500, 500, 1_000, 1_000, 1_000, 3_000, 3_000, 5_000, 5_000, 10_001, 20_000, 45_000)
 REVOKE_MS = (3_333, 10_777, 60_555)
@@ -122,7 +122,8 @@ class _Script:
         subscription = self._subscription()
         if self._uses_patterns and self._random.random() < 0.3:
             subscription["subscribedTopicRegex"] = ""
-        return self._beat(actor, actor.epoch or 1, actor.owned if self._random.random() < 0.5 else None, **subscription)
+        owned = actor.owned if self._random.random() < 0.5 else None
+        return self._beat(actor, actor.epoch or 1, owned, **subscription)
 
     def _odd_beat(self) -> Command:
         actor, random = self._random.choice(self._actors), self._random
@@ -201,13 +202,11 @@ class _Script:
         known = sorted(self._ours.topics)
         if not known or self._ours.group is None:
             return self._sleep()
-        name = random.choice(known)
+        name, epoch = random.choice(known), actor.epoch or 0
         return {
             "op": "commit",
             "memberId": random.choice((actor.member_id, actor.member_id, actor.member_id, "")),
-            "epoch": random.choice(
-                (actor.epoch or 0, actor.epoch or 0, actor.previous_epoch, (actor.epoch or 0) - 1, -1)
-            ),
+            "epoch": random.choice((epoch, epoch, actor.previous_epoch, epoch - 1, -1)),
             "isTransactional": random.random() < 0.2,
             "version": random.choice((8, 9, 9, 9)),
             "topic": name,

@@ -185,8 +185,8 @@ class _Script:
     def _concerns_group(self, name: str) -> bool:
         """Whether a topic matches a pattern of the group.
 
-        A broker resolves all patterns when any topic appears, and then forgets deleted topics that they matched; our side
-        is not told of topics that do not concern the group.
+        A broker resolves all patterns when any topic appears, and then forgets deleted topics that they matched; our
+        side is not told of topics that do not concern the group.
         """
         group = self._ours.group
         if group is None or group.consumer is None or not group.consumer.patterns:

@@ -103,7 +103,8 @@ FIELDS = {
     "size": "The size of the stored state, bytes.",
     "skipAssignment": "Whether the leader must keep the existing assignment instead of computing a new one (KIP-814).",
     "statesFilter": "List only groups in these states; empty for all.",
-    "timer": "The timer: `heartbeat`, `initial-join`, `join`, `sync`, `revocation` or `expiry`.",
+    "timer": "The timer: `heartbeat`, `initial-join`, `join`, `sync`, `revocation`, `member-join`, `member-sync` or "
+    "`expiry`.",
     "timestamp": "The group's time of the change, ms since the epoch.",
     "toState": "The state after the transition.",
     "topic": "The name of the topic.",

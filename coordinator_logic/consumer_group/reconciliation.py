@@ -98,7 +98,7 @@ def _without_unsubscribed(member: ConsumerMember, target: Target, owned: Partiti
     pending = {topic_id: dict(held) for topic_id, held in member.pending_revocation.items()}
     for topic_id, held in removed.items():
         pending.setdefault(topic_id, {}).update(held)
-    if not _owns_any(owned, pending):
+    if not pending or not _owns_any(owned, pending):
         return msgspec.structs.replace(member, previous_epoch=member.epoch, assigned=kept)
     return msgspec.structs.replace(
         member,

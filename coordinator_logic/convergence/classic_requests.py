@@ -21,13 +21,16 @@ from coordinator_logic.consumer_group.members import (
 )
 from coordinator_logic.consumer_group.records import member_record
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, Subscription, decode_subscription
-from coordinator_logic.convergence.downgrade import downgrade, downgrades_without, encoded_partitions
+from coordinator_logic.convergence.downgrade import downgrade, downgrades_with, encoded_partitions
 from coordinator_logic.convergence.heartbeats import reconcile_member
 from coordinator_logic.convergence.membership import fence_members, replace_member
-from coordinator_logic.convergence.targets import bump_if_needed, update_target
+from coordinator_logic.convergence.patterns import ResolvedBefore, resolve_patterns_if_needed
+from coordinator_logic.convergence.targets import bump_if_needed, has_changed_topics, update_target
+from coordinator_logic.convergence.topics import learn_topics
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE
+from coordinator_logic.limits import topics_fit
 from coordinator_logic.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -64,7 +67,7 @@ def join_consumer_group(
     joining = _joining(consumer, request, body, member_id)
     if isinstance(joining, Error):
         return JoinGroupResponse(error_code=joining, member_id=body.member_id)
-    epoch = _take_in(turn, consumer, joining)
+    epoch = _take_in(turn, consumer, joining, body)
     return _joined(turn, body, joining.updated.member_id, epoch)
 
 
@@ -78,7 +81,7 @@ def _check_join(turn: Turn, consumer: ConsumerGroup, request: Request, body: Joi
     is_dynamic_and_new = body.group_instance_id is None and not body.member_id
     if is_dynamic_and_new and request.address.version >= JOIN_GROUP_FIRST_VERSION_REQUIRING_MEMBER_ID:
         return Error.MEMBER_ID_REQUIRED
-    return Error.NONE
+    return Error.NONE if topics_fit(consumer, body.topics) else Error.INVALID_REQUEST
 
 
 def _shares_a_protocol(consumer: ConsumerGroup, body: JoinGroupRequest) -> bool:
@@ -106,7 +109,7 @@ def _joining(consumer: ConsumerGroup, request: Request, body: JoinGroupRequest, 
     except ConsumerProtocolError:
         return Error.UNKNOWN_SERVER_ERROR
     updated = _updated(before, request, body, subscription)
-    return _Joining(before, updated, _owned(consumer, subscription), replaces)
+    return _Joining(before, updated, _owned(consumer, body, subscription), replaces)
 
 
 def _updated(
@@ -127,42 +130,48 @@ def _updated(
     )
 
 
-def _owned(consumer: ConsumerGroup, subscription: Subscription) -> Partitions:
+def _owned(consumer: ConsumerGroup, body: JoinGroupRequest, subscription: Subscription) -> Partitions:
+    ids = {name: topic.topic_id for name, topic in consumer.topics.items()}
+    ids |= {topic.name: topic.topic_id for topic in body.topics}
     owned: Partitions = {}
     for name, partition in subscription.owned_partitions:
-        topic = consumer.topics.get(name)
-        if topic is not None:
-            owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()) | {partition}
+        if name in ids:
+            owned[ids[name]] = owned.get(ids[name], frozenset()) | {partition}
     return owned
 
 
-def _take_in(turn: Turn, consumer: ConsumerGroup, joining: _Joining) -> int:
+def _take_in(turn: Turn, consumer: ConsumerGroup, joining: _Joining, body: JoinGroupRequest) -> int:
     """Let the member join; return its epoch."""
     before, updated = joining.before, joining.updated
-    replaced = None if joining.replaces is None else consumer.members[joining.replaces]
-    takes_last_place = (
-        replaced is not None
-        and replaced.classic is None
-        and downgrades_without(consumer, [replaced.member_id], turn.config)
-    )
-    if replaced is not None and updated.group_instance_id is not None:
-        replace_member(turn, updated.group_instance_id, replaced.member_id, updated.member_id)
+    resolved = ResolvedBefore.of(consumer)
+    static = consumer.static_member(updated.group_instance_id)
+    takes_last_place = static is not None and downgrades_with(consumer, static, turn.config)
+    if joining.replaces is not None and updated.group_instance_id is not None:
+        replace_member(turn, updated.group_instance_id, joining.replaces, updated.member_id)
     names_changed = before.subscribed_topic_names != updated.subscribed_topic_names
     changed = names_changed or before.subscribed_topic_regex != ""
     if updated != consumer.members.get(updated.member_id):
         turn.record(member_record(updated))
-    bump_if_needed(turn, consumer, f"member {updated.member_id} subscribes to other topics" if changed else None)
+    learn_topics(turn, consumer, body.topics)
     if takes_last_place:
-        is_stale, epoch = consumer.target_epoch < consumer.epoch, updated.epoch
-        if not is_stale:
-            member_id = updated.member_id
-            epoch = reconcile_member(turn, consumer, member_id, joining.owned, subscription_changed=changed).epoch
-        downgrade(turn, consumer, [])
-        if is_stale:
-            prepare_rebalance(turn, "the group became a classic group with an outdated assignment")
-        return epoch
+        return _take_last_place(turn, consumer, joining, changed)
+    bump_if_needed(turn, consumer, f"member {updated.member_id} subscribes to other topics" if changed else None)
     update_target(turn, consumer)
-    return reconcile_member(turn, consumer, updated.member_id, joining.owned, subscription_changed=changed).epoch
+    after = reconcile_member(turn, consumer, updated.member_id, joining.owned, subscription_changed=changed)
+    resolve_patterns_if_needed(turn, consumer, resolved, has_new_pattern=False)
+    return after.epoch
+
+
+def _take_last_place(turn: Turn, consumer: ConsumerGroup, joining: _Joining, changed: bool) -> int:
+    """Make the group a classic group with the member; it rebalances if its target is outdated. Return the epoch."""
+    member_id, epoch = joining.updated.member_id, joining.updated.epoch
+    is_outdated = changed or has_changed_topics(consumer) or consumer.target_epoch < consumer.epoch
+    if not is_outdated:
+        epoch = reconcile_member(turn, consumer, member_id, joining.owned, subscription_changed=False).epoch
+    downgrade(turn, consumer, [])
+    if is_outdated:
+        prepare_rebalance(turn, "the group became a classic group with an outdated assignment")
+    return epoch
 
 
 def _joined(turn: Turn, body: JoinGroupRequest, member_id: str, epoch: int) -> JoinGroupResponse:
@@ -235,7 +244,7 @@ def _waits_for_others(consumer: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether another member still holds a partition of its target."""
     return any(
         partition not in member.assigned.get(topic_id, {}) and not consumer.is_free(topic_id, partition)
-        for topic_id, partitions in consumer.targets[member.member_id].items()
+        for topic_id, partitions in consumer.targets.get(member.member_id, {}).items()
         for partition in partitions
     )
 

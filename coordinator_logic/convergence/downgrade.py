@@ -23,11 +23,20 @@ def downgrades_without(consumer: ConsumerGroup, leaving: Collection[str], config
     return config.group_consumer_migration_policy.downgrades and len(staying) <= config.group_max_size
 
 
+def downgrades_with(consumer: ConsumerGroup, static: ConsumerMember, config: CoordinatorConfig) -> bool:
+    """Whether the group becomes a classic group when this instance, the last one, joins with the classic protocol."""
+    if static.classic is not None or not config.group_consumer_migration_policy.downgrades:
+        return False
+    others = [member for member in consumer.members.values() if member.member_id != static.member_id]
+    return all(member.classic is not None for member in others) and len(consumer.members) <= config.group_max_size
+
+
 def downgrade(turn: Turn, consumer: ConsumerGroup, leaving: Collection[str]) -> None:
-    """Make the group a Stable classic group of the members that stay, with their targets as assignments."""
+    """Make the group a Stable classic group of the members that stay, with their targets as assignments.
+
+    As in Kafka, the time in which a member must join or sync goes on: it has an effect if the group is upgraded again.
+    """
     staying = [member for member_id, member in consumer.members.items() if member_id not in leaving]
-    for member_id in consumer.members:
-        turn.cancel_timers_of_consumer(member_id)
     names = {topic.topic_id: name for name, topic in consumer.topics.items()}
     turn.record(ClassicGroupFormed("its last member of the newer protocol has gone", State.STABLE.value))
     group = turn.group
@@ -38,7 +47,7 @@ def downgrade(turn: Turn, consumer: ConsumerGroup, leaving: Collection[str]) -> 
     assignments = {}
     for member in staying:
         metadata = group.members[member.member_id].metadata_for(group.protocol_name)
-        assignments[member.member_id] = encoded_partitions(consumer.targets[member.member_id], names, metadata)
+        assignments[member.member_id] = encoded_partitions(consumer.targets.get(member.member_id, {}), names, metadata)
     turn.record(AssignmentChanged(assignments))
     for added in group.members.values():
         added.is_new = False

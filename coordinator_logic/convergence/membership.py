@@ -154,7 +154,8 @@ def fence_members(turn: Turn, member_ids: Sequence[str], reason: str) -> None:
 def replace_member(turn: Turn, instance_id: str, old_member_id: str, new_member_id: str) -> None:
     """Give a static member that returns its place under a new member id."""
     turn.record(StaticMemberReplaced(instance_id, old_member_id, new_member_id))
-    turn.cancel_timers_of_consumer(old_member_id)
+    if new_member_id != old_member_id:
+        turn.cancel_timers_of_consumer(old_member_id)
 
 
 # ---- timers ----------------------------------------------------------------------------------------------------

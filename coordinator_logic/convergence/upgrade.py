@@ -4,7 +4,7 @@ Its members stay, with the partitions of their last assignment. They speak the c
 from their next heartbeats that they must join again, and get their share of the new target one by one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.consumer_group.data import ConsumerGroup
@@ -67,12 +67,15 @@ def upgraded(group: Group, topics: Sequence[TopicDescription], config: Coordinat
             member.member_id: {each: sorted(held) for each, held in sorted(member.assigned.items())}
             for member in members
         },
-        topics={name: known[name] for name in sorted(_names_of(members) & known.keys())},
+        topics={name: known[name] for name in sorted(_names_of(members, known))},
     )
 
 
-def _names_of(members: Sequence[ConsumerMember]) -> set[str]:
-    return {name for member in members for name in member.subscribed_topic_names}
+def _names_of(members: Sequence[ConsumerMember], known: Mapping[str, Topic]) -> set[str]:
+    """The known topics to which members subscribe, or of which they have partitions."""
+    subscribed = {name for member in members for name in member.subscribed_topic_names}
+    held = {topic_id for member in members for topic_id in member.assigned}
+    return {name for name, topic in known.items() if name in subscribed or topic.topic_id in held}
 
 
 def _converted(group: Group, member: Member, topics: dict[str, Topic]) -> ConsumerMember:

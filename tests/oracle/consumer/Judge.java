@@ -1,8 +1,10 @@
 package org.apache.kafka.coordinator.group;
 
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
@@ -18,13 +20,20 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
+import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.ApiException;
+import org.apache.kafka.common.errors.GroupIdNotFoundException;
 import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
 import org.apache.kafka.common.message.ConsumerGroupHeartbeatRequestData;
 import org.apache.kafka.common.message.ConsumerGroupHeartbeatResponseData;
+import org.apache.kafka.common.message.HeartbeatRequestData;
+import org.apache.kafka.common.message.JoinGroupRequestData;
+import org.apache.kafka.common.message.JoinGroupResponseData;
 import org.apache.kafka.common.message.LeaveGroupRequestData;
 import org.apache.kafka.common.message.LeaveGroupResponseData;
+import org.apache.kafka.common.message.SyncGroupRequestData;
+import org.apache.kafka.common.message.SyncGroupResponseData;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
@@ -79,6 +88,7 @@ public class Judge {
             switch (command.get("op").asText()) {
                 case "begin" -> begin(command);
                 case "beat" -> beat(command.get("body"), (short) command.get("version").asInt(), result);
+                case "join", "sync", "heartbeat" -> classic(command, result);
                 case "leave" -> leave(command.get("members"), result);
                 case "sleep" -> sleep(command.get("ms").asLong());
                 case "topics" -> changeTopics(command);
@@ -91,7 +101,7 @@ public class Judge {
             // As in OffsetMetadataManager, which the context does not have.
             if (command.path("isTransactional").asBoolean() && error == Errors.STALE_MEMBER_EPOCH) error = Errors.ILLEGAL_GENERATION;
             result.put("error", error.code());
-        } catch (RuntimeException | ReflectiveOperationException exception) {
+        } catch (RuntimeException | ReflectiveOperationException | IOException exception) {
             result.put("error", -1).put("exception", exception.toString());
         }
         if (context != null) {
@@ -186,6 +196,67 @@ public class Judge {
         result.set("assignment", JSON.valueToTree(assignment));
     }
 
+    /** Only consumer groups with members are compared here; our classic groups are compared with a broker's. */
+    private void classic(JsonNode command, ObjectNode result) throws IOException {
+        boolean isConsumerGroup;
+        try {
+            isConsumerGroup = !context.groupMetadataManager.consumerGroup(GROUP).isEmpty();
+        } catch (GroupIdNotFoundException exception) {
+            isConsumerGroup = false;
+        }
+        JsonNode body = command.get("body");
+        if (!isConsumerGroup) result.put("skipped", true);
+        else if (command.get("op").asText().equals("join")) join(body, result);
+        else if (command.get("op").asText().equals("sync")) sync(body, result);
+        else heartbeat(body, result);
+    }
+
+    private void join(JsonNode body, ObjectNode result) throws IOException {
+        JoinGroupRequestData request = new JoinGroupRequestData().setGroupId(GROUP).setMemberId(body.get("memberId").asText())
+            .setGroupInstanceId(textOrNull(body.get("groupInstanceId"))).setProtocolType(body.get("protocolType").asText())
+            .setSessionTimeoutMs(body.get("sessionTimeoutMs").asInt()).setRebalanceTimeoutMs(body.get("rebalanceTimeoutMs").asInt());
+        for (JsonNode protocol : body.get("protocols")) {
+            request.protocols().add(new JoinGroupRequestData.JoinGroupRequestProtocol()
+                .setName(protocol.get("name").asText()).setMetadata(protocol.get("metadata").binaryValue()));
+        }
+        GroupMetadataManagerTestContext.JoinResult joined = context.sendClassicGroupJoin(request, true, true);
+        if (joined.appendFuture != null) joined.appendFuture.complete(null);
+        JoinGroupResponseData response = joined.joinFuture.getNow(null);
+        if (response == null) {
+            result.put("parked", true);
+            return;
+        }
+        result.put("error", response.errorCode());
+        if (response.errorCode() == 0) {
+            result.put("memberId", response.memberId()).put("generation", response.generationId()).put("protocol", response.protocolName());
+        }
+    }
+
+    private void sync(JsonNode body, ObjectNode result) {
+        SyncGroupRequestData request = new SyncGroupRequestData().setGroupId(GROUP).setMemberId(body.get("memberId").asText())
+            .setGroupInstanceId(textOrNull(body.get("groupInstanceId"))).setGenerationId(body.get("generationId").asInt())
+            .setProtocolType(body.get("protocolType").asText()).setProtocolName(body.get("protocolName").asText());
+        GroupMetadataManagerTestContext.SyncResult synced = context.sendClassicGroupSync(request);
+        if (synced.appendFuture != null) synced.appendFuture.complete(null);
+        SyncGroupResponseData response = synced.syncFuture.getNow(null);
+        if (response == null) {
+            result.put("parked", true);
+            return;
+        }
+        result.put("error", response.errorCode());
+        if (response.errorCode() == 0) {
+            List<String> partitions = ConsumerProtocol.deserializeAssignment(ByteBuffer.wrap(response.assignment())).partitions().stream()
+                .map(Object::toString).sorted().toList();
+            result.set("partitions", JSON.valueToTree(partitions));
+        }
+    }
+
+    private void heartbeat(JsonNode body, ObjectNode result) {
+        HeartbeatRequestData request = new HeartbeatRequestData().setGroupId(GROUP).setMemberId(body.get("memberId").asText())
+            .setGroupInstanceId(textOrNull(body.get("groupInstanceId"))).setGenerationId(body.get("generationId").asInt());
+        result.put("error", context.sendClassicGroupHeartbeat(request).response().errorCode());
+    }
+
     private void leave(JsonNode members, ObjectNode result) {
         LeaveGroupRequestData request = new LeaveGroupRequestData().setGroupId(GROUP);
         for (JsonNode member : members) {
@@ -206,8 +277,9 @@ public class Judge {
     }
 
     private JsonNode describe() {
-        context.commit();
-        ConsumerGroupDescribeResponseData.DescribedGroup group = context.sendConsumerGroupDescribe(List.of(GROUP)).get(0);
+        // Including what is not committed: a conversion to a classic group has no records that the context would replay.
+        ConsumerGroupDescribeResponseData.DescribedGroup group =
+            context.groupMetadataManager.consumerGroupDescribe(List.of(GROUP), Long.MAX_VALUE).get(0);
         ObjectNode described = JSON.createObjectNode().put("error", group.errorCode());
         if (group.errorCode() != 0) return described;
         described.put("state", group.groupState()).put("epoch", group.groupEpoch()).put("targetEpoch", group.assignmentEpoch());

@@ -7,7 +7,8 @@ import msgspec
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.events import Place, ReplyAddress, Request
+from coordinator_logic.consumer_protocol import decode_assignment
+from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.group import Group
 from coordinator_logic.handlers.consumer_group.describe import described
 from coordinator_logic.messages import (
@@ -15,12 +16,15 @@ from coordinator_logic.messages import (
     ConsumerGroupHeartbeatResponse,
     DescribedAssignment,
     DescribedConsumer,
+    HeartbeatRequest,
+    JoinGroupRequest,
     LeaveGroupRequest,
     LeavingMember,
     OffsetCommitRequest,
     PartitionToCommit,
     RequestBody,
     ResponseBody,
+    SyncGroupRequest,
     TopicDescription,
     TopicsDeletedRequest,
     TopicsDescribedRequest,
@@ -55,6 +59,12 @@ class OurSide:
         """A copy of the group."""
         return None if self._stored is None else snapshot.decode(self._stored)
 
+    @property
+    def has_consumers(self) -> bool:
+        """Whether the group is a consumer group with members: other classic requests are compared with a broker's."""
+        group = self.group
+        return group is not None and group.consumer is not None and bool(group.consumer.members)
+
     def answer(self, command: Command) -> dict[str, Any]:
         """Carry out a command other than the first."""
         self._now += 1
@@ -63,6 +73,16 @@ class OurSide:
         match command["op"]:
             case "beat":
                 result = self._beat(command)
+            case "join" | "sync" | "heartbeat" if not self.has_consumers:
+                result["skipped"] = True
+            case "join":
+                result = self._join(command["body"])
+            case "sync":
+                result = self._sync(command["body"])
+            case "heartbeat":
+                body = msgspec.convert({**command["body"], "groupId": GROUP_ID}, HeartbeatRequest)
+                heard: Any = self._send("Heartbeat", body, 4)
+                result["error"] = heard.error_code
             case "leave":
                 leaving = [msgspec.convert(member, LeavingMember) for member in command["members"]]
                 left: Any = self._send("LeaveGroup", LeaveGroupRequest(GROUP_ID, members=leaving), 5)
@@ -93,6 +113,26 @@ class OurSide:
             "assignment": assignment,
         }
 
+    def _join(self, fields: dict[str, Any]) -> dict[str, Any]:
+        body = msgspec.convert({**fields, "groupId": GROUP_ID}, JoinGroupRequest)
+        body = msgspec.structs.replace(body, topics=list(self.topics.values()))
+        answer: Any = self._send("JoinGroup", body, 9)
+        if answer is None:
+            return {"error": 0, "parked": True}
+        if answer.error_code:
+            return {"error": answer.error_code}
+        found = {"memberId": answer.member_id, "generation": answer.generation_id, "protocol": answer.protocol_name}
+        return {"error": 0, **found}
+
+    def _sync(self, fields: dict[str, Any]) -> dict[str, Any]:
+        body = msgspec.convert({**fields, "groupId": GROUP_ID}, SyncGroupRequest)
+        answer: Any = self._send("SyncGroup", body, 5)
+        if answer is None:
+            return {"error": 0, "parked": True}
+        if answer.error_code:
+            return {"error": answer.error_code}
+        return {"error": 0, "partitions": sorted(map(str, decode_assignment(answer.assignment).partitions))}
+
     def _change_topics(self, command: Command) -> None:
         deleted = [name for name, topic in self.topics.items() if topic.topic_id in command["deleted"]]
         for name in deleted:
@@ -117,18 +157,19 @@ class OurSide:
         error: int = answer.topics[0].partitions[0].error_code
         return error
 
-    def _send(self, api: str, body: RequestBody, version: int) -> ResponseBody:
+    def _send(self, api: str, body: RequestBody, version: int) -> ResponseBody | None:
+        """Send a request; None if it is parked."""
         self._offset += 1
         assert version in APIS[api].versions
         address = ReplyAddress(api, version, str(self._offset), 0, self._now)
         place = Place(self._now, 0, self._offset)
-        (response,) = self._step([Request(place, address, "client", "/127.0.0.1", body)])
-        return response
+        responses = self._step([Request(place, address, "client", "/127.0.0.1", body)])
+        return next((each.body for each in responses if each.address == address), None)
 
-    def _step(self, requests: list[Request]) -> list[ResponseBody]:
+    def _step(self, requests: list[Request]) -> list[Response]:
         result = step(GROUP_ID, self.group, requests, self._now, started_at=0, config=self._config)
         self._stored = None if result.group is None else snapshot.encode(result.group)
-        return [response.body for response in result.responses]
+        return result.responses
 
     def _describe(self) -> dict[str, Any]:
         group = self.group

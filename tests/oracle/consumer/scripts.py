@@ -1,14 +1,16 @@
-"""Random scripts: consumers that mostly behave, and sometimes do not, while topics and time change.
+"""Random scripts: consumers of both protocols that mostly behave, and sometimes do not, while topics and time change.
 
 A script is made while our side plays it, because what a consumer sends next depends on what it was answered.
 """
 
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from coordinator_logic.consumer_group.patterns import matching_topics
+from coordinator_logic.consumer_protocol import Subscription, TopicPartition, encode_subscription
 from tests.oracle.consumer.judge import Command
 from tests.oracle.consumer.our_side import OurSide
 
@@ -16,6 +18,7 @@ NAMES = ("t0", "t1", "t2", "u0", "absent")
 SUBSCRIPTIONS: tuple[list[str], ...] = (["t0"], ["t0"], ["t0", "t1"], ["t0", "t1"], ["t1", "t2"], ["u0", "absent"], [])
 PATTERNS = ("t.*", "t[01]", "u.*|t0", "none")
 SLEEPS = (1, 100, 500, 500, 1_000, 1_000, 1_000, 3_000, 3_000, 5_000, 5_000, 10_001, 20_000, 45_000)
+PROTOCOLS: tuple[list[str], ...] = (["range"], ["range"], ["range", "roundrobin"], ["roundrobin"])
 REVOKE_MS = (3_333, 10_777, 60_555)
 INSTANCES = (None, None, None, "i0", "i1", "i1")
 """The instance id of each consumer; two share one, as a consumer and the one that replaces it."""
@@ -31,6 +34,7 @@ class Actor:
     previous_epoch: int = 0
     owned: dict[str, list[int]] = field(default_factory=dict)
     assigned: dict[str, list[int]] = field(default_factory=dict)
+    is_classic: bool = False
 
 
 @dataclass
@@ -56,7 +60,7 @@ def replay(commands: list[Command]) -> Played:
 class _Script:
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._topic_ids = 0
+        self._topic_ids, self._member_ids = 0, len(INSTANCES)
         described = [self._topic(name, random.randint(1, 4)) for name in ("t0", "t1") if random.random() < 0.9]
         config: dict[str, Any] = {"group.consumer.assignment.interval.ms": random.choice((0, 0, 1_000, 5_000))}
         if random.random() < 0.2:
@@ -65,11 +69,13 @@ class _Script:
         self._ours = OurSide(self._begin)
         self._actors = [Actor(f"m{number}", instance) for number, instance in enumerate(INSTANCES)]
         self._uses_patterns = random.random() < 0.4
+        self._has_classic = random.random() < 0.5
 
     def play(self, length: int) -> Played:
         played = Played([self._begin], [{"error": 0, "group": {"error": 69}}])
         moves: list[Callable[[], Command]] = [self._follow] * 18 + [self._join, self._sleep, self._sleep]
         moves += [self._odd_beat, self._resubscribe, self._leave, self._change_topics, self._commit, self._operate]
+        moves += [self._classic_join] * 3 * self._has_classic
         while len(played.commands) <= length:
             command = self._random.choice(moves)()
             answer = self._ours.answer(command)
@@ -77,6 +83,8 @@ class _Script:
             played.answers.append(answer)
             if command["op"] == "beat":
                 self._learn(command["body"], answer)
+            elif command["op"] in ("join", "sync", "heartbeat"):
+                self._learn_classic(command, answer)
         return played
 
     # ---- consumers -----------------------------------------------------------------------------------------
@@ -100,6 +108,8 @@ class _Script:
         actor = self._random.choice(self._actors)
         if actor.epoch is None:
             return self._join(actor) if self._random.random() < 0.6 else self._sleep()
+        if actor.is_classic:
+            return self._follow_classic(actor)
         owned = actor.owned if self._random.random() < 0.7 else None
         if self._random.random() < 0.3:
             actor.owned = owned = actor.assigned
@@ -107,7 +117,11 @@ class _Script:
 
     def _join(self, actor: Actor | None = None) -> Command:
         actor = actor or self._random.choice(self._actors)
-        actor.owned, actor.assigned = {}, {}
+        if actor.is_classic:
+            # A broker leaves the classic timers of a member that was replaced; they would fence one with the same id.
+            self._member_ids += 1
+            actor.member_id = f"m{self._member_ids}"
+        actor.owned, actor.assigned, actor.is_classic = {}, {}, False
         return self._beat(actor, 0, {}, rebalanceTimeoutMs=self._random.choice(REVOKE_MS), **self._subscription())
 
     def _subscription(self) -> dict[str, Any]:
@@ -147,6 +161,51 @@ class _Script:
         body |= {"rebalanceTimeoutMs": -1, "serverAssignor": None, "subscribedTopicRegex": None}
         body |= {"subscribedTopicNames": None, "topicPartitions": listed, **fields}
         return {"op": "beat", "version": self._random.choice((0, 1, 1)), "body": body}
+
+    # ---- consumers of the classic protocol -----------------------------------------------------------------
+
+    def _classic_join(self, actor: Actor | None = None) -> Command:
+        random = self._random
+        actor = actor or random.choice(self._actors)
+        if not self._ours.has_consumers:
+            return self._sleep()
+        names = {topic.topic_id: name for name, topic in self._ours.topics.items()}
+        owned = actor.owned if actor.is_classic and random.random() < 0.8 else {}
+        places = [TopicPartition(names[each], number) for each in owned if each in names for number in owned[each]]
+        subscription = Subscription(random.choice(SUBSCRIPTIONS[:3]), owned_partitions=places)
+        metadata = b64encode(encode_subscription(subscription)).decode()
+        protocols = [{"name": name, "metadata": metadata} for name in random.choice(PROTOCOLS)]
+        body = {"memberId": actor.member_id, "groupInstanceId": actor.instance_id, "protocolType": "consumer"}
+        body |= {"sessionTimeoutMs": 20_222, "rebalanceTimeoutMs": random.choice(REVOKE_MS), "protocols": protocols}
+        return {"op": "join", "body": body}
+
+    def _follow_classic(self, actor: Actor) -> Command:
+        random = self._random
+        if not self._ours.has_consumers:
+            actor.epoch = None
+            return self._sleep()
+        body = {"memberId": actor.member_id, "groupInstanceId": actor.instance_id, "generationId": actor.epoch}
+        if random.random() < 0.05:
+            body["generationId"] = (actor.epoch or 0) - 1
+        match random.choice(("heartbeat", "heartbeat", "sync", "join")):
+            case "heartbeat":
+                return {"op": "heartbeat", "body": body}
+            case "sync":
+                return {"op": "sync", "body": {**body, "protocolType": "consumer", "protocolName": "range"}}
+            case _:
+                return self._classic_join(actor)
+
+    def _learn_classic(self, command: Command, answer: dict[str, Any]) -> None:
+        actor = next(each for each in self._actors if each.member_id == command["body"]["memberId"])
+        if answer["error"] == 0 and command["op"] == "join" and "generation" in answer:
+            actor.is_classic, actor.epoch = True, answer["generation"]
+        elif answer["error"] == 0 and command["op"] == "sync" and "partitions" in answer:
+            ids = {name: topic.topic_id for name, topic in self._ours.topics.items()}
+            actor.owned = {}
+            for place in answer["partitions"]:
+                name, number = place.rsplit("-", 1)
+                if name in ids:
+                    actor.owned.setdefault(ids[name], []).append(int(number))
 
     # ---- everything else -----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle fuzz soak chaos chaos-broken documents clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle oracle-consumer fuzz soak chaos chaos-broken documents clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ SCRIPTS ?= 2000
 SEED ?= 1
 oracle: setup ## Compare with a broker's coordinator: SCRIPTS=2000 random scripts from SEED=1
 	$(PYTHON) -m tests.oracle --scripts $(SCRIPTS) --seed $(SEED)
+
+oracle-consumer: setup ## Compare consumer groups with Kafka's own manager in fake time: SCRIPTS=2000 random scripts from SEED=1
+	$(PYTHON) -m tests.oracle.consumer --scripts $(SCRIPTS) --seed $(SEED)
 
 EXAMPLES ?= 2000
 properties: $(STAMP) ## Check the properties that need no JVM with new random examples: EXAMPLES=2000, an hour or more

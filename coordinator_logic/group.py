@@ -38,6 +38,8 @@ class TimerKind(Enum):
     SYNC = "sync"
     EXPIRY = "expiry"
     REVOCATION = "revocation"
+    MEMBER_JOIN = "member-join"
+    MEMBER_SYNC = "member-sync"
 
     @property
     def expels(self) -> bool:
@@ -57,7 +59,7 @@ class TimerKind(Enum):
 class Timer(msgspec.Struct, frozen=True, array_like=True):
     """A deadline: ``timeout_ms`` after ``armed_at`` (ms since the epoch).
 
-    ``member_id`` is the owner of the session (heartbeat) or the member that must revoke partitions (revocation),
+    ``member_id`` is the owner of the session (heartbeat) or the member of a consumer group that must do something,
     ``generation`` the generation that must sync (sync) or the epoch that the member must leave (revocation),
     ``remaining_ms`` how much the initial delay may still be extended (initial join).
     """

@@ -86,8 +86,10 @@ def topics_fit(consumer: ConsumerGroup, described: Sequence[TopicDescription]) -
 
 def _size_of_consumer(member: ConsumerMember) -> int:
     texts = "".join(member.subscribed_topic_names) + member.subscribed_topic_regex
+    classic = () if member.classic is None else member.classic.protocols
+    texts += "".join(protocol.name for protocol in classic)
     texts += member.member_id + (member.group_instance_id or "") + member.client_id + member.client_host
-    return utf8_length(texts)
+    return utf8_length(texts) + sum(len(protocol.metadata) for protocol in classic)
 
 
 def has_room_for_member_id(group: Group, member_id: str, config: CoordinatorConfig) -> bool:

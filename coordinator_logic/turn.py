@@ -195,6 +195,31 @@ class Turn:
         key = f"revocation-{member_id}"
         self._arm(key, Timer(TimerKind.REVOCATION, self.now, timeout_ms, member_id, epoch))
 
+    def arm_member_join_if_absent(self, member_id: str, timeout_ms: int) -> None:
+        """Start the time in which a classic member of a consumer group must join again, unless it is running."""
+        key = f"join-{member_id}"
+        if key not in self.group.timers:
+            self._arm(key, Timer(TimerKind.MEMBER_JOIN, self.now, timeout_ms, member_id))
+
+    def cancel_member_join(self, member_id: str) -> None:
+        """Cancel the time in which a classic member of a consumer group must join again."""
+        self.group.timers.pop(f"join-{member_id}", None)
+
+    def arm_member_sync(self, member_id: str, timeout_ms: int) -> None:
+        """Start the time in which a classic member of a consumer group must fetch its assignment."""
+        self._arm(f"sync-{member_id}", Timer(TimerKind.MEMBER_SYNC, self.now, timeout_ms, member_id))
+
+    def cancel_member_sync(self, member_id: str) -> None:
+        """Cancel the time in which a classic member of a consumer group must fetch its assignment."""
+        self.group.timers.pop(f"sync-{member_id}", None)
+
+    def cancel_timers_of_consumer(self, member_id: str) -> None:
+        """Cancel all timers of a member of a consumer group."""
+        self.cancel_heartbeat(member_id)
+        self.cancel_revocation(member_id)
+        self.cancel_member_join(member_id)
+        self.cancel_member_sync(member_id)
+
     def cancel_revocation(self, member_id: str) -> None:
         """Cancel the time in which a member must revoke partitions."""
         self.group.timers.pop(f"revocation-{member_id}", None)

@@ -37,7 +37,8 @@ class ConsumerGroup(msgspec.Struct, array_like=True, dict=True):
     (ms since the epoch; 0 if that is not known). ``metadata_hash`` stands for the subscribed topics as of the group
     epoch. ``targets`` are by member id and topic id, with sorted partitions. ``topics`` are the existing topics that
     the group has been told of and that matter to it, by name. ``refresh_requested``: the next heartbeat compares the
-    topics with ``metadata_hash``. ``has_new_topics``: topics have appeared since the patterns were resolved.
+    topics with ``metadata_hash``. ``has_new_topics``: a topic that a pattern may match has appeared since
+    the patterns were resolved.
     """
 
     epoch: int = FIRST_EPOCH

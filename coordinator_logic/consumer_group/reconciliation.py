@@ -91,13 +91,14 @@ def _next_assignment(
 def _without_unsubscribed(member: ConsumerMember, target: Target, owned: Partitions | None) -> ConsumerMember:
     """Begin to revoke what is assigned of topics that the member no longer subscribes to."""
     removed = {topic_id: held for topic_id, held in member.assigned.items() if topic_id not in target.topic_ids}
-    if not removed:
+    # As in Kafka, a member that subscribes to no existing topic loses its previous epoch even if it has no partitions.
+    if not removed and (target.topic_ids or member.pending_revocation):
         return member
     kept = {topic_id: held for topic_id, held in member.assigned.items() if topic_id in target.topic_ids}
     pending = {topic_id: dict(held) for topic_id, held in member.pending_revocation.items()}
     for topic_id, held in removed.items():
         pending.setdefault(topic_id, {}).update(held)
-    if not _owns_any(owned, pending):
+    if not pending or not _owns_any(owned, pending):
         return msgspec.structs.replace(member, previous_epoch=member.epoch, assigned=kept)
     return msgspec.structs.replace(
         member,

@@ -15,6 +15,7 @@ from coordinator_logic.consumer_group.members import (
 )
 from coordinator_logic.consumer_group.target_assignment import Topic
 from coordinator_logic.messages import Message, Protocol, TopicDescription
+from coordinator_logic.states import State
 
 
 class ConsumerGroupFormed(Message, frozen=True, tag_field="type"):
@@ -25,9 +26,13 @@ class ConsumerGroupFormed(Message, frozen=True, tag_field="type"):
 
 
 class ClassicGroupFormed(Message, frozen=True, tag_field="type"):
-    """The group, which was a consumer group without members, is a classic group from now on, with generation 0."""
+    """The group, which was a consumer group, is a classic group from now on, without members and with generation 0.
+
+    The records of its members and its generation follow if it goes on in the state ``state``.
+    """
 
     reason: str
+    state: str = State.EMPTY.value
 
 
 class ClassicMember(Message, frozen=True):
@@ -79,11 +84,12 @@ class GroupEpochBumped(Message, frozen=True, tag_field="type"):
 class TargetAssignmentChanged(Message, frozen=True, tag_field="type"):
     """An assignor computed the target for a group epoch.
 
-    ``targets`` has the members whose target changed: by member id, topic id, the partitions.
+    ``targets`` has the members whose target changed: by member id, topic id, the partitions. ``assignor`` is null if
+    they are the assignment of a classic group, which the group was before.
     """
 
     epoch: int
-    assignor: str
+    assignor: str | None
     targets: dict[str, dict[str, list[int]]]
 
 
@@ -156,7 +162,7 @@ def apply_to_consumer_group(consumer: ConsumerGroup, record: ConsumerGroupRecord
         case MemberAssignmentChanged():
             _change_assignment(consumer, record)
         case TargetAssignmentChanged():
-            consumer.target_epoch, consumer.target_at = record.epoch, timestamp
+            consumer.target_epoch, consumer.target_at = record.epoch, 0 if record.assignor is None else timestamp
             consumer.targets.update(record.targets)
         case GroupEpochBumped():
             consumer.epoch, consumer.metadata_hash = record.epoch, record.metadata_hash
@@ -230,7 +236,7 @@ def _change_topics(consumer: ConsumerGroup, record: TopicsChanged) -> None:
     for name in record.deleted:
         consumer.topics.pop(name, None)
     for topic in record.described:
-        if topic.name not in consumer.topics:
-            consumer.has_new_topics = True
         consumer.topics[topic.name] = Topic(topic.topic_id, topic.partitions)
-    consumer.refresh_requested = True
+    changed = {*record.deleted, *(topic.name for topic in record.described)}
+    if not changed.isdisjoint(consumer.subscribed_topics):
+        consumer.refresh_requested = True

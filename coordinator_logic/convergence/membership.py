@@ -11,9 +11,11 @@ from coordinator_logic.consumer_group.epochs import JOIN_EPOCH, STATIC_LEAVE_EPO
 from coordinator_logic.consumer_group.heartbeat_checks import Refusal
 from coordinator_logic.consumer_group.members import AssignedPartitions, ConsumerMember, MemberState
 from coordinator_logic.consumer_group.records import GroupEpochBumped, assignment_record
+from coordinator_logic.convergence.downgrade import downgrade, downgrades_without
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest
-from coordinator_logic.records import MemberRemoved
+from coordinator_logic.rebalance import prepare_rebalance
+from coordinator_logic.records import MemberRemoved, StaticMemberReplaced
 from coordinator_logic.turn import Turn
 
 
@@ -135,29 +137,38 @@ def fence_members(turn: Turn, member_ids: Sequence[str], reason: str) -> None:
     leaving = [] if consumer is None else [member_id for member_id in member_ids if member_id in consumer.members]
     if consumer is None or not leaving:
         return
+    if downgrades_without(consumer, leaving, turn.config):
+        for member_id in leaving:
+            turn.record(MemberRemoved(member_id, consumer.members[member_id].group_instance_id, reason))
+            turn.cancel_timers_of_consumer(member_id)
+        downgrade(turn, consumer, leaving)
+        prepare_rebalance(turn, f"the group became a classic group: {', '.join(leaving)}: {reason}")
+        return
     for member_id in leaving:
         turn.record(MemberRemoved(member_id, consumer.members[member_id].group_instance_id, reason))
-        cancel_timers(turn, member_id)
+        turn.cancel_timers_of_consumer(member_id)
     because = f"{', '.join(leaving)}: {reason}"
     turn.record(GroupEpochBumped(consumer.epoch + 1, consumer.current_metadata_hash(), because))
+
+
+def replace_member(turn: Turn, instance_id: str, old_member_id: str, new_member_id: str) -> None:
+    """Give a static member that returns its place under a new member id."""
+    turn.record(StaticMemberReplaced(instance_id, old_member_id, new_member_id))
+    if new_member_id != old_member_id:
+        turn.cancel_timers_of_consumer(old_member_id)
 
 
 # ---- timers ----------------------------------------------------------------------------------------------------
 
 
-def cancel_timers(turn: Turn, member_id: str) -> None:
-    """Cancel all timers of a member."""
-    turn.cancel_heartbeat(member_id)
-    turn.cancel_revocation(member_id)
-
-
 def arm_timers_of_members(turn: Turn) -> None:
-    """Arm the timers of a group that was loaded: full sessions, and full time to revoke."""
+    """Arm the timers of a group that was loaded: full sessions, and full time to revoke; patterns are due."""
     consumer = turn.group.consumer
     assert consumer is not None
+    consumer.has_new_topics = bool(consumer.patterns)
     for member in consumer.members.values():
         turn.arm_heartbeat(member.member_id, session_timeout_ms(turn, member))
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
+        if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
             turn.arm_revocation(member.member_id, member.epoch, member.rebalance_timeout_ms)
 
 

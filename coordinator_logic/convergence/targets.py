@@ -12,14 +12,16 @@ def bump_if_needed(turn: Turn, consumer: ConsumerGroup, reason: str | None) -> N
 
     ``reason`` is None if only the topics can be one: then they are looked at if something was heard of them.
     """
-    if reason is None and not consumer.refresh_requested:
-        return
-    metadata_hash = consumer.current_metadata_hash()
-    if reason is None and metadata_hash != consumer.metadata_hash:
+    if reason is None and has_changed_topics(consumer):
         reason = "the topics that it subscribes to have changed"
     if reason is not None:
-        turn.record(GroupEpochBumped(consumer.epoch + 1, metadata_hash, reason))
+        turn.record(GroupEpochBumped(consumer.epoch + 1, consumer.current_metadata_hash(), reason))
     consumer.refresh_requested = False
+
+
+def has_changed_topics(consumer: ConsumerGroup) -> bool:
+    """Whether something was heard of the subscribed topics, and they are no longer those of the group epoch."""
+    return consumer.refresh_requested and consumer.current_metadata_hash() != consumer.metadata_hash
 
 
 def update_target(turn: Turn, consumer: ConsumerGroup) -> None:

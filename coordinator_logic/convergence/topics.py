@@ -22,13 +22,20 @@ def learn_topics(turn: Turn, consumer: ConsumerGroup, described: Sequence[TopicD
     for pattern in consumer.subscribed_patterns:
         relevant |= matching_topics(pattern, names)
     news = {topic.name: topic for topic in described if topic.name in relevant and _is_news(consumer, topic)}
+    created = [topic.name for topic in news.values() if _is_created(consumer, topic)]
+    if any(matching_topics(each, created) for each in consumer.patterns):
+        consumer.has_new_topics = True
     if news:
         turn.record(TopicsChanged([news[name] for name in sorted(news)], []))
 
 
 def _is_news(consumer: ConsumerGroup, topic: TopicDescription) -> bool:
+    return _is_created(consumer, topic) or consumer.topics[topic.name].partitions < topic.partitions
+
+
+def _is_created(consumer: ConsumerGroup, topic: TopicDescription) -> bool:
     known = consumer.topics.get(topic.name)
-    return known is None or known.topic_id != topic.topic_id or known.partitions < topic.partitions
+    return known is None or known.topic_id != topic.topic_id
 
 
 def forget_topics(turn: Turn, consumer: ConsumerGroup, deleted: Iterable[str]) -> None:

@@ -1,5 +1,6 @@
 """Heartbeat: keeps a member's session alive; its response announces a rebalance."""
 
+from coordinator_logic.convergence.classic_requests import heartbeat_to_consumer_group
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
@@ -14,7 +15,12 @@ def handle(turn: Turn, request: Request, body: HeartbeatRequest) -> None:
 
     The generation is checked first: a stale one is answered ILLEGAL_GENERATION during a rebalance, too.
     """
-    error = _check(turn.existing, body)
+    existing = turn.existing
+    if existing is not None and existing.consumer is not None:
+        error = heartbeat_to_consumer_group(turn, existing.consumer, body)
+        turn.reply(request.address, HeartbeatResponse(error))
+        return
+    error = _check(existing, body)
     if error is Error.NONE:
         group = turn.group
         turn.arm_session(group.members[body.member_id])

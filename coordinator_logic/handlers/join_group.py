@@ -9,6 +9,7 @@ from coordinator_logic.apis import (
     JOIN_GROUP_FIRST_VERSION_WITH_SKIP_ASSIGNMENT,
 )
 from coordinator_logic.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coordinator_logic.convergence.classic_requests import join_consumer_group
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request
 from coordinator_logic.group import Group, Member
@@ -52,9 +53,15 @@ def handle(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
 
 
 def _join_consumer_group(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
-    """Make a consumer group without members a classic group again."""
-    if turn.group.state is not State.EMPTY:
-        _fail(turn, request, Error.INCONSISTENT_GROUP_PROTOCOL, body.member_id)
+    """Take a classic member into a consumer group; one without members becomes a classic group again."""
+    consumer = turn.group.consumer
+    if consumer is not None and consumer.members:
+        too_large = check_join(None, request, body, turn.config)
+        if too_large is not Error.NONE:
+            _fail(turn, request, too_large, body.member_id)
+        else:
+            new_member_id = _generate_member_id(turn, request, body)
+            turn.reply(request.address, join_consumer_group(turn, consumer, request, body, new_member_id))
     elif body.member_id:
         _fail(turn, request, Error.UNKNOWN_MEMBER_ID, body.member_id)
     else:

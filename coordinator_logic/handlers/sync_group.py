@@ -1,6 +1,7 @@
 """SyncGroup: every member fetches its assignment; the leader's request brings all of them."""
 
 from coordinator_logic.apis import SYNC_GROUP_FIRST_VERSION_WITH_PROTOCOL
+from coordinator_logic.convergence.classic_requests import sync_with_consumer_group
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group, Member
@@ -14,6 +15,10 @@ from coordinator_logic.turn import Turn
 
 def handle(turn: Turn, request: Request, body: SyncGroupRequest) -> None:
     """Answer with the stored assignment, or park the request until the leader's arrives."""
+    consumer = None if turn.existing is None else turn.existing.consumer
+    if consumer is not None and not _lacks_protocol(body, request.address.version):
+        turn.reply(request.address, sync_with_consumer_group(turn, consumer, body))
+        return
     error = _check(turn.existing, body, request.address.version)
     assignments = {entry.member_id: entry.assignment for entry in body.assignments}
     if error is Error.NONE and _brings_assignments(turn.group, body):
@@ -34,8 +39,13 @@ def handle(turn: Turn, request: Request, body: SyncGroupRequest) -> None:
         _store_assignments(turn, assignments)
 
 
+def _lacks_protocol(body: SyncGroupRequest, version: int) -> bool:
+    lacks = body.protocol_type is None or body.protocol_name is None
+    return version >= SYNC_GROUP_FIRST_VERSION_WITH_PROTOCOL and lacks
+
+
 def _check(group: Group | None, body: SyncGroupRequest, version: int) -> Error:
-    if version >= SYNC_GROUP_FIRST_VERSION_WITH_PROTOCOL and (body.protocol_type is None or body.protocol_name is None):
+    if _lacks_protocol(body, version):
         return Error.INCONSISTENT_GROUP_PROTOCOL
     if not body.group_id:
         return Error.INVALID_GROUP_ID

@@ -1,6 +1,7 @@
 """The messages of group membership: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 from coordinator_logic.messages.base import NO_GENERATION, Int16, Int32, Message
+from coordinator_logic.messages.consumer_groups import TopicDescription
 
 # ---- JoinGroup (API key 11) ----------------------------------------------------------------------------------------
 
@@ -23,6 +24,7 @@ class JoinGroupRequest(Message, frozen=True):
     member_id: str = ""
     group_instance_id: str | None = None
     reason: str | None = None
+    topics: list[TopicDescription] = []
 
 
 class JoinedMember(Message, frozen=True):

@@ -177,6 +177,13 @@ def _form_consumer_group(group: Group, record: ConsumerGroupFormed, timestamp: i
     _follow_consumer_group(group, group.consumer, timestamp)
 
 
+def _form_classic_group(group: Group, state: State, timestamp: int) -> None:
+    group.consumer = group.protocol_type = None
+    group.generation = 0
+    if state is not group.state:
+        group.previous_state, group.state, group.state_timestamp = group.state, state, timestamp
+
+
 def _apply_to_consumer_group(
     consumer: ConsumerGroup, record: ConsumerGroupRecord | MemberRemoved | StaticMemberReplaced, timestamp: int
 ) -> None:
@@ -229,8 +236,7 @@ def _apply_to_membership(group: Group, record: MembershipRecord, timestamp: int)
             for member in group.members.values():
                 group.member_index.assign(member, record.assignments.get(member.member_id, b""))
         case ClassicGroupFormed():
-            group.consumer = group.protocol_type = None
-            group.generation = 0
+            _form_classic_group(group, State(record.state), timestamp)
         case GroupCreated():
             group.state_timestamp = timestamp
         case GroupDeleted() | QuarantinedStateDropped():

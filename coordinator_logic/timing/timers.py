@@ -6,6 +6,7 @@
 | ``join``                | initial delay, later the longest rebalance timeout    | completes the join                 |
 | ``sync``                | the longest rebalance timeout, after a join completes | expels members that have not synced|
 | ``revocation-{member}`` | the rebalance timeout of a consumer group's member    | fences the member                  |
+| ``join-{member}``, ``sync-{member}`` | the same, of a member that speaks the classic protocol | fences the member |
 | ``expiry``              | the next tick at which offsets or the group expire    | deletes expired offsets or groups  |
 
 Arming a key that is armed replaces its timer. :class:`~coordinator_logic.turn.Turn` arms them.
@@ -41,6 +42,10 @@ def fire(turn: Turn, timer: Timer) -> None:
             fence_member(turn, timer.member_id, "its session timed out")
         case TimerKind.REVOCATION:
             _expire_revocation(turn, timer)
+        case TimerKind.MEMBER_JOIN:
+            fence_member(turn, timer.member_id, "it did not join again within the rebalance timeout")
+        case TimerKind.MEMBER_SYNC:
+            fence_member(turn, timer.member_id, "it did not sync within the rebalance timeout")
         case TimerKind.HEARTBEAT:
             _expire_session(turn, timer.member_id)
         case TimerKind.INITIAL_JOIN:

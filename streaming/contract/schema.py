@@ -103,7 +103,8 @@ FIELDS = {
     "size": "The size of the stored state, bytes.",
     "skipAssignment": "Whether the leader must keep the existing assignment instead of computing a new one (KIP-814).",
     "statesFilter": "List only groups in these states; empty for all.",
-    "timer": "The timer: `heartbeat`, `initial-join`, `join`, `sync`, `revocation` or `expiry`.",
+    "timer": "The timer: `heartbeat`, `initial-join`, `join`, `sync`, `revocation`, `member-join`, `member-sync` or "
+    "`expiry`.",
     "timestamp": "The group's time of the change, ms since the epoch.",
     "toState": "The state after the transition.",
     "topic": "The name of the topic.",
@@ -115,7 +116,7 @@ FIELDS = {
     "instanceId": "The instance id of a static member (KIP-345); null for a dynamic member.",
     "rackId": "The rack of the member; null if it has none.",
     "subscribedTopicNames": "The topics to which the member subscribes by name. In a heartbeat, null means unchanged.",
-    "subscribedTopicRegex": "The pattern with which the member subscribes, in RE2's syntax; null in a heartbeat: unchanged.",
+    "subscribedTopicRegex": "The pattern to which the member subscribes, in RE2's syntax; null: unchanged.",
     "serverAssignor": "The assignor for which the member votes: `uniform` or `range`; null for none.",
     "topicPartitions": "One entry for each topic. In a heartbeat, what the member owns; null means unchanged.",
     "topicId": "The id of the topic in Kafka's text form: URL-safe base64 of its 16 bytes, without padding.",

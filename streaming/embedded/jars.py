@@ -222,7 +222,7 @@ def _run_ivy(ivy_file: Path, configurations: Sequence[str], destination: Path, i
     if settings:
         command += ["-settings", settings]
     command += ["-confs", *configurations]
-    command += ["-retrieve", str(destination / "[conf]" / "[artifact]-[revision].[ext]")]
+    command += ["-retrieve", str(destination / "[conf]" / "[artifact]-[revision](-[classifier]).[ext]")]
 
     report(f"Downloading the jars of {ivy_file} (first start only).")
     last_lines: deque[str] = deque(maxlen=TAIL_LINES)

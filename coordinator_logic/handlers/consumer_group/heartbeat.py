@@ -11,13 +11,13 @@ from coordinator_logic.consumer_group.members import ConsumerMember
 from coordinator_logic.consumer_group.patterns import InvalidPattern, check_pattern
 from coordinator_logic.consumer_group.records import ConsumerGroupFormed
 from coordinator_logic.convergence.heartbeats import converge, owned_partitions, updated_member
-from coordinator_logic.convergence.membership import Sender, cancel_timers, find_sender, leave
+from coordinator_logic.convergence.membership import Sender, find_sender, leave, replace_member
+from coordinator_logic.convergence.upgrade import upgrade, upgraded
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
 from coordinator_logic.limits import check_consumer_heartbeat
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from coordinator_logic.records import StaticMemberReplaced
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
@@ -49,7 +49,7 @@ def _not_a_consumer_group(group: Group | None, group_id: str) -> Refusal:
 
 
 def _stay(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
-    consumer = _group_to_join(turn.existing, body)
+    consumer = _group_to_join(turn.existing, body, turn.config)
     if isinstance(consumer, Refusal):
         return consumer
     if _is_full(consumer, body.member_id, turn.config):
@@ -66,16 +66,20 @@ def _stay(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> 
         consumer, sender.member, updated, body, turn.config
     )
     if refusal is None:
-        _accept(turn, request, body, sender, updated, owned)
+        _accept(turn, request, body, consumer, sender, updated, owned)
     return refusal
 
 
-def _group_to_join(group: Group | None, body: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | Refusal:
-    """The consumer group, an empty one if a member that joins creates it."""
+def _group_to_join(
+    group: Group | None, body: ConsumerGroupHeartbeatRequest, config: CoordinatorConfig
+) -> ConsumerGroup | Refusal:
+    """The consumer group; what it would be if a member that joins creates or upgrades it."""
     if group is not None and group.consumer is not None:
         return group.consumer
     if body.member_epoch == JOIN_EPOCH and (group is None or group.state is State.EMPTY):
         return ConsumerGroup()
+    if body.member_epoch == JOIN_EPOCH and group is not None:
+        return upgraded(group, body.topics, config)
     return _not_a_consumer_group(group, body.group_id)
 
 
@@ -104,6 +108,7 @@ def _accept(
     turn: Turn,
     request: Request,
     body: ConsumerGroupHeartbeatRequest,
+    consumer: ConsumerGroup,
     sender: Sender,
     updated: ConsumerMember,
     owned: Partitions | None,
@@ -111,10 +116,12 @@ def _accept(
     if turn.existing is None:
         turn.create_group()
     if turn.group.consumer is None:
-        _form_consumer_group(turn)
+        if consumer.members:
+            upgrade(turn, consumer)
+        else:
+            _form_consumer_group(turn)
     if sender.replaces is not None and updated.group_instance_id is not None:
-        turn.record(StaticMemberReplaced(updated.group_instance_id, sender.replaces, updated.member_id))
-        cancel_timers(turn, sender.replaces)
+        replace_member(turn, updated.group_instance_id, sender.replaces, updated.member_id)
     converge(turn, request, body, sender.member, updated, owned)
 
 

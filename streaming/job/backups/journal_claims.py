@@ -10,8 +10,12 @@ from collections.abc import Iterator, Mapping
 from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.group import Group
 from coordinator_logic.records import (
+    ClassicGroupFormed,
+    ConsumerGroupFormed,
+    ConsumerMemberChanged,
     GenerationStarted,
     GroupDeleted,
+    GroupEpochBumped,
     JournalEntry,
     MemberAdded,
     MemberRemoved,
@@ -51,7 +55,12 @@ class GroupClaims:
                 self._state = to_state
             case GenerationStarted(generation=generation):
                 self._generation = generation
-            case MemberAdded(member_id=member_id):
+            case ConsumerGroupFormed(epoch=epoch) | GroupEpochBumped(epoch=epoch):
+                # The state of a consumer group follows from its members, which are not compared so closely.
+                self._generation, self._state = epoch, None
+            case ClassicGroupFormed():
+                self._generation = 0
+            case MemberAdded(member_id=member_id) | ConsumerMemberChanged(member_id=member_id):
                 self._members[member_id] = True
             case MemberRemoved(member_id=member_id):
                 self._members[member_id] = False
@@ -75,9 +84,10 @@ class GroupClaims:
             yield f"generation {group.generation}, in the journal {self._generation}"
         if self._state is not None and group.state.value != self._state:
             yield f"state {group.state.value}, in the journal {self._state}"
-        for member_id in sorted({*self._members, *(group.members if self.is_complete else ())}):
+        members = group.members if group.consumer is None else group.consumer.members
+        for member_id in sorted({*self._members, *(members if self.is_complete else ())}):
             claimed = self._members.get(member_id, False)
-            if claimed != (member_id in group.members):
+            if claimed != (member_id in members):
                 yield f"member {member_id} is in the {'journal' if claimed else 'state'} only"
         stored = {(topic, partition): offset for topic, partition, offset in group.committed_offsets()}
         for place in sorted({*self._offsets, *(stored if self.is_complete else ())}):

@@ -19,6 +19,8 @@ import msgspec
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
 from coordinator_logic.records import (
     AssignmentChanged,
+    ConsumerGroupFormed,
+    ConsumerMemberChanged,
     GenerationStarted,
     GroupCreated,
     GroupDeleted,
@@ -233,6 +235,7 @@ class GroupFold:
             return
         for member_id in list(group.members):
             group.remove_member(member_id)
+        group.consumer = None
         group.state = State.EMPTY
         group.leader = group.protocol_name = group.subscribed_topics = None
         # Offsets of a group without a type expire some time after their commit, in place of the last member's end.
@@ -269,10 +272,21 @@ def is_cut(turn: list[JournalEntry], group: Group | None) -> bool:
             return not may_end or _leader_after(records, group) is None
         case MemberRemoved(member_id=gone) | StaticMemberReplaced(old_member_id=gone):
             return not may_end or _leader_after(records, group) == gone
+        case ConsumerGroupFormed():
+            return True
+        case ConsumerMemberChanged() as changed:
+            return _changes_subscription(changed, group)
         case MemberUpdated() | LeaderElected():
             return not may_end
         case _:
             return False
+
+
+def _changes_subscription(record: ConsumerMemberChanged, group: Group | None) -> bool:
+    """Whether a new group epoch follows the record, unless the topics are those of a pattern."""
+    consumer = None if group is None else group.consumer
+    known = None if consumer is None else consumer.members.get(record.member_id)
+    return known is None or list(known.subscribed_topic_names) != record.subscribed_topic_names
 
 
 def _leader_after(records: list[Record], group: Group | None) -> str | None:

@@ -174,9 +174,15 @@ class _Script:
         places = [TopicPartition(names[each], number) for each in owned if each in names for number in owned[each]]
         subscription = Subscription(random.choice(SUBSCRIPTIONS[:3]), owned_partitions=places)
         metadata = b64encode(encode_subscription(subscription)).decode()
+        # A conversion arms all sessions at once: they must not end at once.
+        session_ms = 20_222 + 13 * self._actors.index(actor)
         protocols = [{"name": name, "metadata": metadata} for name in random.choice(PROTOCOLS)]
-        body = {"memberId": actor.member_id, "groupInstanceId": actor.instance_id, "protocolType": "consumer"}
-        body |= {"sessionTimeoutMs": 20_222, "rebalanceTimeoutMs": random.choice(REVOKE_MS), "protocols": protocols}
+        body: dict[str, Any] = {
+            "memberId": actor.member_id,
+            "groupInstanceId": actor.instance_id,
+            "protocolType": "consumer",
+        }
+        body |= {"sessionTimeoutMs": session_ms, "rebalanceTimeoutMs": random.choice(REVOKE_MS), "protocols": protocols}
         return {"op": "join", "body": body}
 
     def _follow_classic(self, actor: Actor) -> Command:

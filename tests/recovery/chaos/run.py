@@ -177,8 +177,10 @@ class Run:
                 visitors.extend([Observer(network, shared), Administrator(network, shared)])
 
             def end() -> None:
-                for each in (*visitors, *populations):
-                    each.stop()
+                for visitor in visitors:
+                    visitor.stop()
+                for population in populations:
+                    population.stop()
 
             for group in plan.groups:
                 world.call(partial(begin, group))

@@ -6,7 +6,7 @@ from tests.recovery.checker.unit.simulated_network import Network
 from tests.recovery.checker.unit.simulation import Plan, World
 from tests.recovery.recorded.population import Population
 from tests.recovery.recorded.surroundings import GroupPlan
-from tests.recovery.recorded.visitors import Administrator, Newcomer, Observer
+from tests.recovery.recorded.visitors import Administrator, Observer
 
 GROUP = "billing"
 
@@ -30,7 +30,6 @@ def simulate(plan: Plan, defects: Defects | None = None) -> Run:
     Population(network, group, plan.clients, plan.static_clients, lambda: world.now > plan.length_ms * 2 // 3).disturb()
     Observer(network, group)
     Administrator(network, group)
-    Newcomer(network, group._replace(group="newcomers"))
     world.run()
     world.recorder.end(network.coordinator.journal, {GROUP: network.coordinator.groups.get(GROUP)})
     return world.history()

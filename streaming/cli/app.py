@@ -20,7 +20,7 @@ from streaming.cli.commands import (
     schema,
     version,
 )
-from streaming.cli.commands.history import replay, sql, top
+from streaming.cli.commands.history import explain, replay, sql, top
 from streaming.cli.connection import ENVIRONMENT_HELP
 from streaming.cli.help_output import Command, Group, examples, unwrapped
 
@@ -95,6 +95,15 @@ _add(
 )
 _add(app, "broker", broker.broker, "broker --port 9092 --data-dir ./kafka", panel=SERVICES)
 _add(app, "demo", demo.demo, panel=SERVICES)
+_add(
+    app,
+    "explain",
+    explain.explain,
+    "explain billing",
+    "explain billing --since 2h --json",
+    panel=ANSWERS,
+    environment=ENVIRONMENT_HELP,
+)
 _add(
     app,
     "replay",

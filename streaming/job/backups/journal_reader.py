@@ -16,13 +16,19 @@ _decode = msgspec.json.Decoder(JournalEntry).decode
 
 
 def journal_entries(
-    config: LibrdkafkaConfig, topic: str, timeout: float, since: int = 0, client_id: str = CLIENT_ID
+    config: LibrdkafkaConfig,
+    topic: str,
+    timeout: float,
+    since: int = 0,
+    client_id: str = CLIENT_ID,
+    key: bytes | None = None,
 ) -> Iterator[JournalEntry | None]:
     """The entries of the journal; None for each record that is none. Those of a group are in order.
 
     ``config`` is librdkafka's, with the brokers. ``timeout`` is the longest wait for the next records, in seconds.
     Entries that were appended before ``since`` (ms since the epoch of Unix) are left out. ``client_id`` is also the
-    name of a group whose coordinator librdkafka looks up: the reader needs the right to describe it.
+    name of a group whose coordinator librdkafka looks up: the reader needs the right to describe it. ``key``, a group
+    id, leaves out all other groups.
 
     Raises:
         CoordinatorNotAvailable: the topic does not exist, or cannot be read.
@@ -42,7 +48,8 @@ def journal_entries(
             for record in _next_records(consumer, topic, timeout):
                 error = record.error()
                 if error is None:
-                    yield _entry(record)
+                    if key is None or record.key() == key:
+                        yield _entry(record)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unfinished.discard(record.partition() or 0)
                 elif not error.retriable():

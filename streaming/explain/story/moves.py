@@ -1,0 +1,43 @@
+"""Which partitions changed their owner, and how many had to."""
+
+from collections.abc import Mapping
+
+from coordinator_logic.consumer_protocol import ConsumerProtocolError, TopicPartition, decode_assignment
+from streaming.explain.story.model import Moves
+
+Owners = dict[TopicPartition, str]
+"""The member that owns each partition."""
+
+
+def owners_of(assignments: Mapping[str, bytes]) -> Owners | None:
+    """The owners in a generation's assignments; None if one of them is not a consumer's."""
+    owners: Owners = {}
+    for member, assignment in assignments.items():
+        try:
+            partitions = decode_assignment(assignment).partitions if assignment else []
+        except ConsumerProtocolError:
+            return None
+        owners.update(dict.fromkeys(partitions, member))
+    return owners
+
+
+def moves_between(before: Owners, after: Owners, members: int) -> Moves:
+    """Compare two assignments; ``members`` are those of the second, also those without a partition."""
+    both = before.keys() & after.keys()
+    moved = sum(before[partition] != after[partition] for partition in both)
+    return Moves(len(after), moved, _least(before, after, members))
+
+
+def _least(before: Owners, after: Owners, members: int) -> int:
+    """The fewest partitions that must move so that no member has two more than another one."""
+    both = before.keys() & after.keys()
+    held: dict[str, int] = {}
+    staying = set(after.values())
+    for partition in both:
+        if before[partition] in staying:
+            held[before[partition]] = held.get(before[partition], 0) + 1
+    share, more = divmod(len(after), max(members, 1))
+    # Those that hold most get the larger shares.
+    shares = [share + (place < more) for place in range(len(held))]
+    kept = sum(map(min, sorted(held.values(), reverse=True), shares))
+    return len(both) - kept

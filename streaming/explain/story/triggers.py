@@ -1,0 +1,177 @@
+"""Why a rebalance began: the entries of one turn, and what was known of the members before it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from coordinator_logic.consumer_protocol import ConsumerProtocolError, Subscription, decode_subscription
+from coordinator_logic.messages import Protocol
+from coordinator_logic.records import (
+    JournalEntry,
+    MemberAdded,
+    MemberRemoved,
+    MemberUpdated,
+    RequestCause,
+    StateChanged,
+    StaticMemberReplaced,
+    TimerCause,
+)
+from streaming.explain.story.model import Cause, Evidence, Trigger
+
+LEAVE_GROUP_FIRST_VERSION_WITH_REASON = 5
+"""KIP-800."""
+
+POLL_TIMEOUT_WORDS = "poll timeout"
+"""In the reason that Java's consumer sends when ``max.poll.interval.ms`` has passed (KIP-800)."""
+
+METADATA_WORDS = "cached metadata has changed"
+"""In the reason that Java's leader sends when the partitions of a subscribed topic have changed (KIP-800)."""
+
+
+class KnownMember(NamedTuple):
+    """A member as the journal has told it."""
+
+    name: str
+    client_id: str
+    session_timeout_ms: int
+    protocols: list[Protocol]
+
+
+class Known(NamedTuple):
+    """What was known before a turn. ``job_began`` is when the newest start of the coordinator's query wrote first."""
+
+    members: Mapping[str, KnownMember]
+    leader: str | None
+    job_began: int | None
+
+
+def evidence_of(entries: Sequence[JournalEntry]) -> list[Evidence]:
+    """The entries as evidence."""
+    return [Evidence(one.incarnation, one.sequence, one.timestamp, type(one.record).__name__) for one in entries]
+
+
+def causes_of(turn: Sequence[JournalEntry], known: Known) -> list[Cause]:
+    """The possible causes of the rebalance that the last entry of a turn began, the most probable one first.
+
+    ``turn`` has all entries of that turn until then: a :class:`StateChanged` is the last one.
+    """
+    changed = turn[-1].record
+    assert isinstance(changed, StateChanged)
+    evidence = evidence_of(turn)
+    found = [
+        Cause(trigger, is_certain, member, text, evidence)
+        for trigger, is_certain, member, text in _guesses(turn, changed.reason, known)
+    ]
+    return found or [Cause(Trigger.OTHER, True, None, changed.reason, evidence)]
+
+
+_Guess = tuple[Trigger, bool, str | None, str]
+
+
+def _guesses(turn: Sequence[JournalEntry], reason: str, known: Known) -> Iterator[_Guess]:
+    cause = turn[-1].cause
+    if reason.startswith("the group became a classic group"):
+        yield Trigger.TYPE_CHANGED, True, None, reason
+        return
+    for entry in turn[:-1]:
+        match entry.record:
+            case MemberAdded(member_id=member_id):
+                yield Trigger.MEMBER_JOINED, True, member_id, f"joined{reason.partition(' joined')[2]}"
+                return
+            case StaticMemberReplaced(new_member_id=member_id):
+                yield Trigger.STATIC_MEMBER_RETURNED, True, member_id, reason
+                return
+            case MemberRemoved() as removed:
+                yield from _of_removal(removed, entry, known)
+                return
+            case MemberUpdated() as updated:
+                yield from _of_update(updated, reason, known)
+                return
+    if isinstance(cause, RequestCause) and cause.api == "JoinGroup":
+        yield from _of_unchanged_join(cause.member_id, reason, known)
+
+
+def _of_removal(removed: MemberRemoved, entry: JournalEntry, known: Known) -> Iterator[_Guess]:
+    member_id, cause = removed.member_id, entry.cause
+    member = known.members.get(member_id)
+    if isinstance(cause, TimerCause):
+        yield from _of_expiry(removed, entry, known)
+    elif member is not None and cause.client_id != member.client_id:
+        who = f"{cause.client_id} at {cause.client_host}"
+        yield Trigger.REMOVED_BY_ANOTHER, True, member_id, f"{who} removed it: {removed.reason}"
+    elif POLL_TIMEOUT_WORDS in removed.reason:
+        yield Trigger.POLL_TIMEOUT, True, member_id, removed.reason
+    elif cause.version >= LEAVE_GROUP_FIRST_VERSION_WITH_REASON and removed.reason != "left":
+        yield Trigger.MEMBER_LEFT, True, member_id, removed.reason
+    else:
+        yield Trigger.MEMBER_LEFT, False, member_id, "its client gave no reason"
+        yield (
+            Trigger.POLL_TIMEOUT,
+            False,
+            member_id,
+            "a client also leaves when its max.poll.interval.ms has passed, and this one gives no reasons",
+        )
+
+
+def _of_expiry(removed: MemberRemoved, entry: JournalEntry, known: Known) -> Iterator[_Guess]:
+    member_id = removed.member_id
+    member = known.members.get(member_id)
+    if removed.reason.startswith("did not sync"):
+        yield Trigger.DID_NOT_SYNC, True, member_id, removed.reason
+    elif removed.reason.startswith("its first join"):
+        yield Trigger.FIRST_JOIN_TOO_SLOW, True, member_id, removed.reason
+    else:
+        silence = "" if member is None else f": no request of it for {member.session_timeout_ms / 1000:g} s"
+        began = known.job_began
+        was_away = member is not None and began is not None and entry.timestamp - began <= 2 * member.session_timeout_ms
+        yield Trigger.SESSION_EXPIRED, not was_away, member_id, f"{removed.reason}{silence}"
+        if was_away:
+            yield (
+                Trigger.COORDINATOR_AWAY,
+                False,
+                member_id,
+                "the coordinator had just started: the client may not have reached it in time",
+            )
+
+
+def _of_update(updated: MemberUpdated, reason: str, known: Known) -> Iterator[_Guess]:
+    member_id = updated.member_id
+    member = known.members.get(member_id)
+    before = None if member is None else _subscription(member.protocols)
+    after = _subscription(updated.protocols)
+    if before is None or after is None:
+        yield Trigger.METADATA_CHANGED, True, member_id, reason
+    elif sorted(before.topics) != sorted(after.topics):
+        added, gone = set(after.topics) - set(before.topics), set(before.topics) - set(after.topics)
+        signs = [f"+{topic}" for topic in sorted(added)] + [f"-{topic}" for topic in sorted(gone)]
+        yield Trigger.SUBSCRIPTION_CHANGED, True, member_id, ", ".join(signs)
+    elif set(after.owned_partitions) < set(before.owned_partitions):
+        yield Trigger.PARTITIONS_GIVEN_UP, True, member_id, reason
+    elif member_id == known.leader and METADATA_WORDS in reason:
+        yield Trigger.TOPIC_CHANGED, True, member_id, reason
+    elif member_id == known.leader:
+        yield Trigger.METADATA_CHANGED, False, member_id, reason
+        yield _topic_changed(member_id)
+    else:
+        yield Trigger.METADATA_CHANGED, True, member_id, reason
+
+
+def _of_unchanged_join(member_id: str, reason: str, known: Known) -> Iterator[_Guess]:
+    if METADATA_WORDS in reason:
+        yield Trigger.TOPIC_CHANGED, True, member_id, reason
+    elif member_id == known.leader:
+        yield Trigger.LEADER_REJOINED, False, member_id, reason
+        yield _topic_changed(member_id)
+    else:
+        yield Trigger.OTHER, True, member_id, reason
+
+
+def _topic_changed(member_id: str) -> _Guess:
+    text = "a leader also rejoins when a topic of its subscription has other partitions; it gave no reason"
+    return Trigger.TOPIC_CHANGED, False, member_id, text
+
+
+def _subscription(protocols: Sequence[Protocol]) -> Subscription | None:
+    try:
+        return decode_subscription(protocols[0].metadata) if protocols else None
+    except ConsumerProtocolError:
+        return None

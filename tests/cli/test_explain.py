@@ -2,9 +2,13 @@
 
 import uuid
 
+import msgspec
+import pytest
+
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import JoinGroupRequest, LeaveGroupRequest, LeavingMember, Protocol
+from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeavingMember, Protocol
 from streaming.client import CoordinatorClient
+from streaming.client.errors import MemberIdRequired
 from tests.cli.test_commands import UNREACHABLE, printed_json, run, run_for
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.waiting import wait_until
@@ -17,11 +21,10 @@ def test_explain_names_the_cause_of_each_rebalance(coordinator: CoordinatorProce
     first_join = JoinGroupRequest(group, 10_000, "consumer", [Protocol("range", b"")], 20_000)
     prefix = coordinator.topics.prefix
     with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=prefix, client_id="reader") as client:
-        joined = client.join_group(first_join)
-        if joined.error_code == Error.MEMBER_ID_REQUIRED:
-            again = JoinGroupRequest(group, 10_000, "consumer", [Protocol("range", b"")], 20_000, joined.member_id)
-            joined = client.join_group(again)
-        assert joined.error_code == Error.NONE
+        with pytest.raises(MemberIdRequired) as required:
+            client.join_group(first_join)
+        assert isinstance(required.value.body, JoinGroupResponse)
+        joined = client.join_group(msgspec.structs.replace(first_join, member_id=required.value.body.member_id))
         left = client.leave_group(LeaveGroupRequest(group, members=[LeavingMember(joined.member_id, reason=REASON)]))
         assert left.error_code == Error.NONE
 

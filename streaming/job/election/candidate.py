@@ -20,6 +20,7 @@ from streaming.job.election.announcements import (
     Reach,
 )
 from streaming.job.election.lease import Lease, Overtaken, ReachNow
+from streaming.job.election.process_identity import has_ended, process_identity
 from streaming.job.group_batch.starts import Start
 
 __all__ = ["LEASE_SECONDS", "Candidate", "candidate"]
@@ -60,7 +61,8 @@ class Candidate:
         """Look; returns whether no job is active. While no broker answers, nobody can tell, and it is not."""
         with suppress(CoordinatorError):
             self._watch.look()
-            return self._watch.is_free(LEASE_SECONDS)
+            newest = self._watch.newest
+            return self._watch.is_free(LEASE_SECONDS) or (newest is not None and has_ended(newest.process))
         return False
 
     def require_free(self) -> None:
@@ -96,6 +98,7 @@ class Candidate:
             process_id=os.getpid(),
             started_at=time.time_ns() // 1_000_000,
             version=version("spark-group-coordinator"),
+            process=process_identity(),
         )
         before = self._watch.newest
         try:

@@ -125,6 +125,24 @@ def test_a_paused_job_has_lost_the_lease_when_it_goes_on(
     assert watch.newest.host == "next"
 
 
+def test_the_place_of_a_killed_job_is_free_at_once_for_a_job_on_the_same_host(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    command = [sys.executable, "-m", "tests.job.election.paused_job", broker.bootstrap_servers, topic]
+    active = Process("active", command)
+    active.start()
+    try:
+        active.await_line("the epoch", lambda line: line == "epoch 1")
+        with candidate({"bootstrap.servers": broker.bootstrap_servers}, topic) as rival:
+            assert not rival.is_free()
+            active.kill()
+            assert rival.is_free()
+            assert rival.take()
+            assert rival.epoch == 2
+    finally:
+        active.kill()
+
+
 def test_a_released_lease_is_free_at_once(new_watch: NewWatch, new_lease: NewLease) -> None:
     former, watch = new_lease(), new_watch()
     former.take(watch, job("former"))

@@ -5,6 +5,7 @@ group-requests -> key by group id -> the group's state machine -> responses, jou
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -27,11 +28,11 @@ LOG_APPEND_TIME = 1
 
 
 def coordinator_query(
-    spark: SparkSession, options: JobOptions, settings: Settings, state_partitions: int
+    requests: DataFrame, options: JobOptions, settings: Settings, state_partitions: int
 ) -> DataStreamWriter:
-    """The whole query, from the requests topic to the sink's topics; not started."""
+    """The whole query, from :func:`requests_by_group` to the sink's topics; not started."""
     return (
-        _output_rows(spark, options, settings, state_partitions, SOURCE)
+        _output_rows(requests, settings, state_partitions)
         .writeStream.format("kafka")
         .options(**{**SINK, **_kafka_settings(options)})
         .option("checkpointLocation", checkpoint_location(options))
@@ -49,8 +50,9 @@ def warm_up_query(
     It reads what the clients send from now on. So Spark has loaded and compiled its code, and the Python workers have
     theirs, before the coordinator's query begins.
     """
+    requests = requests_by_group(spark, options, {**SOURCE, "startingOffsets": "latest"})
     return (
-        _output_rows(spark, options, settings, state_partitions, {**SOURCE, "startingOffsets": "latest"})
+        _output_rows(requests, settings, state_partitions)
         .writeStream.format("noop")
         .option("checkpointLocation", folder.as_uri())
         .queryName("warm-up")
@@ -59,22 +61,29 @@ def warm_up_query(
     )
 
 
-def _output_rows(
-    spark: SparkSession, options: JobOptions, settings: Settings, state_partitions: int, source: Mapping[str, str]
+def requests_by_group(
+    spark: SparkSession, options: JobOptions, source: Mapping[str, str] = MappingProxyType(SOURCE)
 ) -> DataFrame:
-    """The rows for the sink, from the requests topic on."""
+    """The requests with the groups that they are for: the part of the query that is the same for each of its starts.
+
+    It is most of the calls into the JVM that a query needs, so a job that stands by has it before it takes over.
+    """
     requests = (
         spark.readStream.format("kafka")
         .options(**{**source, **_kafka_settings(options)})
-        .option("subscribe", settings.topics.requests)
+        .option("subscribe", options.topics.requests)
         .option("maxOffsetsPerTrigger", options.max_requests_per_batch)
         .load()
     )
-    by_group = _by_group(_without_wake_events(requests), settings.limits.request)
+    return _by_group(_without_wake_events(requests), options.max_request_bytes)
+
+
+def _output_rows(requests: DataFrame, settings: Settings, state_partitions: int) -> DataFrame:
+    """The rows for the sink, of the requests by group."""
     if state_partitions == 1:
         # One task reads all partitions and keeps the groups: no shuffle, no second stage.
-        by_group = by_group.coalesce(1)
-    rows = by_group.groupBy("groupId").applyInPandasWithState(
+        requests = requests.coalesce(1)
+    rows = requests.groupBy("groupId").applyInPandasWithState(
         GroupOperator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "ProcessingTimeTimeout"
     )
     # A row without a topic has nothing but measures.

@@ -17,7 +17,8 @@ from streaming.drills.scenarios import SCENARIOS
 from streaming.drills.scenarios.clock import STEP_SECONDS, library, variables
 from streaming.drills.scenarios.damage import files_to_remove, tear
 from streaming.drills.scenarios.restore import newest_backup
-from streaming.job.checkpoints.damage import REPLACE, LocalFolder, check_damage
+from streaming.job.checkpoints.damage import REPLACE, check_damage
+from streaming.job.checkpoints.local_folder import LocalFolder
 from tests.support.waiting import wait_until
 
 DAMAGED = "group-coordinator: checkpoint /c is damaged: commits/71 is not a batch that Spark has completed: truncated: "

@@ -45,7 +45,8 @@ def _check_layout(
 ) -> Finding:
     """Check a checkpoint's files, and compare the plan of its newest batch with the options and the request topic."""
     from streaming.job.checkpoints.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id
-    from streaming.job.checkpoints.damage import LocalFolder, check_damage
+    from streaming.job.checkpoints.damage import check_damage
+    from streaming.job.checkpoints.local_folder import LocalFolder
     from streaming.job.checkpoints.lock import is_locked
     from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
     from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, is_used

@@ -31,7 +31,7 @@ from streaming.job.backups.manifest import (
     write_manifest,
 )
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
-from streaming.job.checkpoints.damage import LocalFolder
+from streaming.job.checkpoints.local_folder import LocalFolder
 from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     NeededFiles,
     UnreadableCheckpoint,

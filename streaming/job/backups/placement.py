@@ -15,7 +15,8 @@ from pathlib import Path
 
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.manifest import sync_folder, sync_tree
-from streaming.job.checkpoints.damage import LocalFolder, check_damage
+from streaming.job.checkpoints.damage import check_damage
+from streaming.job.checkpoints.local_folder import LocalFolder
 from streaming.job.checkpoints.lock import LOCKS, checkpoint_lock
 
 UNFINISHED = ".unfinished"

@@ -1,6 +1,7 @@
 """The checkpoint folder: the job's own files in it, and how the newest batch was planned.
 
-Files are read and written through Hadoop's file systems, as Spark does, so every location that Spark supports works.
+Files are read and written through Hadoop's file systems, as Spark does, so every location that Spark supports works. Of
+a local folder, Python itself reads names and sizes: nobody is active while a start makes calls into the JVM for them.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
+from streaming.job.checkpoints.local_folder import LocalFolder
+from streaming.job.checkpoints.location import local_path
 from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.start_check import UnreadableFile
@@ -64,20 +67,28 @@ class Checkpoint:
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
         self._jvm: Any = java_virtual_machine(spark)
-        self._root = self._jvm.org.apache.hadoop.fs.Path(location)
+        # The name of a class as attributes is a call into the JVM for each of its parts.
+        self._new_path = self._jvm.org.apache.hadoop.fs.Path
+        self._io = self._jvm.org.apache.commons.io.IOUtils
+        self._root = self._new_path(location)
         self._files = self._root.getFileSystem(hadoop_configuration(spark))
+        local = local_path(location)
+        self._local = None if local is None else LocalFolder(local)
+        self._starts: dict[int, Start] = {}
 
     def starts(self) -> list[Start]:
-        """The job's last starts, in order of time."""
+        """The job's last starts, in order of time. A start that was read once is not read again."""
         times = sorted(int(name) for name in self.names(STARTS_FOLDER) if name.isdigit())
         return [self._start(time) for time in times]
 
     def _start(self, time: int) -> Start:
-        try:
-            return msgspec.json.decode(self.text(f"{STARTS_FOLDER}/{time}"), type=Start)
-        except (msgspec.DecodeError, UnreadableFile):
-            # An earlier release has written it, or a power failure has emptied it: the time is known at least.
-            return Start(started_at=time)
+        if time not in self._starts:
+            try:
+                self._starts[time] = msgspec.json.decode(self.text(f"{STARTS_FOLDER}/{time}"), type=Start)
+            except (msgspec.DecodeError, UnreadableFile):
+                # An earlier release has written it, or a power failure has emptied it: the time is known at least.
+                return Start(started_at=time)
+        return self._starts[time]
 
     def record_start(self, start: Start) -> None:
         """Record a start of the job, and forget those before the last :data:`STARTS_KEPT`.
@@ -165,6 +176,8 @@ class Checkpoint:
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder of the checkpoint, without hidden ones; empty if it does not exist."""
+        if self._local is not None:
+            return self._local.names(folder)
         path = self._path(folder)
         if not self._files.exists(path):
             return []
@@ -176,19 +189,21 @@ class Checkpoint:
 
     def size(self, path: str) -> int:
         """The size of an existing file in bytes."""
+        if self._local is not None:
+            return self._local.size(path)
         return int(self._files.getFileStatus(self._path(path)).getLen())
 
     def text(self, path: str) -> str:
         """The content of an existing file. Raises UnreadableFile."""
         with self._reading(path) as stream:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return str(self._io.toString(stream, "UTF-8"))
 
     def read_through(self, path: str, end_bytes: int) -> bytes:
         """Read an existing file of any size; returns its last bytes. Raises UnreadableFile."""
         with self._reading(path) as stream:
-            self._jvm.org.apache.commons.io.IOUtils.consume(stream)
+            self._io.consume(stream)
             stream.seek(max(0, self.size(path) - end_bytes))
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            return bytes(self._io.toByteArray(stream))
 
     def _newest_batch(self) -> str | None:
         """The newest batch in Spark's offset log; None when there is none."""
@@ -200,8 +215,7 @@ class Checkpoint:
         return max(batches, key=int) if batches else None
 
     def _path(self, folder: str, name: str | None = None) -> Any:
-        path = self._jvm.org.apache.hadoop.fs.Path(self._root, folder)
-        return path if name is None else self._jvm.org.apache.hadoop.fs.Path(path, name)
+        return self._new_path(self._root, folder if name is None else f"{folder}/{name}")
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[Any]:

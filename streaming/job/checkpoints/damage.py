@@ -1,7 +1,5 @@
 """A damaged checkpoint: the line that names the file and says what helps. docs/operations.md lists the cases."""
 
-from pathlib import Path
-
 from streaming.contract.errors import CannotRun
 from streaming.job.spark_internals.checkpoint_layout.start_check import (
     COMMITS,
@@ -9,7 +7,6 @@ from streaming.job.spark_internals.checkpoint_layout.start_check import (
     OFFSETS,
     CheckpointFolder,
     DamagedFile,
-    UnreadableFile,
     check_contents,
     check_files,
     files_to_remove,
@@ -28,55 +25,6 @@ READS_AGAIN = ", and the job reads the requests of that time again"
 
 CANNOT_LOAD_STATE = "CANNOT_LOAD_STATE_STORE"
 """Spark's class of errors for a state that it cannot read."""
-
-
-class LocalFolder:
-    """A checkpoint on this machine's file system, without the checksums that Hadoop keeps."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def names(self, folder: str) -> list[str]:
-        """The names in a folder, without hidden ones; empty if it does not exist."""
-        path = self._root / folder
-        return [found.name for found in path.iterdir() if not found.name.startswith(".")] if path.is_dir() else []
-
-    def size(self, path: str) -> int:
-        """The size of an existing file in bytes."""
-        return (self._root / path).stat().st_size
-
-    def text(self, path: str) -> str:
-        """The content of an existing file, with invalid UTF-8 replaced. Raises UnreadableFile."""
-        return self._content(path).decode(errors="replace")
-
-    def read_through(self, path: str, end_bytes: int) -> bytes:
-        """Read an existing file; returns its last bytes. Raises UnreadableFile."""
-        return self._content(path)[-end_bytes:]
-
-    def _content(self, path: str) -> bytes:
-        try:
-            return (self._root / path).read_bytes()
-        except OSError as error:
-            raise UnreadableFile(str(error)) from error
-
-
-class QuickFolder(LocalFolder):
-    """A checkpoint on this machine's file system, whose files ``checked`` reads, with Hadoop's checksums.
-
-    Names and sizes are Python's: hundreds of calls into the JVM take up to a second, for which nobody is active.
-    """
-
-    def __init__(self, root: Path, checked: CheckpointFolder) -> None:
-        super().__init__(root)
-        self._checked = checked
-
-    def text(self, path: str) -> str:
-        """The content of an existing file. Raises UnreadableFile."""
-        return self._checked.text(path)
-
-    def read_through(self, path: str, end_bytes: int) -> bytes:
-        """Read an existing file; returns its last bytes. Raises UnreadableFile."""
-        return self._checked.read_through(path, end_bytes)
 
 
 def check_damage(folder: CheckpointFolder, location: str) -> None:

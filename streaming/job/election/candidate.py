@@ -80,6 +80,7 @@ class Candidate:
     def wait_until_free(self, report: Report, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Wait until no other job is active, however long that takes; ``meanwhile`` is called often."""
         report(f"standby: {self._other()}")
+        self._lease.prepare()
         while not self.is_free():
             meanwhile()
             time.sleep(LOOK_SECONDS)

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -67,6 +68,7 @@ class Lease:
             "log_level": 0,
         }
         self._producer: Producer
+        self._prepared: Producer | None = None
         self._topic = topic
         self._timeout = timeout
         self._announced: ActiveJob | None = None
@@ -78,6 +80,15 @@ class Lease:
         self._unfinished: Callable[[float], None] | None = None
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
+
+    def prepare(self) -> None:
+        """Connect to the brokers, so that :meth:`take` needs no time for it.
+
+        librdkafka loses a question that it asks while it replaces the bootstrap connection, and repeats it after 0.5 s.
+        """
+        self._prepared = Producer(self._settings)
+        with suppress(KafkaException):
+            self._prepared.list_topics(self._topic, self._timeout)
 
     def take(self, watch: AnnouncementWatch, me: ActiveJob) -> int:
         """Become the active job in place of the one that ``watch`` has seen last; returns the epoch.
@@ -195,7 +206,7 @@ class Lease:
 
         Raises Overtaken, and CoordinatorNotAvailable if the broker does not answer.
         """
-        producer = Producer(self._settings)
+        producer, self._prepared = self._prepared or Producer(self._settings), None
         try:
             producer.init_transactions(self._timeout)
         except KafkaException as failure:

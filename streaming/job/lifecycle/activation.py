@@ -10,8 +10,6 @@ from pathlib import Path
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.contract.errors import BrokersFailed, CannotRun
-from streaming.job.checkpoints.checkpoint import Checkpoint
-from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.checkpoints.lock import CheckpointLock
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.lifecycle.query_start import configure_state, group_settings
@@ -38,8 +36,9 @@ def become_active(session: JobSession, report: Report) -> None:
     Raises:
         CannotRun: another job is active, or uses the checkpoint.
     """
-    rival = session.candidate
-    checkpoint = Checkpoint(session.spark, checkpoint_location(session.options))
+    rival, checkpoint = session.candidate, session.checkpoint
+    # Reads them once: the start of the query then reads those alone that are newer.
+    checkpoint.starts()
     has_taken = False
     while not has_taken:
         if session.options.standby and not rival.is_free():
@@ -131,7 +130,7 @@ def _warming_up(session: JobSession) -> Iterator[_WarmUp]:
     It ends after the block, on a thread: the coordinator's query need not wait for it.
     """
     spark, options = session.spark, session.options
-    layout = Checkpoint(spark, checkpoint_location(options)).layout()
+    layout = session.checkpoint.layout()
     state_partitions = layout.state_partitions if layout else options.state_partitions or DEFAULT_STATE_PARTITIONS
     state_store = (layout.state_store if layout else options.state_store) or DEFAULT_STATE_STORE
     configure_state(spark, state_partitions, state_store)

@@ -6,11 +6,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streaming.contract.monitoring_server import serving_monitoring
 from streaming.embedded.jars import resolve_jars
-from streaming.job.checkpoints.location import local_path
+from streaming.job.checkpoints.checkpoint import Checkpoint
+from streaming.job.checkpoints.location import checkpoint_location, local_path
 from streaming.job.checkpoints.lock import CheckpointLock, checkpoint_lock
 from streaming.job.election.candidate import Candidate, candidate
 from streaming.job.monitoring.health import HealthLimits, job_health
@@ -18,6 +19,7 @@ from streaming.job.monitoring.internals_metrics import serve_internals
 from streaming.job.monitoring.metrics import Metrics
 from streaming.job.monitoring.topics_metrics import serve_topics
 from streaming.job.options import JobOptions
+from streaming.job.query import requests_by_group
 from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
@@ -35,6 +37,8 @@ class JobSession(NamedTuple):
     """What lasts from the start of the job to its end, while the query may be stopped and started."""
 
     spark: SparkSession
+    requests: DataFrame
+    checkpoint: Checkpoint
     options: JobOptions
     watch: TopicWatch
     metrics: Metrics
@@ -90,4 +94,6 @@ def start_session(
         served = serving_monitoring(options.metrics_host, options.metrics_port, metrics.registry, health)
         report(f"serving metrics at port {stack.enter_context(served)}")
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
-    return JobSession(spark, options, watch, metrics, rival, lock, wakes, scratch)
+    checkpoint = Checkpoint(spark, checkpoint_location(options))
+    requests = requests_by_group(spark, options)
+    return JobSession(spark, requests, checkpoint, options, watch, metrics, rival, lock, wakes, scratch)

@@ -17,8 +17,7 @@ from streaming.job.checkpoints.checkpoint import (
     check_layout,
     check_topic_id,
 )
-from streaming.job.checkpoints.damage import QuickFolder, check_damage
-from streaming.job.checkpoints.location import checkpoint_location, local_path
+from streaming.job.checkpoints.damage import check_damage
 from streaming.job.election.announcements import Reach
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
@@ -50,11 +49,10 @@ def start_query(
     Raises:
         CannotRun: the checkpoint does not fit the options or the topics.
     """
-    spark, options, watch, metrics, rival, _, wakes, _ = session
-    checkpoint = Checkpoint(spark, checkpoint_location(options))
+    spark, options, checkpoint = session.spark, session.options, session.checkpoint
+    watch, rival = session.watch, session.candidate
     if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
-        local = local_path(options.checkpoint) if options.is_local else None
-        check_damage(checkpoint if local is None else QuickFolder(local, checkpoint), options.checkpoint)
+        check_damage(checkpoint, options.checkpoint)
     is_new = checkpoint.is_new()
     state_partitions, state_store = _checked_checkpoint(
         checkpoint, options, watch.found, partitions, rival.reach_before, report
@@ -72,16 +70,18 @@ def start_query(
         starts = new_start(session, checkpoint, config, partitions, report, after_rival=True)
     settings = group_settings(options, partitions, starts)
     # Without a record to read, Spark would run no batch, and groups that are due would not be called.
-    wakes.append_first()
-    query = coordinator_query(spark, options, settings, state_partitions).start()
-    is_waking = stack.enter_context(waking_due_groups(wakes, query, options.batch_interval_ms, is_new=is_new))
+    session.wakes.append_first()
+    query = coordinator_query(session.requests, options, settings, state_partitions).start()
+    is_waking = stack.enter_context(waking_due_groups(session.wakes, query, options.batch_interval_ms, is_new=is_new))
     topic = options.topics.requests
     rival.follow(QueryReach(query, topic, watch.found.topic_ids.get(topic)))
     if options.metrics_port is not None:
-        metrics.add_reader(WAKE_EVENTS, is_waking)
-        stack.enter_context(feeding_metrics(metrics, query, options.librdkafka_config, options.topics.directory))
+        session.metrics.add_reader(WAKE_EVENTS, is_waking)
+        stack.enter_context(
+            feeding_metrics(session.metrics, query, options.librdkafka_config, options.topics.directory)
+        )
     # Only now: the readers of a query before this one had ended with it.
-    metrics.note_query_start()
+    session.metrics.note_query_start()
     return query
 
 

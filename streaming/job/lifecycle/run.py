@@ -8,9 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.contract.errors import BrokersFailed, CannotRun
-from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.damage import damage_after_failure
-from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.activation import become_active, hand_over
 from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
 from streaming.job.lifecycle.interruptions import BrokersAway, ending_if_set_back
@@ -183,11 +181,10 @@ def _ready_line(options: JobOptions, backlog: Backlog) -> str:
 
 
 def _failure_line(failure: PySparkException, session: JobSession) -> str:
+    lines, damage = _first_lines(failure), None
     if registry.is_used(registry.CHECKPOINT_LAYOUT, session.spark):
-        checkpoint = Checkpoint(session.spark, checkpoint_location(session.options))
-        if damage := damage_after_failure(checkpoint, session.options.checkpoint, _first_lines(failure)):
-            return damage
-    return f"the query failed: {_first_lines(failure)}"
+        damage = damage_after_failure(session.checkpoint, session.options.checkpoint, lines)
+    return damage or f"the query failed: {lines}"
 
 
 def _first_lines(failure: PySparkException) -> str:

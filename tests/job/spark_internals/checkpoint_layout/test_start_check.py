@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.job.checkpoints.damage import LocalFolder
+from streaming.job.checkpoints.local_folder import LocalFolder
 from streaming.job.spark_internals.checkpoint_layout.start_check import (
     DamagedFile,
     check_contents,

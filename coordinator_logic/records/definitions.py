@@ -104,10 +104,11 @@ class OffsetCommitted(Message, frozen=True):
     expire_timestamp: int | None
 
 
-class OffsetsCommitted(Message, frozen=True, tag_field="type"):
-    """A request committed these offsets."""
+class OffsetsCommitted(Message, frozen=True, tag_field="type", omit_defaults=True):
+    """A request committed these offsets; ``reason`` is what an operator gave who has reset them."""
 
     offsets: list[OffsetCommitted]
+    reason: str = ""
 
 
 class TransactionalOffsetsCommitted(Message, frozen=True, tag_field="type"):

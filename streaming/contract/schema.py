@@ -39,9 +39,11 @@ FIELDS = {
     "deadline": "The time at which the timer was due, ms since the epoch.",
     "errorCode": "Kafka's error code; 0 for success.",
     "errorMessage": "A description of the error; null on success.",
+    "expectedOffset": "The committed offset that the sender has seen, -1 for none; null accepts any.",
     "expireTimestamp": "The time at which the offset may expire, ms since the epoch; null for the coordinator's "
     "`offsets.retention.minutes`.",
     "formatVersion": "The first byte of the stored state: the version of its format; -1 if there is none.",
+    "force": "Whether to reset a group with members, too. They lose their generation, and join again.",
     "fromState": "The state before the transition.",
     "generation": "The group's generation; it increases by 1 with every completed rebalance.",
     "generationId": "The member's generation. In the response of JoinGroup, the new generation.",
@@ -63,6 +65,7 @@ FIELDS = {
     "leader": "The member id of the group's leader.",
     "leaderEpoch": "The leader epoch that was committed; null if none.",
     "length": "The number of bytes to read.",
+    "listsAll": "Whether to refuse the request if the group has an offset of a partition that it does not list.",
     "markers": "One entry for each transaction that has ended.",
     "memberAssignment": "The member's current assignment.",
     "memberId": "The member id, which the coordinator generates; empty on a first join.",
@@ -73,8 +76,8 @@ FIELDS = {
     "name": "The name of a protocol or of a topic.",
     "newMemberId": "The new member id of the static member.",
     "nodeId": "The partition of the request topic that holds the group; -1 on an error.",
-    "offset": "The committed position. In a cause, the offset of the request in `group-requests`. Of a stored state, "
-    "the first byte to read.",
+    "offset": "The committed position; in ResetOffsets, -1 deletes it. In a cause, the offset of the request in "
+    "`group-requests`. Of a stored state, the first byte to read.",
     "offsets": "The positions that were committed or deleted. In a line of the directory, their number.",
     "oldMemberId": "The previous member id of the static member.",
     "partition": "The partition number. In a cause, the partition of the request in `group-requests`.",
@@ -92,6 +95,7 @@ FIELDS = {
     "reason": "The reason, as free text for the journal.",
     "rebalanceTimeoutMs": "The time that the member may take to rejoin, ms; -1 for its session timeout.",
     "record": "The change.",
+    "rejoining": "The number of members that have to join again.",
     "replyPartition": "The partition of `group-responses` that the sender reads.",
     "requireStable": "Whether to answer UNSTABLE_OFFSET_COMMIT for offsets of open transactions (KIP-447).",
     "results": "One entry for each group.",

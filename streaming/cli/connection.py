@@ -3,9 +3,10 @@
 Commands use :func:`connected`: it gives a command these options in place of its parameter ``connection``.
 """
 
+import getpass
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any
@@ -84,6 +85,7 @@ class Connection:
                 self.bootstrap_servers,
                 topic_prefix=self.topic_prefix,
                 client_id=CLIENT_ID,
+                principal=_principal(self.config),
                 request_timeout_ms=self.timeout * 1000,
                 config=self.config,
             ) as client,
@@ -101,6 +103,16 @@ class Connection:
             fail(str(error), UNANSWERED)
         except CoordinatorError as error:
             fail(str(error), REFUSED)
+
+
+def _principal(config: Mapping[str, object]) -> str | None:
+    """Who runs the command, for the journal: the user of the connection, or else of this machine."""
+    user = config.get("sasl.username")
+    if user is None:
+        # A container may run as a user that has no name.
+        with suppress(KeyError, OSError):
+            user = getpass.getuser()
+    return None if user is None else f"User:{user}"
 
 
 def connected(command: Callable[..., None]) -> Callable[..., None]:

@@ -55,7 +55,7 @@ class Execution:
     ] = False
     save_plan: Annotated[
         Path | None,
-        option(metavar="FILE", text="Write the plan to this file, for `offsets apply`.", panel=EXECUTION_PANEL),
+        option(metavar="FILE", text="Write the plan to this file, for offsets apply.", panel=EXECUTION_PANEL),
     ] = None
 
 

@@ -60,7 +60,7 @@ def import_offsets(
     group: GroupId,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .json or .parquet file.")],
 ) -> None:
-    """Set the offsets of a group to those in a file, as `offsets export` or Kafka's own tool has written them.
+    """Set the offsets of a group to those in a file, as export or Kafka's own tool has written them.
 
     Partitions that the file does not name are left alone.
     """

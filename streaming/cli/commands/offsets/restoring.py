@@ -49,7 +49,7 @@ def restore(connection: Connection, execution: Execution, group: GroupId, as_of:
 @connected
 @setting_offsets
 def undo(connection: Connection, execution: Execution, group: GroupId) -> None:
-    """Undo the last reset of a group's offsets: by `offsets reset`, `restore`, `import`, `clone`, `apply` or `undo`.
+    """Undo the last reset of a group's offsets: by reset, restore, import, clone, apply or undo itself.
 
     Each partition that it changed gets the offset that it had before. To undo twice does it again.
     """

@@ -37,7 +37,7 @@ def offsets_at(
 
 def listed_offsets(
     admin: AdminClient,
-    partitions: Iterable[Partition],
+    partitions: Iterable[tuple[str, int]],
     spec: OffsetSpec,
     timeout: float,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,

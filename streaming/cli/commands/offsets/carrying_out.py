@@ -14,7 +14,7 @@ from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ResetOffsetsRequest, ResetOffsetsResponse
 from streaming.cli.connection import Connection, with_options
-from streaming.cli.console import REFUSED, err, fail, out, print_json
+from streaming.cli.console import REFUSED, err, fail, out, print_json, write_file
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
@@ -70,10 +70,7 @@ def carry_out(connection: Connection, client: CoordinatorClient, plan: Plan, exe
         fail(f"{plan.group_id}: there is no offset to set", REFUSED)
     request = plan.request()
     if execution.save_plan is not None:
-        try:
-            execution.save_plan.write_bytes(msgspec.json.format(msgspec.json.encode(request)) + b"\n")
-        except OSError as error:
-            fail(f"{execution.save_plan} cannot be written: {error.strerror}", REFUSED)
+        write_file(execution.save_plan, msgspec.json.format(msgspec.json.encode(request)) + b"\n")
     answer = send(connection, client, request, execution) if execution.execute else None
     if connection.as_json:
         print_json(_as_json(plan, answer))

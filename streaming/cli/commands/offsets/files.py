@@ -11,7 +11,7 @@ from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, se
 from streaming.cli.commands.offsets.listing import GroupId
 from streaming.cli.commands.offsets.reading import fetched_offsets, offsets_as_of, required_logs
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import REFUSED, USAGE, fail, out, print_json, require, time_given
+from streaming.cli.console import REFUSED, USAGE, fail, out, print_json, require, time_given, write_file
 from streaming.cli.help_output import option
 from streaming.explain.offsets.files import FileFormat, UnreadableOffsetsFile, decoded, encoded, format_of
 from streaming.explain.offsets.plan import Position
@@ -42,10 +42,7 @@ def export_offsets(
     if output is None:
         sys.stdout.write(content.decode())
         return
-    try:
-        output.write_bytes(content)
-    except OSError as error:
-        fail(f"{output} cannot be written: {error.strerror}", REFUSED)
+    write_file(output, content)
     if connection.as_json:
         print_json({"groupId": group, "file": str(output), "offsets": len(offsets)})
     else:

@@ -80,7 +80,10 @@ class LeaderElected(Message, frozen=True, tag_field="type"):
 
 
 class GenerationStarted(Message, frozen=True, tag_field="type"):
-    """A generation began, with the protocol that its members voted for; null if no member is left."""
+    """A generation began, with the protocol that its members voted for; null if no member is left.
+
+    No member is in a generation that begins with a reset of offsets.
+    """
 
     generation: int
     protocol_name: str | None

@@ -45,7 +45,7 @@ FIELDS = {
     "formatVersion": "The first byte of the stored state: the version of its format; -1 if there is none.",
     "force": "Whether to reset a group with members, too. They lose their generation, and join again.",
     "fromState": "The state before the transition.",
-    "generation": "The group's generation; it increases by 1 with every completed rebalance.",
+    "generation": "The group's generation; it increases by 1 with every completed rebalance, and with a forced reset.",
     "generationId": "The member's generation. In the response of JoinGroup, the new generation.",
     "generationIdOrMemberEpoch": "The member's generation; -1 for a commit that is not a member's.",
     "groupId": "The group id. In a request it must equal the record's key.",

@@ -73,9 +73,9 @@ def operator(coordinator: CoordinatorProcess) -> Operator:
     return Operator(coordinator)
 
 
-@pytest.fixture
-def consumer(operator: Operator) -> Iterator[Consumer]:
-    """A consumer of the operator's group that commits every 100 ms."""
+@pytest.fixture(params=["range", "cooperative-sticky"])
+def consumer(operator: Operator, request: pytest.FixtureRequest) -> Iterator[Consumer]:
+    """A consumer of the operator's group, eager or cooperative, that commits every 100 ms."""
     coordinator = operator.coordinator
     created = Consumer(
         bootstrap_servers=coordinator.bootstrap_servers,
@@ -86,6 +86,7 @@ def consumer(operator: Operator) -> Iterator[Consumer]:
         session_timeout_ms=60_000,
         heartbeat_interval_ms=300,
         auto_commit_interval_ms=100,
+        partition_assignment_strategy=[request.param],
     )
     created.subscribe([operator.topic])
     yield created

@@ -1,5 +1,6 @@
 """ResetOffsets: an operator sets offsets, also of a group with members, which then have to fetch them."""
 
+import msgspec
 import pytest
 
 from coordinator_logic.committed_offsets import CommittedOffset
@@ -51,6 +52,12 @@ def test_the_journal_has_who_reset_the_offsets_and_why(driven: Driven) -> None:
     assert committed.record.reason == "a bad deployment"
     assert isinstance(committed.cause, RequestCause)
     assert (committed.cause.api, committed.cause.client_host) == ("ResetOffsets", "/127.0.0.1")
+
+
+def test_a_commit_is_written_as_by_earlier_releases_and_theirs_are_read() -> None:
+    written = b'{"type":"OffsetsCommitted","offsets":[]}'
+    assert msgspec.json.encode(OffsetsCommitted([])) == written
+    assert msgspec.json.decode(written, type=OffsetsCommitted) == OffsetsCommitted([])
 
 
 def test_a_reset_restores_epoch_and_metadata_and_counts_the_retention_from_now(driven: Driven) -> None:

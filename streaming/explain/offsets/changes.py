@@ -58,6 +58,11 @@ class OffsetChange(NamedTuple):
         return record.reason if isinstance(record, OffsetsCommitted | OffsetsDeleted | GroupDeleted) else ""
 
     @property
+    def goes_back(self) -> bool:
+        """Whether the offset is lower than before, or deleted; not if the one before is not known."""
+        return self.before is not None and (self.after is None or self.after.offset < self.before.offset)
+
+    @property
     def is_reset(self) -> bool:
         """Whether an operator reset the offset."""
         return isinstance(self.cause, RequestCause) and self.cause.api == RESET_OFFSETS.name

@@ -10,7 +10,7 @@ from streaming.cli.commands.offsets.listing import GroupId
 from streaming.cli.commands.offsets.reading import changes_in_journal, offsets_as_of, selected, topic_of_journal
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, err, fail, out, print_json, time_given
-from streaming.cli.help_output import option
+from streaming.cli.help_output import flag, option
 from streaming.explain.offsets.history_rows import ChangeRow, change_row, difference_rows
 
 
@@ -25,6 +25,7 @@ def history(
         str | None, option(metavar="TIME", text="Only changes since then: a time, or an age such as 2h.")
     ] = None,
     until: Annotated[str | None, option(metavar="TIME", text="Only changes until then.")] = None,
+    backwards: Annotated[bool, flag("--backwards", "Only offsets that went back, or were deleted.")] = False,
     last: Annotated[int, option(metavar="N", text="Only the last N changes.", min=1)] = 1_000,
 ) -> None:
     """Show who changed the committed offsets of a group: when, in which generation, from what to what, and why.
@@ -42,6 +43,8 @@ def history(
     for change in changes:
         time, partition = change.entry.timestamp, change.partition
         in_time = begin <= time and (end is None or time <= end)
+        if backwards and not change.goes_back:
+            continue
         if in_time and topic in ("", partition.topic) and (numbers is None or partition.partition in numbers):
             kept.append(change_row(change))
     if connection.as_json:

@@ -166,6 +166,12 @@ def test_offsets_are_reset_restored_and_undone_and_the_history_says_by_whom(oper
     assert (by_reset["clientId"], by_reset["principal"]) == ("group-coordinator-cli", "User:operator")
     moved = operator.json("offsets", "diff", operator.group, "--from", committed_at)
     assert moved == []
+    created = operator.json("offsets", "diff", operator.group, "--from", "1d")
+    assert [(row["before"], row["after"]) for row in created] == [(None, 6), (None, 7)]
+    back = operator.json("offsets", "history", operator.group, "--backwards")
+    assert [(row["before"], row["after"]) for row in back] == [(6, 0), (6, 0)]
+    never = operator.run("offsets", "restore", operator.group, "--as-of", "1d")
+    assert (never.exit_code, "no such group at that time" in never.stderr) == (1, True)
 
     file = tmp_path / "offsets.parquet"
     assert operator.run("offsets", "export", operator.group, "-o", str(file), "--as-of", committed_at).exit_code == 0

@@ -39,14 +39,16 @@ def history(
         changes = changes_in_journal(connection, group)
     if not changes:
         fail(f"{topic_of_journal(connection)} has no offsets of group {group}", REFUSED)
-    kept = deque(maxlen=last)  # type: deque[ChangeRow]
-    for change in changes:
-        time, partition = change.entry.timestamp, change.partition
-        in_time = begin <= time and (end is None or time <= end)
-        if backwards and not change.goes_back:
-            continue
-        if in_time and topic in ("", partition.topic) and (numbers is None or partition.partition in numbers):
-            kept.append(change_row(change))
+    kept = deque(
+        (
+            change_row(change)
+            for change in changes
+            if begin <= change.entry.timestamp and (end is None or change.entry.timestamp <= end)
+            if topic in ("", change.partition.topic) and (numbers is None or change.partition.partition in numbers)
+            if change.goes_back or not backwards
+        ),
+        maxlen=last,
+    )
     if connection.as_json:
         print_json(list(kept))
     else:
@@ -63,7 +65,7 @@ def diff(
     """Show the partitions whose committed offset was another one at two times."""
     times = [time_given(begin, "--from"), time_given(end, "--to")]
     with connection.errors_as_lines():
-        (before, knows_before), (after, _) = offsets_as_of(connection, group, times)
+        (before, knows_before), (after, _) = offsets_as_of(connection, group, times, must_exist=False)
     if not knows_before:
         err.print(f"{group} is older than {topic_of_journal(connection)}: offsets may be missing", highlight=False)
     rows = difference_rows(before, after)

@@ -50,18 +50,22 @@ def changes_in_journal(connection: Connection, group: str) -> list[OffsetChange]
     return list(changes_of(filter(matters_for_offsets, journal_of(connection, group))))
 
 
-def offsets_as_of(connection: Connection, group: str, times: Sequence[int]) -> list[tuple[Positions, bool]]:
+def offsets_as_of(
+    connection: Connection, group: str, times: Sequence[int], *, must_exist: bool = True
+) -> list[tuple[Positions, bool]]:
     """A group's committed offsets at times (ms since the epoch), each with whether it had no others.
 
-    A group that did not exist at a time ends the command.
+    ``must_exist``: a group that did not exist at a time ends the command.
     """
     entries = list(journal_of(connection, group))
-    return [_known_offsets(connection, group, group_at(entries, time)) for time in times]
+    return [_known_offsets(connection, group, group_at(entries, time), must_exist=must_exist) for time in times]
 
 
-def _known_offsets(connection: Connection, group: str, found: GroupAt) -> tuple[Positions, bool]:
+def _known_offsets(connection: Connection, group: str, found: GroupAt, *, must_exist: bool) -> tuple[Positions, bool]:
     if found.group is None:
-        fail(f"{group}: {topic_of_journal(connection)} has no such group at that time", REFUSED)
+        if must_exist:
+            fail(f"{group}: {topic_of_journal(connection)} has no such group at that time", REFUSED)
+        return {}, True
     offsets = {
         TopicPartition(topic, number): position(committed)
         for topic, number, committed in found.group.committed_offsets()

@@ -152,10 +152,11 @@ def _reset(turn: Turn, body: ResetOffsetsRequest) -> int:
             committed.append(_record(turn.now, topic, partition))
         elif _has_offset(group, topic, index):
             deleted.setdefault(topic, []).append(index)
-    because = f"offsets reset: {reason}" if reason else "offsets reset"
     if deleted:
-        turn.record(OffsetsDeleted([TopicPartitions(*topic) for topic in deleted.items()], because))
+        offsets = [TopicPartitions(*topic) for topic in deleted.items()]
+        turn.record(OffsetsDeleted(offsets, reason or "deleted by a reset"))
     turn.record(OffsetsCommitted(committed, reason))
+    because = f"offsets reset: {reason}" if reason else "offsets reset"
     members = group.member_count
     if group.consumer is not None:
         fence_members(turn, list(group.consumer.members), because)

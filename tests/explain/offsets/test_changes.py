@@ -45,7 +45,7 @@ def test_a_reset_is_shown_with_its_reason_and_in_the_generation_that_it_ends(dri
     rows = [change_row(change) for change in last_reset(history(driven))]
     assert [(row.partition, row.before, row.after) for row in rows] == [(1, 8, None), (0, 7, 5)]
     assert {(row.cause, row.generation) for row in rows} == {("ResetOffsets", 1)}
-    assert [row.reason for row in rows] == ["offsets reset: replay", "replay"]
+    assert [row.reason for row in rows] == ["replay", "replay"]
     assert [change.goes_back for change in history(driven)] == [False, False, True, True]
     again = joined(driven.rejoin(member))
     driven.sync_all([again])

@@ -47,7 +47,7 @@ def test_the_journal_has_who_reset_the_offsets_and_why(driven: Driven) -> None:
     driven.commit(offsets={FIRST: 10, SECOND: 20})
     driven.reset_offsets({FIRST: 5, SECOND: -1}, reason="a bad deployment")
     deleted, committed = driven.journal[-2:]
-    assert deleted.record == OffsetsDeleted([TopicPartitions("topic", [1])], "offsets reset: a bad deployment")
+    assert deleted.record == OffsetsDeleted([TopicPartitions("topic", [1])], "a bad deployment")
     assert isinstance(committed.record, OffsetsCommitted)
     assert committed.record.reason == "a bad deployment"
     assert isinstance(committed.cause, RequestCause)

@@ -4,7 +4,7 @@ from collections import deque
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from streaming.cli.commands.offsets.listing import GroupId
 from streaming.cli.commands.offsets.reading import changes_in_journal, offsets_as_of, selected, topic_of_journal
@@ -80,7 +80,8 @@ def diff(
 
 
 def _table(rows: deque[ChangeRow]) -> Table:
-    table = Table("TIME", "TOPIC", "PARTITION", "FROM", "TO", "GENERATION", "CAUSE", "BY", "REASON")
+    sender = Column("BY", overflow="fold")
+    table = Table("TIME", "TOPIC", "PARTITION", "FROM", "TO", "GENERATION", "CAUSE", sender, "REASON")
     for row in rows:
         table.add_row(
             f"{row.at:%Y-%m-%d %H:%M:%S}.{row.at.microsecond // 1000:03}Z",

@@ -155,6 +155,7 @@ def group_in(column: str) -> DrivenGroup:
         leader, follower = _complete_join(group)
         if column != State.COMPLETING_REBALANCE.value:
             group.send("SyncGroup", _sync(leader))
+            group.send("SyncGroup", _sync(follower))
         if column == State.EMPTY.value:
             group.send("LeaveGroup", _leave(leader))
             group.send("LeaveGroup", _leave(follower))

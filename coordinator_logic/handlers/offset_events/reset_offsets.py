@@ -10,8 +10,8 @@ operator has seen, deletes offsets, gives a reason, and reaches a group with mem
 * The members of a consumer group (KIP-848) are removed. Their next heartbeat is answered UNKNOWN_MEMBER_ID, on which
   they abandon their partitions and join again.
 
-A group that is in a rebalance answers REBALANCE_IN_PROGRESS: a member that has sent JoinGroup keeps its partitions,
-whatever it is answered.
+A group that is in a rebalance, or has members that have yet to sync, answers REBALANCE_IN_PROGRESS: a cooperative
+member between JoinGroup and the answer to its SyncGroup keeps its partitions, whatever it is answered.
 """
 
 from collections.abc import Iterator
@@ -83,8 +83,12 @@ def _not_now(group: Group | None, body: ResetOffsetsRequest) -> Refusal | None:
         return None
     if not body.force:
         return Refusal(Error.NON_EMPTY_GROUP, f"The group is {group.state.value}.")
-    if group.consumer is None and group.state is not State.STABLE:
+    if group.consumer is not None:
+        return None
+    if group.state is not State.STABLE:
         return Refusal(Error.REBALANCE_IN_PROGRESS, f"The group is {group.state.value}.")
+    if group.pending_syncs:
+        return Refusal(Error.REBALANCE_IN_PROGRESS, f"{len(group.pending_syncs)} member(s) have yet to sync.")
     return None
 
 

@@ -217,6 +217,15 @@ def test_a_group_in_a_rebalance_asks_to_retry(driven: Driven) -> None:
     assert driven.fetch() == []
 
 
+def test_a_stable_group_with_a_member_that_has_yet_to_sync_asks_to_retry(driven: Driven) -> None:
+    leader, follower = driven.join_with_members(2)
+    driven.sync(leader, {member.member_id: b"assignment" for member in (leader, follower)})
+    assert driven.state() is State.STABLE
+    assert driven.reset_offsets({FIRST: 5}, force=True).error is Error.REBALANCE_IN_PROGRESS
+    driven.sync(follower)
+    assert driven.reset_offsets({FIRST: 5}, force=True).error is Error.NONE
+
+
 def test_handed_out_member_ids_do_not_make_a_group_live(driven: Driven) -> None:
     required = driven.join(client="late")
     assert driven.reset_offsets({FIRST: 5}).error is Error.NONE

@@ -40,6 +40,8 @@ from coordinator_logic.messages import (
     OffsetFetchResponse,
     ReadQuarantinedGroupRequest,
     ReadQuarantinedGroupResponse,
+    ResetOffsetsRequest,
+    ResetOffsetsResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TopicsDeletedRequest,
@@ -251,6 +253,7 @@ CONSUMER_GROUP_DESCRIBE = Api(
 )
 TOPICS_DESCRIBED = Api("TopicsDescribed", None, range(1), TopicsDescribedRequest, TopicsDescribedResponse, {})
 TOPICS_DELETED = Api("TopicsDeleted", None, range(1), TopicsDeletedRequest, TopicsDeletedResponse, {})
+RESET_OFFSETS = Api("ResetOffsets", None, range(1), ResetOffsetsRequest, ResetOffsetsResponse, {})
 READ_QUARANTINED_GROUP = Api(
     "ReadQuarantinedGroup", None, range(1), ReadQuarantinedGroupRequest, ReadQuarantinedGroupResponse, {}
 )
@@ -277,6 +280,7 @@ APIS: dict[str, Api[Any, Any]] = {
         CONSUMER_GROUP_DESCRIBE,
         TOPICS_DELETED,
         TOPICS_DESCRIBED,
+        RESET_OFFSETS,
         READ_QUARANTINED_GROUP,
         DROP_QUARANTINED_GROUP,
     )

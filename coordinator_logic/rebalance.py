@@ -84,6 +84,15 @@ def prepare_rebalance(turn: Turn, reason: str) -> None:
         turn.arm_join()
 
 
+def begin_generation_without_join(turn: Turn) -> None:
+    """Begin a generation that no member is in, while the group is Stable; a rebalance must follow in the same turn.
+
+    Every request of a member is then of an earlier generation, so that the member gives up its partitions.
+    """
+    group = turn.group
+    turn.record(GenerationStarted(group.generation + 1, group.protocol_name))
+
+
 def _cancel_parked_syncs(turn: Turn) -> None:
     group = turn.group
     if any(member.assignment for member in group.members.values()):

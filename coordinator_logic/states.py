@@ -55,7 +55,7 @@ TRANSITIONS: dict[State, dict[State, str]] = {
         State.DEAD: "state unreadable",
     },
     State.STABLE: {
-        State.PREPARING_REBALANCE: "a member joins, changes, leaves or expires",
+        State.PREPARING_REBALANCE: "a member joins, changes, leaves or expires; offsets are reset",
         State.DEAD: "state unreadable",
     },
     State.DEAD: {

@@ -34,15 +34,18 @@ from coordinator_logic.messages import (
     OffsetFetchRequest,
     PartitionToCommit,
     PartitionToDelete,
+    PartitionToReset,
     Protocol,
     ReadQuarantinedGroupRequest,
     RequestBody,
+    ResetOffsetsRequest,
     SyncGroupRequest,
     TopicDescription,
     TopicsDeletedRequest,
     TopicsDescribedRequest,
     TopicToCommit,
     TopicToDelete,
+    TopicToReset,
     TxnMarker,
     TxnOffsetCommitRequest,
     TxnPartitionToCommit,
@@ -152,6 +155,7 @@ def group_in(column: str) -> DrivenGroup:
         leader, follower = _complete_join(group)
         if column != State.COMPLETING_REBALANCE.value:
             group.send("SyncGroup", _sync(leader))
+            group.send("SyncGroup", _sync(follower))
         if column == State.EMPTY.value:
             group.send("LeaveGroup", _leave(leader))
             group.send("LeaveGroup", _leave(follower))
@@ -233,6 +237,7 @@ BY_ANY_CLIENT: dict[str, RequestBody] = {
     "TopicsDeleted": TopicsDeletedRequest([TOPIC]),
     "TopicsDescribed": TopicsDescribedRequest([TopicDescription(TOPIC, "AAAAAAAAAAAAAAAAAAAAAQ", 1)]),
     "ReadQuarantinedGroup": ReadQuarantinedGroupRequest(),
+    "ResetOffsets": ResetOffsetsRequest(GROUP_ID, [TopicToReset(TOPIC, [PartitionToReset(0, 1)])], force=True),
     "DropQuarantinedGroup": DropQuarantinedGroupRequest(),
 }
 

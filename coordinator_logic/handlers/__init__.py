@@ -20,13 +20,13 @@ from coordinator_logic.handlers import (
     offset_delete,
     offset_fetch,
     sync_group,
-    topics_deleted,
     txn_offset_commit,
     write_txn_markers,
 )
 from coordinator_logic.handlers.consumer_group import describe as consumer_group_describe
 from coordinator_logic.handlers.consumer_group import heartbeat as consumer_group_heartbeat
 from coordinator_logic.handlers.consumer_group import topics_described
+from coordinator_logic.handlers.offset_events import reset_offsets, topics_deleted
 from coordinator_logic.handlers.quarantine import drop_quarantined_group, read_quarantined_group
 from coordinator_logic.messages import ResponseBody
 from coordinator_logic.turn import Turn
@@ -60,6 +60,7 @@ HANDLERS: dict[str, Handler] = {
     apis.CONSUMER_GROUP_DESCRIBE.name: Handler(consumer_group_describe.handle, consumer_group_describe.refuse),
     apis.TOPICS_DESCRIBED.name: Handler(topics_described.handle, topics_described.refuse),
     apis.TOPICS_DELETED.name: Handler(topics_deleted.handle, topics_deleted.refuse),
+    apis.RESET_OFFSETS.name: Handler(reset_offsets.handle, reset_offsets.refuse),
     apis.READ_QUARANTINED_GROUP.name: Handler(read_quarantined_group.handle, read_quarantined_group.refuse),
     apis.DROP_QUARANTINED_GROUP.name: Handler(drop_quarantined_group.handle, drop_quarantined_group.refuse),
 }

@@ -68,6 +68,14 @@ from coordinator_logic.messages.membership import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from coordinator_logic.messages.offset_resets import (
+    PartitionToReset,
+    ResetOffsetsRequest,
+    ResetOffsetsResponse,
+    ResetPartition,
+    ResetTopic,
+    TopicToReset,
+)
 from coordinator_logic.messages.offsets import (
     CommittedPartition,
     CommittedTopic,
@@ -129,6 +137,7 @@ RequestBody = (
     | ConsumerGroupHeartbeatRequest
     | ConsumerGroupDescribeRequest
     | TopicsDescribedRequest
+    | ResetOffsetsRequest
     | ReadQuarantinedGroupRequest
     | DropQuarantinedGroupRequest
 )
@@ -150,6 +159,7 @@ ResponseBody = (
     | ConsumerGroupHeartbeatResponse
     | ConsumerGroupDescribeResponse
     | TopicsDescribedResponse
+    | ResetOffsetsResponse
     | ReadQuarantinedGroupResponse
     | DropQuarantinedGroupResponse
 )
@@ -216,11 +226,16 @@ __all__ = [
     "OffsetFetchResponse",
     "PartitionToCommit",
     "PartitionToDelete",
+    "PartitionToReset",
     "Protocol",
     "ReadQuarantinedGroupRequest",
     "ReadQuarantinedGroupResponse",
     "RequestBody",
     "RequestEnvelope",
+    "ResetOffsetsRequest",
+    "ResetOffsetsResponse",
+    "ResetPartition",
+    "ResetTopic",
     "ResponseBody",
     "ResponseEnvelope",
     "SyncGroupRequest",
@@ -230,6 +245,7 @@ __all__ = [
     "TopicToCommit",
     "TopicToDelete",
     "TopicToFetch",
+    "TopicToReset",
     "TopicsDeletedRequest",
     "TopicsDeletedResponse",
     "TopicsDescribedRequest",

@@ -40,7 +40,7 @@ def accept_partitions(
     for topic, partitions in topics:
         results = []
         for partition in partitions:
-            too_large = _is_too_large(partition.committed_metadata, config)
+            too_large = is_metadata_too_large(partition.committed_metadata, config)
             if not too_large:
                 accepted.append(to_record(topic, partition))
             result = Error.OFFSET_METADATA_TOO_LARGE if too_large else Error.NONE
@@ -81,8 +81,8 @@ def offset_record(
     )
 
 
-def _is_too_large(metadata: str | None, config: CoordinatorConfig) -> bool:
-    """Compare the length in UTF-16 code units, as Kafka does although the key says bytes."""
+def is_metadata_too_large(metadata: str | None, config: CoordinatorConfig) -> bool:
+    """Whether an offset's metadata is too long: in UTF-16 code units, as in Kafka, although the key says bytes."""
     if metadata is None:
         return False
     length = len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2

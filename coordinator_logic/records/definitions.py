@@ -80,7 +80,10 @@ class LeaderElected(Message, frozen=True, tag_field="type"):
 
 
 class GenerationStarted(Message, frozen=True, tag_field="type"):
-    """A generation began, with the protocol that its members voted for; null if no member is left."""
+    """A generation began, with the protocol that its members voted for; null if no member is left.
+
+    No member is in a generation that begins with a reset of offsets.
+    """
 
     generation: int
     protocol_name: str | None
@@ -104,10 +107,11 @@ class OffsetCommitted(Message, frozen=True):
     expire_timestamp: int | None
 
 
-class OffsetsCommitted(Message, frozen=True, tag_field="type"):
-    """A request committed these offsets."""
+class OffsetsCommitted(Message, frozen=True, tag_field="type", omit_defaults=True):
+    """A request committed these offsets; ``reason`` is what an operator gave who has reset them."""
 
     offsets: list[OffsetCommitted]
+    reason: str = ""
 
 
 class TransactionalOffsetsCommitted(Message, frozen=True, tag_field="type"):

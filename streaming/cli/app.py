@@ -14,13 +14,13 @@ from streaming.cli.commands import (
     drill,
     gateway,
     groups,
-    offsets,
     quarantine,
     run,
     schema,
     version,
 )
 from streaming.cli.commands.history import explain, replay, sql, top
+from streaming.cli.commands.offsets import changes, files, listing, reset, restoring
 from streaming.cli.connection import ENVIRONMENT_HELP
 from streaming.cli.help_output import Command, Group, examples, unwrapped
 
@@ -54,7 +54,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 groups_app = typer.Typer(cls=Group, help="List, describe and delete groups.", no_args_is_help=True)
-offsets_app = typer.Typer(cls=Group, help="List and set the offsets that groups have committed.", no_args_is_help=True)
+offsets_app = typer.Typer(cls=Group, help="Show, move and restore committed offsets.", no_args_is_help=True)
 quarantine_app = typer.Typer(
     cls=Group, help="Examine and drop groups whose stored state cannot be read.", no_args_is_help=True
 )
@@ -155,14 +155,38 @@ _add(
     "groups quarantine drop billing --reason 'damaged by a full disk'",
     environment=ENVIRONMENT_HELP,
 )
-_add(offsets_app, "list", offsets.list_offsets, "offsets list billing", environment=ENVIRONMENT_HELP)
-_add(
-    offsets_app,
-    "commit",
-    offsets.commit_offsets,
-    "offsets commit billing orders:0=42 orders:1=0",
-    environment=ENVIRONMENT_HELP,
-)
+OFFSET_COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
+    "list": (listing.list_offsets, ("list billing",)),
+    "commit": (listing.commit_offsets, ("commit billing orders:0=42 orders:1=0",)),
+    "history": (changes.history, ("history billing", "history billing orders:0 --since 2h")),
+    "diff": (changes.diff, ("diff billing --from 2h", "diff billing --from 2h --to 1h")),
+    "reset": (
+        reset.reset,
+        (
+            "reset billing --all-topics --to-datetime 2026-11-24T03:00:00Z",
+            "reset billing --topic orders:0,2-5 --shift-by -100 --execute --reason 'lost e-mails'",
+            "reset billing --topic orders --to-earliest --execute --force",
+        ),
+    ),
+    "restore": (
+        restoring.restore,
+        ("restore billing --as-of 2h", "restore billing --as-of 2026-11-24T03:00:00Z --execute"),
+    ),
+    "undo": (restoring.undo, ("undo billing", "undo billing --execute --force")),
+    "clone": (restoring.clone_group, ("clone billing billing-test --execute",)),
+    "export": (files.export_offsets, ("export billing -o billing.csv", "export billing --as-of 2h")),
+    "import": (files.import_offsets, ("import billing billing.csv --execute",)),
+    "apply": (
+        restoring.apply_plan,
+        (
+            "reset billing --all-topics --to-earliest --save-plan plan.json",
+            "offsets apply plan.json --execute",
+        ),
+    ),
+}
+for name, (command, lines) in OFFSET_COMMANDS.items():
+    examples_of = [line if line.startswith("offsets ") else f"offsets {line}" for line in lines]
+    _add(offsets_app, name, command, *examples_of, environment=ENVIRONMENT_HELP)
 _add(
     app,
     "sql",

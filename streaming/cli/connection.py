@@ -1,11 +1,12 @@
 """The options with which a command connects to the coordinator, and the errors of that connection.
 
-Only :func:`connected` is used by commands: it gives a command these options in place of its parameter ``connection``.
+Commands use :func:`connected`: it gives a command these options in place of its parameter ``connection``.
 """
 
+import getpass
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any
@@ -84,6 +85,7 @@ class Connection:
                 self.bootstrap_servers,
                 topic_prefix=self.topic_prefix,
                 client_id=CLIENT_ID,
+                principal=_principal(self.config),
                 request_timeout_ms=self.timeout * 1000,
                 config=self.config,
             ) as client,
@@ -103,19 +105,36 @@ class Connection:
             fail(str(error), REFUSED)
 
 
-_OPTIONS = list(inspect.signature(Connection).parameters.values())
+def _principal(config: Mapping[str, object]) -> str | None:
+    """Who runs the command, for the journal: the user of the connection, or else of this machine."""
+    user = config.get("sasl.username")
+    if user is None:
+        # A container may run as a user that has no name.
+        with suppress(KeyError, OSError):
+            user = getpass.getuser()
+    return None if user is None else f"User:{user}"
 
 
 def connected(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of :class:`Connection` in place of its first parameter, ``connection``."""
-    _connection, *own = inspect.signature(command).parameters.values()
+    """Give a command the options of :class:`Connection` in place of its parameter ``connection``."""
+    return with_options("connection", Connection)(command)
 
-    @wraps(command)
-    def with_connection(**arguments: Any) -> None:
-        connection = Connection(**{option.name: arguments.pop(option.name) for option in _OPTIONS})
-        command(connection, **arguments)
 
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *_OPTIONS)]
-    with_connection.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_connection.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_connection
+def with_options(name: str, options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that gives a command the fields of a dataclass as options, in place of the parameter ``name``."""
+    fields = list(inspect.signature(options).parameters.values())
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = [each for each in inspect.signature(command).parameters.values() if each.name != name]
+
+        @wraps(command)
+        def with_fields(**arguments: Any) -> None:
+            value = options(**{field.name: arguments.pop(field.name) for field in fields})
+            command(**{name: value}, **arguments)
+
+        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *fields)]
+        with_fields.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_fields.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_fields
+
+    return decorate

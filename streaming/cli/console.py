@@ -86,6 +86,14 @@ def failures_as_lines() -> Iterator[None]:
         fail(str(error), REFUSED)
 
 
+def write_file(file: Path, content: bytes) -> None:
+    """Write a file; an error ends the command."""
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror}", REFUSED)
+
+
 def print_json(value: Any) -> None:
     """Print a message, or a list of messages, as JSON."""
     sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False) + "\n")

@@ -32,6 +32,7 @@ class CoordinatorClient:
     topic_prefix: the prefix of the coordinator's topics.
     client_id, client_host: the names of this client in the coordinator's journal and in DescribeGroups; the host is
         this machine's name by default.
+    principal: who uses this client, as Kafka names principals, for the journal; the coordinator takes it as a claim.
     request_timeout_ms: how long to wait for an answer; for JoinGroup at least the rebalance timeout.
     config: librdkafka settings for every Kafka client (security etc.).
 
@@ -47,6 +48,7 @@ class CoordinatorClient:
         topic_prefix: str = "",
         client_id: str = "group-client",
         client_host: str | None = None,
+        principal: str | None = None,
         request_timeout_ms: int = 30_000,
         config: LibrdkafkaConfig | None = None,
     ) -> None:
@@ -61,6 +63,7 @@ class CoordinatorClient:
             client_id,
             socket.gethostname() if client_host is None else client_host,
             self.config,
+            principal=principal,
             connect_timeout=request_timeout_ms / 1000,
             stall_timeout=request_timeout_ms / 1000,
         )

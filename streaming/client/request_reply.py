@@ -99,7 +99,8 @@ class _Pending:
 class RequestReply:
     """The request topic and the response topic as one channel. Safe to share between threads.
 
-    client_id, client_host: the default sender of requests. config: librdkafka settings for both Kafka clients.
+    client_id, client_host, principal: the default sender of requests.
+    config: librdkafka settings for both Kafka clients.
     connect_timeout: seconds for each metadata query of the constructor.
     stall_timeout: seconds without an acknowledgement of a partition's oldest request, after which further requests for
         that partition are not sent: they fail once they have waited as long. ``message.timeout.ms`` of ``config`` has
@@ -123,6 +124,7 @@ class RequestReply:
         connect_timeout: float,
         stall_timeout: float,
         identity_key: bytes | None = None,
+        principal: str | None = None,
     ) -> None:
         self.unmatched_answers = 0
         self.unreadable_answers = 0
@@ -130,7 +132,7 @@ class RequestReply:
         self._newest_epoch = self._warned_epoch = 0
         self._bootstrap_servers = bootstrap_servers
         self._topics = topics
-        self._sender = Sender(client_id, client_host)
+        self._sender = Sender(client_id, client_host, principal)
         self._identity_key = identity_key
         self._lock = threading.Lock()
         self._pending: dict[str, _Pending] = {}

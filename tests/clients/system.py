@@ -1,19 +1,22 @@
 """Broker, coordinator and gateway: the processes that a user runs, which tests restart and kill."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from coordinator_logic.apis import RESET_OFFSETS
+from coordinator_logic.messages import PartitionToReset, ResetOffsetsRequest, TopicToReset
+from streaming.client import CoordinatorClient, RebalanceInProgress
 from streaming.embedded.broker import EmbeddedBroker
 from tests.clients.group import WatchedGroup
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_io import produce
 from tests.support.topics import create_topic, unique
-from tests.support.waiting import LIMIT_SECONDS
+from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 
 class System:
@@ -64,6 +67,20 @@ class System:
         requested = [ConsumerGroupTopicPartitions(group_id)]
         response = admin.list_consumer_group_offsets(requested)[group_id].result(LIMIT_SECONDS)
         return {found.partition: found.offset for found in response.topic_partitions if found.topic == topic}
+
+    def reset_offsets(self, group_id: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Force the offsets of partitions, once the group is in no rebalance."""
+        partitions = [PartitionToReset(partition, offset) for partition, offset in offsets.items()]
+        request = ResetOffsetsRequest(group_id, [TopicToReset(topic, partitions)], force=True, reason="a test")
+        with CoordinatorClient(
+            self.broker.bootstrap_servers, topic_prefix=self.coordinator.topics.prefix, client_id="operator"
+        ) as client:
+            wait_until(
+                lambda: client.ask(RESET_OFFSETS, group_id, request).result().unwrap(),
+                f"{group_id} can be reset",
+                ignore=(RebalanceInProgress,),
+                pause=0.5,
+            )
 
     def records(self, topic: str) -> list[bytes]:
         """Read all committed records of partition 0, through the gateway."""

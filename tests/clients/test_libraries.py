@@ -61,7 +61,7 @@ def test_members_join_leave_and_are_killed(scenarios: dict[str, Future[None]], k
 
 
 def run_scenario(system: System, group: WatchedGroup, library: Library) -> None:
-    """Members join; a static one restarts; one shuts down cleanly; one is killed with ``kill -9``."""
+    """Members join; a static one restarts; one shuts down cleanly; one is killed; an operator resets the offsets."""
     partitions = range(PARTITIONS)
     system.produce(group.topic, partitions, RECORDS)
 
@@ -87,6 +87,13 @@ def run_scenario(system: System, group: WatchedGroup, library: Library) -> None:
     system.produce(group.topic, partitions, RECORDS)
     ends = dict.fromkeys(partitions, 2 * RECORDS)
     group.await_consumed(ends)
+
+    # Every member, cooperative or not, gives up its position, and fetches the new offset.
+    delivered = group.delivered
+    system.reset_offsets(group.group_id, group.topic, dict.fromkeys(partitions, 0))
+    everything = sum(ends.values())
+    group.wait_until("everything consumed again", lambda: group.delivered >= delivered + everything)
+    group.await_shared_by("c", "static")
     group.stop("c", "static")
     group.check_everything_consumed(ends)
     group.check_ownership()

@@ -62,7 +62,7 @@ PREFERENCES = (
     listing("sticky", "range", metadata=b"other topics"),
     listing("roundrobin"),
 )
-ODD_ACTIONS = ("join", "sync", "heartbeat", "leave", "commit", "transact", "end transaction", "read", "delete")
+ODD_ACTIONS = ("join", "sync", "heartbeat", "leave", "commit", "transact", "end transaction", "read", "delete", "reset")
 ACTIONS = (*("next",) * 18, *ODD_ACTIONS)
 INSTANCES = (None, None, "instance", "instance", "other instance")
 """The instance id of each actor; two actors share one, as two processes do by mistake."""
@@ -137,6 +137,8 @@ class Story:
         elif action == "transact":
             offsets = {("topic", variant % 3): variant, ("other topic", 0): variant}
             driven.commit_in_transaction(offsets, Joined("") if variant % 2 else stale, producer_id=variant % 2)
+        elif action == "reset":
+            driven.reset_offsets({("topic", variant % 3): variant - 1, ("other topic", 0): -1}, force=variant % 4 < 3)
         elif action == "end transaction":
             driven.end_transaction(commit=variant != 1, producer_id=variant % 2)
         elif action == "read":

@@ -21,6 +21,7 @@ SERVED = {
     "TopicsDescribed": (None, 0, 0),
     "ReadQuarantinedGroup": (None, 0, 0),
     "DropQuarantinedGroup": (None, 0, 0),
+    "ResetOffsets": (None, 0, 0),
 }
 
 

@@ -55,6 +55,8 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupRequest,
     ReadQuarantinedGroupResponse,
     RequestBody,
+    ResetOffsetsRequest,
+    ResetOffsetsResponse,
     ResponseBody,
     SyncGroupRequest,
     SyncGroupResponse,
@@ -350,6 +352,7 @@ REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
     ("TopicsDescribed", 0, TopicsDescribedRequest([]), TopicsDescribedResponse(ERROR)),
     ("ReadQuarantinedGroup", 0, ReadQuarantinedGroupRequest(), ReadQuarantinedGroupResponse(ERROR)),
     ("DropQuarantinedGroup", 0, DropQuarantinedGroupRequest(), DropQuarantinedGroupResponse(ERROR)),
+    ("ResetOffsets", 0, ResetOffsetsRequest(GROUP_ID, []), ResetOffsetsResponse(ERROR)),
 ]
 
 

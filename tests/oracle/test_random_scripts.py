@@ -26,7 +26,7 @@ SCRIPTS_IN_SMALL_GROUPS = 40
 SCRIPTS_AGAINST_A_FAULT = 24
 REQUESTS_AGAINST_A_FAULT = 14
 REQUESTS = 30
-NOT_IN_SCRIPTS = {"FindCoordinator", "TopicsDeleted", "ReadQuarantinedGroup", "DropQuarantinedGroup"}
+NOT_IN_SCRIPTS = {"FindCoordinator", "TopicsDeleted", "ReadQuarantinedGroup", "DropQuarantinedGroup", "ResetOffsets"}
 NOT_IN_SCRIPTS |= {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "TopicsDescribed"}
 
 

@@ -14,7 +14,7 @@ from coordinator_logic.messages import (
 )
 from coordinator_logic.records import QUARANTINED
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import REFUSED, fail, out, print_json
+from streaming.cli.console import REFUSED, fail, out, print_json, write_file
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient
 from streaming.client.directory import read_directory
@@ -67,10 +67,7 @@ def export_quarantined(connection: Connection, group: GroupId, output: ExportFil
             if not page.data:
                 fail(f"{group}: the coordinator sent {len(stored)} of {page.size} bytes", REFUSED)
             stored += page.data
-    try:
-        output.write_bytes(stored)
-    except OSError as error:
-        fail(f"{output} cannot be written: {error.strerror}", REFUSED)
+    write_file(output, bytes(stored))
     if connection.as_json:
         print_json({"group": group, "file": str(output), "size": len(stored)})
     else:

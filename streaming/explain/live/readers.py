@@ -3,10 +3,11 @@
 import logging
 import threading
 import time
+from collections.abc import Iterable
 from typing import Self
 
 import msgspec
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from coordinator_logic import apis
@@ -18,6 +19,7 @@ from streaming.client.librdkafka import admin_config, required_partition_count
 from streaming.client.topic_reader import TopicReader
 from streaming.explain.live.fleet import Fleet, GroupRow
 from streaming.explain.live.positions import EndOffsets
+from streaming.explain.offsets.log_positions import listed_offsets
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
 
 __all__ = ["LiveFleet", "Pulse"]
@@ -170,17 +172,8 @@ class LiveFleet:
             self._pulse = msgspec.structs.replace(self._pulse, **changes)
 
 
-def end_offsets(admin: AdminClient, partitions: set[tuple[str, int]]) -> EndOffsets:
+def end_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> EndOffsets:
     """The end offsets of the partitions, by topic and partition, without those that do not exist or do not answer."""
-    if not partitions:
-        return {}
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = {TopicPartition(topic, partition): latest for topic, partition in partitions}
-    found: dict[tuple[str, int], int] = {}
-    answers = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT_SECONDS)
-    for partition, answer in answers.items():
-        try:
-            found[partition.topic, partition.partition] = answer.result().offset
-        except KafkaException as failure:
-            log.debug("the end of %s is not known: %s", partition, failure)
-    return found
+    ends = listed_offsets(admin, partitions, latest, TIMEOUT_SECONDS, IsolationLevel.READ_COMMITTED)
+    return {(topic, partition): end for (topic, partition), end in ends.items()}

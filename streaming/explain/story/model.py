@@ -22,6 +22,7 @@ class Trigger(StrEnum):
     TOPIC_CHANGED = "topic changed"
     STATIC_MEMBER_RETURNED = "static member returned"
     TYPE_CHANGED = "group changed its type"
+    OFFSETS_RESET = "offsets reset by an operator"
     COORDINATOR_AWAY = "coordinator was away"
     OTHER = "other"
 

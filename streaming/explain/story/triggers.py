@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, Subscription, decode_subscription
 from coordinator_logic.messages import Protocol
 from coordinator_logic.records import (
@@ -71,6 +72,9 @@ def _guesses(turn: Sequence[JournalEntry], reason: str, known: Known) -> Iterato
     cause = turn[-1].cause
     if reason.startswith("the group became a classic group"):
         yield Trigger.TYPE_CHANGED, True, None, reason
+        return
+    if isinstance(cause, RequestCause) and cause.api == RESET_OFFSETS.name:
+        yield Trigger.OFFSETS_RESET, True, None, f"{cause.client_id} at {cause.client_host}: {reason}"
         return
     for entry in turn[:-1]:
         match entry.record:

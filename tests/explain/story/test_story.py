@@ -253,3 +253,13 @@ def test_every_rebalance_has_the_request_or_timer_of_its_evidence() -> None:
         assert len(causes) == 1
     removal = next(one for one in driven.journal if isinstance(one.record, MemberRemoved))
     assert not isinstance(removal.cause, RequestCause)
+
+
+def test_a_forced_reset_is_the_cause_with_the_operators_reason_and_the_new_offsets_as_evidence() -> None:
+    driven = Driven()
+    driven.stable_group(2)
+    driven.reset_offsets({("orders", 0): 5}, force=True, reason="replay the night")
+    (cause,) = last(driven).causes
+    assert (cause.trigger, cause.is_certain, cause.member) == (Trigger.OFFSETS_RESET, True, None)
+    assert cause.text == "client at /127.0.0.1: offsets reset: replay the night"
+    assert [one.record for one in cause.evidence] == ["OffsetsCommitted", "GenerationStarted", "StateChanged"]

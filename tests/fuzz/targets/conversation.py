@@ -41,6 +41,7 @@ def requests(batch: str = "first") -> list[bytes]:
     """One valid request of most APIs. Their correlation ids begin with ``batch``, and are the same in each run."""
     member = {"groupId": GROUP_ID, "generationId": 1, "memberId": "m"}
     deleted = [{"name": "payments", "partitions": [{"partitionIndex": 0}]}]
+    reset = [{"name": "payments", "partitions": [{"partitionIndex": 0, "offset": 3, "expectedOffset": 7}]}]
     bodies: list[tuple[str, int, dict[str, Any]]] = [
         ("SyncGroup", 5, {**member, "assignments": [{"memberId": "m", "assignment": "AAA="}]}),
         ("Heartbeat", 4, member),
@@ -50,6 +51,7 @@ def requests(batch: str = "first") -> list[bytes]:
         ("DescribeGroups", 5, {"groups": [GROUP_ID]}),
         ("DeleteGroups", 2, {"groupsNames": [GROUP_ID]}),
         ("FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": [GROUP_ID]}),
+        ("ResetOffsets", 0, {"groupId": GROUP_ID, "topics": reset, "force": True}),
         ("OffsetDelete", 0, {"groupId": GROUP_ID, "topics": deleted}),
     ]
     sent = [join(), commit(GROUP_ID, 7), *(envelope(*each) for each in bodies)]

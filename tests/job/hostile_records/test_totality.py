@@ -210,7 +210,7 @@ FIELDS = st.fixed_dictionaries(
         "replyPartition": st.integers(-1, 5),
     },
 )
-EVENTS = ("TopicsDeleted", "ReadQuarantinedGroup", "DropQuarantinedGroup")
+EVENTS = ("TopicsDeleted", "ReadQuarantinedGroup", "DropQuarantinedGroup", "ResetOffsets")
 KNOWN_GROUP = st.sampled_from(["g", "\x00" * LONGEST_GROUP_ID_BYTES])
 
 
@@ -228,6 +228,12 @@ def hostile_requests(draw: st.DrawFn) -> tuple[bytes | None, bytes | None]:
         "TopicsDeleted": {"topics": [text]},
         "ReadQuarantinedGroup": {"offset": draw(st.integers(-9, 9)), "length": 2**31 - 1},
         "DropQuarantinedGroup": {"reason": text},
+        "ResetOffsets": {
+            "groupId": group_id,
+            "topics": [{"name": text, "partitions": [{"partitionIndex": i, "offset": i - 1} for i in range(count)]}],
+            "force": draw(st.booleans()),
+            "reason": text,
+        },
         "FindCoordinator": {"coordinatorKeys": [text] * 2},
     }
     api = draw(st.sampled_from(sorted(bodies)))

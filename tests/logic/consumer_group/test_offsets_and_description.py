@@ -136,3 +136,31 @@ def test_an_empty_consumer_group_can_be_deleted(driven: DrivenConsumers) -> None
     a.leave()
     assert driven.delete() is Error.NONE
     assert not driven.exists
+
+
+# ---- ResetOffsets ----------------------------------------------------------------------------------------------
+
+
+def test_a_forced_reset_removes_the_members_which_then_join_again() -> None:
+    group = DrivenConsumers()
+    consumers = [Consumer(group, "a").join("t", topics={"t": 2}), Consumer(group, "b").join("t")]
+    group.converge(*consumers)
+    epoch = group.consumer.epoch
+    assert group.reset_offsets({("t", 0): 5}).error is Error.NON_EMPTY_GROUP
+    answer = group.reset_offsets({("t", 0): 5}, force=True, reason="why")
+    assert (answer.error, answer.body.rejoining) == (Error.NONE, 2)
+    assert (group.state(), group.consumer.epoch) == (State.EMPTY, epoch + 1)
+    late = group.commit(Joined("a", consumers[0].epoch), {("t", 0): 99})
+    assert set(errors_of(late)) == {Error.UNKNOWN_MEMBER_ID}
+    assert group.beat("a", consumers[0].epoch).error is Error.UNKNOWN_MEMBER_ID
+    again = [consumer.join("t") for consumer in consumers]
+    group.converge(*again)
+    assert sum(len(owned) for consumer in again for owned in consumer.owned.values()) == 2
+    assert group.fetch_one("t").committed_offset == 5
+
+
+def test_a_reset_of_a_consumer_group_without_members_needs_no_force() -> None:
+    group = DrivenConsumers()
+    Consumer(group, "a").join("t", topics={"t": 1}).leave()
+    assert group.reset_offsets({("t", 0): 5}).error is Error.NONE
+    assert group.fetch_one("t").committed_offset == 5

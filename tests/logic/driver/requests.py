@@ -29,7 +29,10 @@ from coordinator_logic.messages import (
     OffsetFetchResponse,
     PartitionToCommit,
     PartitionToDelete,
+    PartitionToReset,
     Protocol,
+    ResetOffsetsRequest,
+    ResetOffsetsResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TopicsDeletedRequest,
@@ -37,6 +40,7 @@ from coordinator_logic.messages import (
     TopicToCommit,
     TopicToDelete,
     TopicToFetch,
+    TopicToReset,
     TxnMarker,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -190,6 +194,17 @@ class RequestedGroup(SteppedGroup):
             TopicToDelete(name, [PartitionToDelete(index) for index in indexes]) for name, indexes in wanted.items()
         ]
         return self.send("OffsetDelete", OffsetDeleteRequest(self.group_id, topics))
+
+    def reset_offsets(
+        self, offsets: Offsets, expected: Offsets | None = None, **fields: Any
+    ) -> Answer[ResetOffsetsResponse]:
+        """Send ResetOffsets; ``expected`` are the offsets that the operator has seen, any if none are passed."""
+        topics: dict[str, list[PartitionToReset]] = {}
+        for (topic, partition), offset in offsets.items():
+            seen = None if expected is None else expected.get((topic, partition), -1)
+            topics.setdefault(topic, []).append(PartitionToReset(partition, offset, seen))
+        body = ResetOffsetsRequest(self.group_id, [TopicToReset(*topic) for topic in topics.items()], **fields)
+        return self.send("ResetOffsets", body)
 
     def topics_deleted(self, *topics: str) -> Answer[TopicsDeletedResponse]:
         """Send TopicsDeleted."""

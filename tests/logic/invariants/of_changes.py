@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 from coordinator_logic import snapshot
+from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group, TimerKind
 from coordinator_logic.indexes.deadlines import earliest
@@ -18,6 +19,7 @@ from coordinator_logic.records import (
     GenerationStarted,
     GroupCreated,
     GroupDeleted,
+    JournalEntry,
     LeaderElected,
     MemberRemoved,
     Record,
@@ -55,12 +57,21 @@ def the_generation_grows_by_one_with_every_completed_join(step: Step) -> None:
 
 
 def a_generation_starts_only_in_preparing_rebalance(step: Step) -> None:
-    records = step.records
-    for record, following in pairwise([*records, None]):
-        if isinstance(record, GenerationStarted):
+    """Except one that no member is in: it ends the generation of a Stable group whose offsets were reset."""
+    for entry, after in pairwise([*step.result.journal, None]):
+        record = None if entry is None else entry.record
+        if entry is not None and isinstance(record, GenerationStarted):
+            following = None if after is None else after.record
             assert isinstance(following, StateChanged)
+            if _is_reset(entry):
+                assert (following.from_state, following.to_state) == (State.STABLE.value, PREPARING.value)
+                continue
             target = State.EMPTY if record.protocol_name is None else State.COMPLETING_REBALANCE
             assert (following.from_state, following.to_state) == (PREPARING.value, target.value)
+
+
+def _is_reset(entry: JournalEntry) -> bool:
+    return isinstance(entry.cause, RequestCause) and entry.cause.api == RESET_OFFSETS.name
 
 
 def only_a_timer_ends_the_initial_delay(step: Step) -> None:
@@ -80,7 +91,7 @@ def a_join_waits_for_handed_out_ids_until_its_timeout(step: Step) -> None:
     time_is_up = (TimerKind.JOIN.value, TimerKind.INITIAL_JOIN.value)
     never_used = set(step.before.pending_joins) & set(step.result.group.pending_joins)
     for entry in step.result.journal:
-        if isinstance(entry.record, GenerationStarted) and len(step.requests) < 2:
+        if isinstance(entry.record, GenerationStarted) and len(step.requests) < 2 and not _is_reset(entry):
             is_over = isinstance(entry.cause, TimerCause) and entry.cause.timer in time_is_up
             assert is_over or not never_used
 

@@ -15,11 +15,14 @@ from coordinator_logic.messages import (
     OffsetFetchRequest,
     PartitionToCommit,
     PartitionToDelete,
+    PartitionToReset,
+    ResetOffsetsRequest,
     SyncGroupRequest,
     TopicsDeletedRequest,
     TopicToCommit,
     TopicToDelete,
     TopicToFetch,
+    TopicToReset,
     TxnMarker,
     TxnOffsetCommitRequest,
     TxnPartitionToCommit,
@@ -123,9 +126,17 @@ def deletion_of_topics_beside_open_transactions(size: int) -> Callable[[], StepR
     return lambda: batch(pending, [request("TopicsDeleted", 0, deleted)])
 
 
+def resets_of_all_offsets_beside_open_transactions(size: int) -> Callable[[], StepResult]:
+    pending = open_transactions(size)
+    partitions = [PartitionToReset(partition, partition % 2 - 1) for partition in range(size)]
+    body = ResetOffsetsRequest(GROUP_ID, [TopicToReset(TOPIC, partitions)], lists_all=True)
+    return lambda: batch(pending, [request("ResetOffsets", 0, body)])
+
+
 @pytest.mark.parametrize(
     "scenario",
     [
+        resets_of_all_offsets_beside_open_transactions,
         commits_of_one_offset,
         commits_of_a_group_that_subscribes_to_many_topics,
         deletions_of_one_offset,

@@ -16,6 +16,7 @@ from zlib import crc32
 
 import msgspec
 
+from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
 from coordinator_logic.records import (
     AssignmentChanged,
@@ -30,6 +31,8 @@ from coordinator_logic.records import (
     MemberRemoved,
     MemberUpdated,
     OffsetRecord,
+    OffsetsCommitted,
+    OffsetsDeleted,
     QuarantinedStateDropped,
     Record,
     RequestCause,
@@ -278,8 +281,18 @@ def is_cut(turn: list[JournalEntry], group: Group | None) -> bool:
             return _changes_subscription(changed, group)
         case MemberUpdated() | LeaderElected():
             return not may_end
+        case OffsetsDeleted():
+            return _is_reset(turn)
+        case OffsetsCommitted():
+            return _is_reset(turn) and before != State.EMPTY.value
         case _:
             return False
+
+
+def _is_reset(turn: list[JournalEntry]) -> bool:
+    """Whether ResetOffsets caused the turn. It commits after it has deleted, and ends with the members' generation."""
+    cause = turn[-1].cause
+    return isinstance(cause, RequestCause) and cause.api == RESET_OFFSETS.name
 
 
 def _changes_subscription(record: ConsumerMemberChanged, group: Group | None) -> bool:

@@ -1,6 +1,7 @@
 """Groups that are folded from a journal: whole, cut at either end, after a backup, and with two histories."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -147,6 +148,23 @@ def test_a_turn_whose_end_is_missing_is_left_out_and_its_request_is_not_applied(
     assert member.member_id in fold.group.members
     assert fold.sequence == ends[0] + 1 > fold.group.sequence
     assert whole.applied == {0: len(driven.log)}
+
+
+@pytest.mark.parametrize("members", [0, 2])
+def test_a_part_of_a_reset_is_left_out_and_the_whole_is_applied(members: int) -> None:
+    driven = Driven()
+    driven.commit(offsets={("topic", 0): 10, ("topic", 1): 20})
+    if members:
+        driven.stable_group(members)
+    before = len(driven.journal)
+    driven.reset_offsets({("topic", 0): 5, ("topic", 1): -1}, force=True)
+    for end in range(before + 1, len(driven.journal)):
+        fold = folded(driven.journal[:end])
+        assert fold.group is not None
+        assert [committed.offset for _, _, committed in fold.group.committed_offsets()] == [10, 20]
+    whole = folded(driven.journal).group
+    assert whole is not None
+    assert recorded(whole) == recorded(driven.group)
 
 
 def test_a_gap_leaves_the_generation_and_the_offsets() -> None:

@@ -1,4 +1,4 @@
-"""``group-coordinator offsets``: list and set the offsets that groups have committed."""
+"""``group-coordinator offsets list`` and ``offsets commit``."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -1,0 +1,1 @@
+"""The commands about the offsets that groups have committed: list, history, reset, restore, undo, export, import."""

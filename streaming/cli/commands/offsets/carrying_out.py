@@ -1,0 +1,176 @@
+"""What the commands that set offsets share: their options, how a plan is shown, and how it is carried out."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.table import Table
+
+from coordinator_logic.apis import RESET_OFFSETS
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import ResetOffsetsRequest, ResetOffsetsResponse
+from streaming.cli.connection import Connection, with_options
+from streaming.cli.console import REFUSED, err, fail, out, print_json, write_file
+from streaming.cli.help_output import flag, option
+from streaming.client import CoordinatorClient
+from streaming.client.errors import error_of
+from streaming.explain.offsets.plan import Plan, PlannedOffset, differences
+
+RETRY_SECONDS = 0.5
+EXECUTION_PANEL = "Execution"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """Whether and how to carry a plan out."""
+
+    execute: Annotated[
+        bool,
+        typer.Option(
+            "--execute/--dry-run",
+            help="Set the offsets; without it they are only shown.",
+            rich_help_panel=EXECUTION_PANEL,
+        ),
+    ] = False
+    force: Annotated[
+        bool,
+        flag(
+            "--force",
+            "Also if the group has members: they lose their partitions, join again, and begin at the new offsets.",
+            EXECUTION_PANEL,
+        ),
+    ] = False
+    reason: Annotated[str, option(metavar="TEXT", text="Why, for the journal.", panel=EXECUTION_PANEL)] = ""
+    overwrite_commits: Annotated[
+        bool,
+        flag(
+            "--overwrite-commits",
+            "Also if the group has committed since its offsets were read, or a transaction is open.",
+            EXECUTION_PANEL,
+        ),
+    ] = False
+    save_plan: Annotated[
+        Path | None,
+        option(metavar="FILE", text="Write the plan to this file, for offsets apply.", panel=EXECUTION_PANEL),
+    ] = None
+
+
+def setting_offsets(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of :class:`Execution` in place of its parameter ``execution``."""
+    return with_options("execution", Execution)(command)
+
+
+def carry_out(connection: Connection, client: CoordinatorClient, plan: Plan, execution: Execution) -> None:
+    """Show a plan, save it and carry it out, as far as the options say."""
+    if not plan.offsets:
+        fail(f"{plan.group_id}: there is no offset to set", REFUSED)
+    request = plan.request()
+    if execution.save_plan is not None:
+        write_file(execution.save_plan, msgspec.json.format(msgspec.json.encode(request)) + b"\n")
+    answer = send(connection, client, request, execution) if execution.execute else None
+    if connection.as_json:
+        print_json(_as_json(plan, answer))
+        return
+    out.print(plan_table(plan))
+    if answer is None:
+        out.print("Nothing was changed: this was a dry run. --execute sets these offsets.", soft_wrap=True)
+    else:
+        report(request, answer)
+
+
+def report(request: ResetOffsetsRequest, answer: ResetOffsetsResponse) -> None:
+    """Say what a request has changed."""
+    count = sum(len(topic.partitions) for topic in request.topics)
+    members = f"; {answer.rejoining} member(s) join again" if answer.rejoining else ""
+    out.print(f"{request.group_id}: {count} offset(s) set{members}", markup=False, soft_wrap=True)
+
+
+def send(
+    connection: Connection, client: CoordinatorClient, request: ResetOffsetsRequest, execution: Execution
+) -> ResetOffsetsResponse:
+    """Send the request, again while the group is in a rebalance; a refusal ends the command and says what differs."""
+    request = msgspec.structs.replace(request, force=execution.force, reason=execution.reason)
+    if execution.overwrite_commits:
+        request = _without_expectations(request)
+    deadline = time.monotonic() + connection.timeout
+    while True:
+        answer = client.ask(RESET_OFFSETS, request.group_id, request).result()
+        body = answer.body
+        if body is None or not body.error_code:
+            return answer.unwrap()
+        if body.error_code != Error.REBALANCE_IN_PROGRESS or time.monotonic() >= deadline:
+            _refused(request, body)
+        time.sleep(RETRY_SECONDS)
+
+
+def _refused(request: ResetOffsetsRequest, answer: ResetOffsetsResponse) -> None:
+    group, error = request.group_id, error_of(answer.error_code)
+    match error:
+        case Error.NON_EMPTY_GROUP:
+            fail(f"{group} has members: stop them, or use --force, which makes them join again", REFUSED)
+        case Error.REBALANCE_IN_PROGRESS:
+            fail(f"{group} is in a rebalance; try again when it is Stable, or stop its members", REFUSED)
+        case Error.INVALID_UPDATE_VERSION | Error.UNSTABLE_OFFSET_COMMIT:
+            for partition, expected, committed in differences(request, answer):
+                what = f"read as {_number(expected)}, is now {_number(committed)}"
+                if expected == committed:
+                    what = "has an offset in an open transaction"
+                err.print(f"{partition.topic}:{partition.partition} {what}", markup=False, highlight=False)
+            fail(
+                f"{group}: nothing was changed, because the group has committed in the meantime; "
+                "look at the plan again, or use --overwrite-commits",
+                REFUSED,
+            )
+        case _:
+            fail(f"{group}: {error.name}: {answer.error_message or 'the offsets were not set'}", REFUSED)
+
+
+def _without_expectations(request: ResetOffsetsRequest) -> ResetOffsetsRequest:
+    topics = [
+        msgspec.structs.replace(
+            topic,
+            partitions=[msgspec.structs.replace(each, expected_offset=None) for each in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return msgspec.structs.replace(request, topics=topics, lists_all=False)
+
+
+def plan_table(plan: Plan) -> Table:
+    """A table of what happens to each partition."""
+    table = Table("TOPIC", "PARTITION", "FROM", "TO", "REPLAYED", "SKIPPED", "LAG", "NOTE")
+    for planned in plan.offsets:
+        target = "deleted" if planned.target is None else str(planned.target.offset)
+        figures = map(_number, (planned.replayed, planned.skipped, planned.lag))
+        table.add_row(planned.topic, str(planned.partition), _number(planned.current), target, *figures, planned.note)
+    return table
+
+
+def _number(figure: int | None) -> str:
+    return "-" if figure is None or figure < 0 else str(figure)
+
+
+def _as_json(plan: Plan, answer: ResetOffsetsResponse | None) -> dict[str, Any]:
+    return {
+        "groupId": plan.group_id,
+        "executed": answer is not None,
+        "rejoining": 0 if answer is None else answer.rejoining,
+        "offsets": [_planned_as_json(planned) for planned in plan.offsets],
+    }
+
+
+def _planned_as_json(planned: PlannedOffset) -> dict[str, Any]:
+    return {
+        "topic": planned.topic,
+        "partition": planned.partition,
+        "from": planned.current,
+        "to": None if planned.target is None else planned.target.offset,
+        "replayed": planned.replayed,
+        "skipped": planned.skipped,
+        "lag": planned.lag,
+        "note": planned.note,
+    }

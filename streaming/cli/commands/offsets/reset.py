@@ -1,0 +1,96 @@
+"""``group-coordinator offsets reset``: move the offsets of a group."""
+
+from pathlib import Path
+from typing import Annotated
+
+from coordinator_logic.consumer_protocol import TopicPartition
+from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
+from streaming.cli.commands.offsets.files import positions_in
+from streaming.cli.commands.offsets.listing import GroupId
+from streaming.cli.commands.offsets.reading import admin_of, fetched_offsets, required_logs, selected_partitions
+from streaming.cli.connection import Connection, connected
+from streaming.cli.console import USAGE, err, fail, time_given
+from streaming.cli.help_output import flag, option
+from streaming.client import CoordinatorClient
+from streaming.explain.offsets.log_positions import offsets_at
+from streaming.explain.offsets.plan import Plan
+from streaming.explain.offsets.targets import Target, TargetKind, plan_from_file, reset_plan
+
+TARGET_PANEL = "Target"
+
+
+@connected
+@setting_offsets
+def reset(
+    connection: Connection,
+    execution: Execution,
+    group: GroupId,
+    topic: Annotated[
+        list[str] | None,
+        option(metavar="TOPIC[:PARTITIONS]", text="Partitions to reset, such as orders or orders:0,2-5. Repeatable."),
+    ] = None,
+    all_topics: Annotated[bool, flag("--all-topics", "All partitions with a committed offset.")] = False,
+    to_earliest: Annotated[bool, flag("--to-earliest", "The first offset.", TARGET_PANEL)] = False,
+    to_latest: Annotated[bool, flag("--to-latest", "The end of the log.", TARGET_PANEL)] = False,
+    to_offset: Annotated[int | None, option(metavar="OFFSET", text="This offset.", panel=TARGET_PANEL)] = None,
+    to_datetime: Annotated[
+        str | None, option(metavar="TIME", text="The first record since a time, or an age.", panel=TARGET_PANEL)
+    ] = None,
+    shift_by: Annotated[
+        int | None, option(metavar="N", text="N offsets on, back if it is negative.", panel=TARGET_PANEL)
+    ] = None,
+    by_duration: Annotated[
+        str | None, option(metavar="AGE", text="The first record of the last 2h, 15m, ...", panel=TARGET_PANEL)
+    ] = None,
+    from_file: Annotated[
+        Path | None,
+        option(metavar="FILE", text="The offsets in a .csv, .json or .parquet file.", panel=TARGET_PANEL),
+    ] = None,
+) -> None:
+    """Move the offsets of a group: show what would happen to each partition, and do it with --execute.
+
+    Without --force, a group with members is refused. An offset outside of the log becomes the nearest one in it. The
+    offsets are set only if the group still has those that were shown.
+    """
+    chosen = _targets(to_earliest, to_latest, to_offset, to_datetime or by_duration, shift_by)
+    by_time = (to_datetime is not None) + (by_duration is not None)
+    if len(chosen) + (by_time == 2) + (from_file is not None) != 1:
+        names = ", ".join([*(f"{kind.value}" for kind in TargetKind), "--by-duration"])
+        fail(f"give one of {names} and --from-file", USAGE)
+    wanted = {} if from_file is None else positions_in(from_file)
+    with connection.client() as client:
+        now = fetched_offsets(client, group)
+        if from_file is not None:
+            plan = plan_from_file(group, wanted, now, required_logs(connection, client, wanted))
+        else:
+            partitions = selected_partitions(connection, topic or [], now, all_topics=all_topics)
+            plan = _planned(connection, client, group, partitions, chosen[0])
+        carry_out(connection, client, plan, execution)
+
+
+def _targets(
+    to_earliest: bool, to_latest: bool, to_offset: int | None, time: str | None, shift_by: int | None
+) -> list[Target]:
+    targets = [Target(TargetKind.EARLIEST)] * to_earliest + [Target(TargetKind.LATEST)] * to_latest
+    if to_offset is not None:
+        targets.append(Target(TargetKind.OFFSET, to_offset))
+    if time is not None:
+        targets.append(Target(TargetKind.TIME, time_given(time, TargetKind.TIME.value)))
+    if shift_by is not None:
+        targets.append(Target(TargetKind.SHIFT, shift_by))
+    return targets
+
+
+def _planned(
+    connection: Connection, client: CoordinatorClient, group: str, partitions: set[TopicPartition], target: Target
+) -> Plan:
+    known = required_logs(connection, client, partitions)
+    at_time: dict[TopicPartition, int | None] = {}
+    if target.kind is TargetKind.TIME:
+        at_time = offsets_at(admin_of(client), partitions, target.value, connection.timeout)
+    # Read last, so that what is shown as the present offset is recent.
+    now = fetched_offsets(client, group)
+    plan = reset_plan(group, partitions, target, now, known, at_time)
+    if left_out := len(partitions) - len(plan.offsets):
+        err.print(f"{left_out} partition(s) have no committed offset to shift", highlight=False)
+    return plan

@@ -1,0 +1,123 @@
+"""``group-coordinator offsets restore``, ``undo``, ``clone`` and ``apply``: set offsets that were there before."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from coordinator_logic.messages import ResetOffsetsRequest
+from coordinator_logic.records import RequestCause
+from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, report, send, setting_offsets
+from streaming.cli.commands.offsets.listing import GroupId
+from streaming.cli.commands.offsets.reading import (
+    changes_until_now,
+    fetched_offsets,
+    logs,
+    offsets_as_of,
+    topic_of_journal,
+)
+from streaming.cli.connection import Connection, connected
+from streaming.cli.console import REFUSED, USAGE, err, fail, out, print_json, time_given
+from streaming.cli.help_output import option
+from streaming.explain.offsets.changes import OffsetChange, last_reset
+from streaming.explain.offsets.plan import clone, restoration, undoing
+from streaming.explain.time_travel.rows import utc
+
+AsOf = Annotated[str, option("--as-of", metavar="TIME", text="The time, or an age such as 2h.")]
+
+
+@connected
+@setting_offsets
+def restore(connection: Connection, execution: Execution, group: GroupId, as_of: AsOf) -> None:
+    """Bring back exactly the offsets that a group had at a time, as the journal tells them.
+
+    A partition that had no offset then loses the one that it has now. If the journal no longer goes back to the group's
+    creation, offsets from before it are not known, and no offset is deleted.
+    """
+    time = time_given(as_of, "--as-of")
+    with connection.client() as client:
+        ((then, is_complete),) = offsets_as_of(connection, group, [time])
+        if not is_complete:
+            topic = topic_of_journal(connection)
+            err.print(f"{group} is older than {topic}: what it does not name is left alone", highlight=False)
+        now = fetched_offsets(client, group)
+        known = logs(connection, client, {*then, *now})
+        carry_out(connection, client, restoration(group, then, now, known, is_complete=is_complete), execution)
+
+
+@connected
+@setting_offsets
+def undo(connection: Connection, execution: Execution, group: GroupId) -> None:
+    """Undo the last reset of a group's offsets: by reset, restore, import, clone, apply or undo itself.
+
+    Each partition that it changed gets the offset that it had before. To undo twice does it again.
+    """
+    with connection.client() as client:
+        changes = last_reset(changes_until_now(connection, client, group))
+        if not changes:
+            fail(f"{topic_of_journal(connection)} has no reset of group {group}", REFUSED)
+        if not all(change.knows_before for change in changes):
+            fail(f"{topic_of_journal(connection)} no longer has the offsets from before the last reset", REFUSED)
+        if not connection.as_json:
+            out.print(f"Undo: {_described(changes[0])}", markup=False, highlight=False, soft_wrap=True)
+        now = fetched_offsets(client, group)
+        known = logs(connection, client, [change.partition for change in changes])
+        carry_out(connection, client, undoing(group, changes, now, known), execution)
+
+
+def _described(change: OffsetChange) -> str:
+    cause = change.cause
+    assert isinstance(cause, RequestCause)
+    why = f": {change.reason}" if change.reason else ""
+    at = utc(change.entry.timestamp).isoformat(timespec="milliseconds")
+    return f"the reset at {at} by {cause.client_id} at {cause.client_host}{why}"
+
+
+@connected
+@setting_offsets
+def clone_group(
+    connection: Connection,
+    execution: Execution,
+    group: GroupId,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Group id of the copy, which must have no offsets.")],
+    as_of: Annotated[
+        str | None, option("--as-of", metavar="TIME", text="As of this time, or an age such as 2h; by default now.")
+    ] = None,
+) -> None:
+    """Copy the committed offsets of a group to another one, which may not exist yet."""
+    with connection.client() as client:
+        if as_of is None:
+            offsets = fetched_offsets(client, group)
+        else:
+            ((offsets, _),) = offsets_as_of(connection, group, [time_given(as_of, "--as-of")])
+        if fetched_offsets(client, new):
+            fail(f"{new} has committed offsets", REFUSED)
+        carry_out(connection, client, clone(new, offsets, logs(connection, client, offsets)), execution)
+
+
+@connected
+@setting_offsets
+def apply_plan(
+    connection: Connection,
+    execution: Execution,
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that --save-plan has written.")],
+) -> None:
+    """Carry out a plan that a dry run has saved, if the group still has the offsets that the dry run showed.
+
+    Commits that came in between are reported, and nothing is changed then, unless --overwrite-commits is given.
+    """
+    try:
+        request = msgspec.json.decode(plan.read_bytes(), type=ResetOffsetsRequest)
+    except OSError as error:
+        fail(f"{plan} cannot be read: {error.strerror}", REFUSED)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        fail(f"{plan} is no plan: {error}", USAGE)
+    if not execution.execute:
+        fail("a plan is carried out with --execute only; the dry run has shown it", USAGE)
+    with connection.client() as client:
+        answer = send(connection, client, request, execution)
+    if connection.as_json:
+        print_json(answer)
+    else:
+        report(request, answer)

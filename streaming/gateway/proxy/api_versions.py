@@ -29,7 +29,13 @@ from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
 
-__all__ = ["FIRST_VERSION_WITH_SOFTWARE", "METADATA_VERSION_WITH_TOPIC_IDS", "ApiRanges", "VersionRange", "unsupported_version"]
+__all__ = [
+    "FIRST_VERSION_WITH_SOFTWARE",
+    "METADATA_VERSION_WITH_TOPIC_IDS",
+    "ApiRanges",
+    "VersionRange",
+    "unsupported_version",
+]
 
 REWRITTEN_APIS = frozenset({METADATA, DESCRIBE_CLUSTER})
 """APIs whose responses from the broker the gateway decodes."""
@@ -139,9 +145,7 @@ class ApiRanges:
         module: Any = load_entity_module("api_versions", version, EntityType.response)
         lowest, highest = map(i16, GROUP_VERSION_LEVELS)
         supported = module.SupportedFeatureKey(name=GROUP_VERSION, min_version=lowest, max_version=highest)
-        finalized = module.FinalizedFeatureKey(
-            name=GROUP_VERSION, max_version_level=highest, min_version_level=highest
-        )
+        finalized = module.FinalizedFeatureKey(name=GROUP_VERSION, max_version_level=highest, min_version_level=highest)
         # Clients that read v3 refuse a feature whose lowest level is 0 (KAFKA-17011).
         shows_supported = version >= FIRST_VERSION_WITH_LEVEL_0
         return {"supported_features": (supported,) if shows_supported else (), "finalized_features": (finalized,)}

@@ -126,9 +126,7 @@ class Cluster:
         )
         return [_found_topic(topic) for topic in response.topics]
 
-    async def _found(
-        self, keys: Sequence[str], make: Callable[[Sequence[str]], RequestPayload]
-    ) -> list[FoundTopic]:
+    async def _found(self, keys: Sequence[str], make: Callable[[Sequence[str]], RequestPayload]) -> list[FoundTopic]:
         found: list[FoundTopic] = []
         for first in range(0, len(keys), TOPICS_PER_REQUEST):
             response = await self._ask_any(make(keys[first : first + TOPICS_PER_REQUEST]))

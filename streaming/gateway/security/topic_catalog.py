@@ -175,9 +175,7 @@ class TopicCatalog:
         except (ClusterUnreachable, TimeoutError) as failure:
             return _Answer({}, dict.fromkeys(topics, repr(failure)))
         known = {
-            topic.name: topic
-            for topic in found
-            if topic.error_code is ErrorCode.none or topic.error_code in NOT_FOUND
+            topic.name: topic for topic in found if topic.error_code is ErrorCode.none or topic.error_code in NOT_FOUND
         }
         errors: dict[str, str] = {topic.name: topic.error_code.name for topic in found}
         return _Answer(known, {topic: errors.get(topic, "no answer") for topic in topics - known.keys()})

@@ -114,7 +114,7 @@ def with_authorizer(broker: EmbeddedBroker, work: Callable[[Authorizer, Connecti
         connections = Connections(broker.bootstrap_servers)
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
-                topics = TopicCatalog(cluster_of(broker.bootstrap_servers).topics)
+                topics = TopicCatalog(cluster_of(broker.bootstrap_servers))
                 return await work(Authorizer(topics, connections.ask, **settings), connections)
         finally:
             connections.close()
@@ -248,7 +248,7 @@ def test_what_one_address_may_do_with_a_topic_is_not_remembered_for_another_addr
         async def forward(payload: Any) -> Any:
             return await connections[asked[-1]].ask(payload)
 
-        authorizer = Authorizer(TopicCatalog(cluster_of(guarded.bootstrap_servers).topics), forward)
+        authorizer = Authorizer(TopicCatalog(cluster_of(guarded.bootstrap_servers)), forward)
         try:
             readable = []
             for host in (HERE, there, HERE):

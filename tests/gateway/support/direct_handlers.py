@@ -62,10 +62,8 @@ async def direct_handlers(
     """Handlers for the coordinator of these topics, with a gateway's own timeouts unless others are given."""
     broker = Connections(bootstrap_servers)
     try:
-        find_topics = cluster_of(bootstrap_servers).topics
-        serving = serving_groups(
-            bootstrap_servers, topics, "asked", {}, is_coordinator, find_topics, broker.ask, timeouts
-        )
+        cluster = cluster_of(bootstrap_servers)
+        serving = serving_groups(bootstrap_servers, topics, "asked", {}, is_coordinator, cluster, broker.ask, timeouts)
         async with serving as service:
             yield DirectHandlers(service)
     finally:

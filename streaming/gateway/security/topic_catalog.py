@@ -129,7 +129,7 @@ class TopicCatalog:
         """
         async with self._list_lock:
             now = time.monotonic()
-            if self._listed_at is None or now - self._listed_at > max_age:
+            if self._listed_at is None or now - self._listed_at >= max_age:
                 try:
                     async with asyncio.timeout(LISTING_TIMEOUT_SECONDS):
                         found = await self._cluster.all_topics()

@@ -166,15 +166,17 @@ class TopicWatch:
             for name in sorted((group.names | group.told.keys()) & self._current.keys())
             if self._is_news(group, self._current[name])
         ]
-        group.has_changed = False
+        group.has_changed, is_confirmed = False, False
         # Both are sent before the first response, in this order: the group reads them in it.
         asked = []
         if deleted:
             asked.append(self._delete(group, deleted))
         parts = range(0, len(described), MAX_ENTRIES)
         asked += [self._describe(group, described[first : first + MAX_ENTRIES]) for first in parts]
-        if not all(await asyncio.gather(*asked)):
-            group.has_changed = True
+        try:
+            is_confirmed = all(await asyncio.gather(*asked))
+        finally:
+            group.has_changed |= not is_confirmed
 
     def _is_news(self, group: WatchedGroup, topic: TopicDescription) -> bool:
         told = group.told.get(topic.name)

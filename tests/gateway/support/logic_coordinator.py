@@ -94,7 +94,7 @@ class LogicCoordinator:
         self.events: list[tuple[str, Any]] = []
         self.is_silent = False
         self.is_away = False
-        self._config = {"group_consumer_assignment_interval_ms": 0, **config}
+        self._config = {"group_consumer_assignment_interval_ms": 0, "group_initial_rebalance_delay_ms": 0, **config}
         self._unanswered: list[Callable[[], None]] = []
 
     def group(self, group_id: str) -> Driven:

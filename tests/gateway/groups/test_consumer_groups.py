@@ -25,8 +25,8 @@ from streaming.gateway.groups.handlers.topic_id_messages import (
     TopicIdToFetch,
 )
 from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
-from tests.gateway.groups.consumer_protocol import GROUP, GatewayMember
-from tests.gateway.support.logic_coordinator import Cluster, Gateway, LogicCoordinator, topic_id
+from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
+from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -49,7 +49,7 @@ class Brokers:
     def _topic(self, asked: Any) -> MetadataResponseTopic:
         by_id = {topic_id_of_text(of_id): name for name, (_, of_id) in self._visible.items()}
         by_id |= {topic_id_of_text(of_id): name for name, of_id in self._hidden.items()}
-        name = asked.name or by_id.get(asked.topic_id)
+        name: Any = asked.name or by_id.get(asked.topic_id)
         if name in self._hidden:
             error, partitions, found = ErrorCode.topic_authorization_failed, 0, topic_id_of_text(self._hidden[name])
             name = asked.name

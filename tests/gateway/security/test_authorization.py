@@ -19,6 +19,7 @@ from streaming.gateway.security.permissions import Operation
 from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller
 from tests.gateway.groups.test_outage import requests
+from tests.gateway.groups.topic_ids import ids_of, in_version
 from tests.gateway.support.conversations import Conversation
 from tests.gateway.support.direct_handlers import DirectHandlers, cluster_of, direct_handlers
 from tests.gateway.support.guarded_broker import ANONYMOUS, CreateAcl
@@ -62,11 +63,13 @@ def test_a_caller_without_permissions_is_refused_as_by_the_broker_in_every_versi
 
     async def compare(handlers: DirectHandlers, connections: Connections) -> list[tuple[Any, Any, Any]]:
         compared = []
+        ids = await ids_of(handlers.cluster, topic)
         for key, served in handlers.apis.items():
             if served.name == "ListGroups":
                 continue
             for version in range(served.min_version, served.max_version + 1):
-                payload = to_wire(requests(topic)[served.name], load_request_schema(key, version))
+                body = in_version(requests(topic)[served.name], version, ids)
+                payload = to_wire(body, load_request_schema(key, version))
                 ours, theirs = await handlers.ask(payload), await connections.ask(payload)
                 compared.append((served.name, version, (plain(ours), plain(theirs))))
         return compared

@@ -5,8 +5,8 @@ from typing import Any
 
 from coordinator_logic.messages import JoinGroupRequest, TopicDescription
 from streaming.gateway.groups.subscriptions.topic_watch import REFRESHES_UNTIL_GONE
-from tests.gateway.groups.consumer_protocol import GROUP, GatewayMember
-from tests.gateway.support.logic_coordinator import Cluster, Gateway, LogicCoordinator, topic_id
+from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
+from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading
 from tests.support.virtual_time import run_in_virtual_time
 

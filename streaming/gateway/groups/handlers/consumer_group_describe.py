@@ -11,7 +11,6 @@ from coordinator_logic.messages import (
 )
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
-from streaming.gateway.groups.list_requests import made_lazily
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
@@ -32,12 +31,9 @@ async def consumer_group_describe(backend: GroupBackend, request: ClientRequest)
     async def describe(group_id: str) -> DescribedConsumerGroup:
         return await _describe(backend, request, group_id, with_operations=body.include_authorized_operations)
 
-    described = await backend.ask_each(CONSUMER_GROUP_DESCRIBE, request.caller, body.group_ids, describe)
-
-    def entry(group_id: str) -> DescribedConsumerGroup:
-        return described.get(group_id) or DescribedConsumerGroup(group_id, Error.COORDINATOR_LOAD_IN_PROGRESS)
-
-    return ConsumerGroupDescribeResponse(made_lazily(body.group_ids, entry))
+    api, caller = CONSUMER_GROUP_DESCRIBE, request.caller
+    described = await backend.ask_in_order(api, caller, body.group_ids, describe, DescribedConsumerGroup)
+    return ConsumerGroupDescribeResponse(described)
 
 
 async def _describe(

@@ -104,14 +104,15 @@ class TopicCatalog:
         return found
 
     async def find_now(self, topics: Iterable[str]) -> Mapping[str, FoundTopic]:
-        """Request topics from the cluster, whatever is cached. A topic with any error but "not found" is left out."""
+        """Request topics from the cluster, whatever is cached. Each may have any error."""
         names = [name for name in dict.fromkeys(topics) if LEGAL_TOPIC_NAME.fullmatch(name)]
-        answer = await self._answer(set(names)) if names else _Answer({}, {})
-        if names and not answer.topics:
-            name = names[0]
-            raise _not_available(name, answer.failures[name])
-        self._cache(answer.topics)
-        return answer.topics
+        try:
+            async with asyncio.timeout(LISTING_TIMEOUT_SECONDS):
+                found = {topic.name: topic for topic in await self._cluster.topics(names)} if names else {}
+        except (ClusterUnreachable, TimeoutError) as failure:
+            raise _not_available(names[0], repr(failure)) from failure
+        self._cache({name: topic for name, topic in found.items() if _is_known(topic)})
+        return found
 
     async def names_of(self, topic_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the names of topics by their ids; an unknown id is left out."""
@@ -194,6 +195,11 @@ def described_topic(topic: FoundTopic) -> TopicDescription | None:
     if not topic.topic_id or topic.error_code is not ErrorCode.none:
         return None
     return TopicDescription(topic.name, topic.topic_id, topic.partitions)
+
+
+def _is_known(topic: FoundTopic) -> bool:
+    """Whether the brokers say that the topic exists, or that it does not."""
+    return topic.error_code is ErrorCode.none or topic.error_code in NOT_FOUND
 
 
 def _missing(name: str) -> FoundTopic:

@@ -53,6 +53,7 @@ class TopicWatch:
         self._current: dict[str, TopicDescription] = {}
         self._missing: dict[str, int] = {}
         self._former_ids: dict[str, None] = {}
+        self._hidden: Set[str] = frozenset()
         self._events = asyncio.Semaphore(GROUPS_AT_ONCE)
 
     async def run(self) -> None:
@@ -115,13 +116,16 @@ class TopicWatch:
         if needs_listing:
             listing = await self._catalog.all_topics(0.0)
         found = {name: listing[name] for name in names & listing.keys()}
-        missing = set()
+        missing, hidden = set(), set()
         for name, topic in (await self._catalog.find_now(names - found.keys())).items():
             description = described_topic(topic)
             if description is not None:
                 found[name] = description
-            elif topic.error_code in NOT_FOUND or topic.error_code is ErrorCode.none:
+            elif topic.error_code in NOT_FOUND:
                 missing.add(name)
+            elif topic.error_code is ErrorCode.topic_authorization_failed:
+                hidden.add(name)
+        self._warn_of(hidden)
         return self._compare(names, found, missing)
 
     def _compare(
@@ -145,6 +149,16 @@ class TopicWatch:
         for name in self._current.keys() - names:
             del self._current[name]
         return changed | {name for name in gone if self._missing[name] == REFRESHES_UNTIL_GONE}, gone
+
+    def _warn_of(self, hidden: Set[str]) -> None:
+        if hidden - self._hidden:
+            example = min(hidden)
+            log.warning(
+                "groups do not learn of changes of %d topics that the gateway may not describe, such as %r",
+                len(hidden),
+                example,
+            )
+        self._hidden = hidden
 
     def _retire(self, topic_id: str) -> None:
         """Remember an id that no topic has any more: a broker that lags behind may still name it."""

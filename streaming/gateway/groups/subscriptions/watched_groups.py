@@ -84,8 +84,13 @@ class WatchedGroup:
             member.resolved_for, member.resolved_at = listing, now
 
     def learned(self, topics: Iterable[TopicDescription]) -> None:
-        """Note that the group has confirmed to know these topics."""
-        self.told.update((topic.name, topic) for topic in topics)
+        """Note that the group has confirmed to know these topics.
+
+        It may have been told of an older state than it knew: then it has to be told again.
+        """
+        for topic in topics:
+            self.has_changed |= self.told.get(topic.name, topic) != topic
+            self.told[topic.name] = topic
 
     def see(self, member_id: str, heartbeat: ConsumerGroupHeartbeatRequest, now: float) -> None:
         """Note the subscription of a member that sends a heartbeat."""

@@ -42,7 +42,10 @@ def topic_id(number: int) -> str:
 
 
 class Cluster:
-    """Topics with their partition counts and numbers of ids by name, which the test changes."""
+    """Topics with their partition counts and numbers of ids by name, which the test changes.
+
+    ``hidden``: topics that the gateway may not describe.
+    """
 
     def __init__(self, **partitions: int) -> None:
         self.topics_now: dict[str, tuple[int, int]] = {}
@@ -66,7 +69,8 @@ class Cluster:
         return topic_id(self.topics_now[name][0])
 
     async def topics(self, names: Sequence[str], /) -> list[FoundTopic]:
-        return [self._found(name) for name in names]
+        error = ErrorCode.topic_authorization_failed
+        return [FoundTopic(name, "", 0, error) if name in self.hidden else self._found(name) for name in names]
 
     async def topics_by_id(self, topic_ids: Sequence[str], /) -> list[FoundTopic]:
         return [self._found(name) for name in self.topics_now if self.id_of(name) in topic_ids]

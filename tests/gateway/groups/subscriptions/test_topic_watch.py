@@ -3,6 +3,8 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from coordinator_logic.messages import JoinGroupRequest, TopicDescription
 from streaming.gateway.groups.subscriptions.topic_watch import REFRESHES_UNTIL_GONE
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
@@ -229,3 +231,39 @@ def test_without_members_nothing_is_looked_at() -> None:
         assert scene.cluster.listings == listings
 
     play(Scene(t=1), story)
+
+
+def test_a_heartbeat_with_an_older_state_of_a_topic_is_put_right() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.member.join("t")
+        await scene.settle()
+        behind = dict(scene.cluster.topics_now)
+        scene.cluster.create("t", 2)
+        await scene.settle()
+        newest = dict(scene.cluster.topics_now)
+        scene.cluster.topics_now = behind
+        another = Gateway(scene.coordinator, scene.cluster)
+        scene.member.gateway = another
+        await scene.member.beat(is_full=True, subscribed_topic_names=["t"])
+        scene.cluster.topics_now = newest
+        await another.watch.refresh()
+        for _ in range(2):
+            await scene.member.beat()
+        assert scene.owned == {topic_id(1): {0, 1}}
+
+    play(Scene(t=1), story)
+
+
+def test_topics_that_the_gateway_may_not_describe_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(scene: Scene) -> None:
+        await scene.member.join("t", "u")
+        await scene.settle()
+        scene.cluster.hidden.add("t")
+        scene.cluster.grow("u", 2)
+        for _ in range(REFRESHES_UNTIL_GONE + 1):
+            await scene.settle()
+        assert scene.owned == {topic_id(0): {0}, topic_id(1): {0, 1}}
+        assert scene.coordinator.sent("TopicsDeleted") == []
+        assert caplog.text.count("1 topics that the gateway may not describe, such as 't'") == 1
+
+    play(Scene(t=1, u=1), story)

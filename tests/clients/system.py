@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, 
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streaming.embedded.broker import EmbeddedBroker
-from tests.clients.group import KILLED_SESSION_MS, WatchedGroup
+from tests.clients.group import WatchedGroup
 from tests.clients.members.reporting import HEARTBEAT_INTERVAL_MS
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
@@ -16,11 +16,13 @@ from tests.support.kafka_io import produce
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS
 
+CONSUMER_SESSION_MS = 15_000
 CONSUMER_GROUPS = {
-    "group.consumer.session.timeout.ms": KILLED_SESSION_MS,
+    "group.consumer.session.timeout.ms": CONSUMER_SESSION_MS,
     "group.consumer.heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
 }
-"""In the newer protocol, the coordinator decides about sessions and heartbeats."""
+"""In the newer protocol, the coordinator decides about sessions and heartbeats. A session is longer than a gateway's
+restart, and no longer than that for the tests that wait for its end."""
 
 
 class System:

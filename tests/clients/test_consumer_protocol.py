@@ -7,17 +7,17 @@ import pytest
 from confluent_kafka import Consumer
 
 from tests.clients.conftest import NewGroup, NewProcess
-from tests.clients.group import KILLED_SESSION_MS, WatchedGroup
+from tests.clients.group import WatchedGroup
 from tests.clients.programs.java import tool
 from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library
-from tests.clients.system import System
+from tests.clients.system import CONSUMER_SESSION_MS, System
 from tests.clients.test_console_tools import groups, records, rows
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 PARTITIONS, GROWN = 4, 6
 RECORDS = 10
-TAKEOVER_SECONDS = KILLED_SESSION_MS / 1000 + LIMIT_SECONDS
+TAKEOVER_SECONDS = CONSUMER_SESSION_MS / 1000 + LIMIT_SECONDS
 LIBRARIES = (Library.JAVA, Library.LIBRDKAFKA)
 
 

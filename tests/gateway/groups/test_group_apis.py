@@ -23,14 +23,13 @@ from streaming.gateway.groups.serving import serving_groups
 from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.wire.client_request import ServedApi
-from tests.gateway.groups.topic_ids import ids_of
 from tests.gateway.support.conversations import (
     VERSIONS,
     Conversation,
     group_lifecycle,
     refused_requests,
 )
-from tests.gateway.support.direct_handlers import DirectHandlers, cluster_of, direct_handlers, wait_connected
+from tests.gateway.support.direct_handlers import DirectHandlers, direct_handlers, wait_connected
 from tests.gateway.support.in_process import RunningGateway
 from tests.gateway.support.timeouts import response_timeouts
 from tests.oracle.reference_broker import await_coordinators
@@ -119,9 +118,8 @@ def test_every_version_is_answered_as_by_the_broker(
     async def play() -> tuple[list[Conversation], list[Conversation]]:
         gateway, broker = Connections(serving.bootstrap_servers), Connections(reference_broker.bootstrap_servers)
         try:
-            ids = await ids_of(cluster_of(reference_broker.bootstrap_servers), topic)
-            ours = [Conversation(gateway.ask, version, f"{group_id}-{version}", ids) for version in VERSIONS]
-            theirs = [Conversation(broker.ask, version, f"{group_id}-{version}", ids) for version in VERSIONS]
+            ours = [Conversation(gateway.ask, version, f"{group_id}-{version}") for version in VERSIONS]
+            theirs = [Conversation(broker.ask, version, f"{group_id}-{version}") for version in VERSIONS]
             async with asyncio.timeout(LIMIT_SECONDS):
                 await asyncio.gather(*(scenario(conversation, topic) for conversation in (*ours, *theirs)))
         finally:

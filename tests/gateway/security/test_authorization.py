@@ -8,8 +8,9 @@ import pytest
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 from kio.index import load_request_schema
 from kio.schema.list_groups.v5.request import ListGroupsRequest
+from msgspec.structs import replace
 
-from coordinator_logic.messages import DescribeGroupsRequest
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, DescribeGroupsRequest
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.groups.projection import to_wire
@@ -155,18 +156,20 @@ def test_operations_on_a_group_are_those_that_the_broker_authorizes(
             assert operations == theirs.authorized_operations & ~config_operations, what
 
 
+@pytest.mark.parametrize("version", [9, 10])
 def test_commits_for_unreadable_topics_are_refused_as_by_the_broker(
-    guarded: EmbeddedBroker, create_acl: CreateAcl, topic: str
+    guarded: EmbeddedBroker, create_acl: CreateAcl, topic: str, version: int
 ) -> None:
     hidden, describe_only = unique("hidden"), unique("describe-only")
     for name in (hidden, describe_only):
         create_topic(guarded.bootstrap_servers, name, 1)
+    ids = asyncio.run(ids_of(cluster_of(guarded.bootstrap_servers), hidden, describe_only, topic))
     create_acl(hidden, READ, resource=ResourceType.TOPIC, principal="User:another")
     create_acl(describe_only, DESCRIBE, resource=ResourceType.TOPIC)
     partitions = {hidden: [0, 5], describe_only: [0], "no-such-topic": [0], topic: [7]}
 
     async def compare(handlers: DirectHandlers, connections: Connections) -> list[list[tuple[str, Any]]]:
-        stories = [Conversation(asked.ask, 9, "committing") for asked in (handlers, connections)]
+        stories = [Conversation(asked.ask, version, "committing", ids) for asked in (handlers, connections)]
         for story in stories:
             await story.record("OffsetCommit", story.commit_request(partitions))
         return [story.responses for story in stories]
@@ -175,6 +178,27 @@ def test_commits_for_unreadable_topics_are_refused_as_by_the_broker(
     assert ours == theirs
     for error in ("topic_authorization_failed", "unknown_topic_or_partition"):
         assert error in repr(ours)
+    assert ("unknown_topic_id" in repr(ours)) == (version == 10)
+
+
+def test_a_subscription_to_a_hidden_topic_is_refused_as_by_the_broker(
+    guarded: EmbeddedBroker, create_acl: CreateAcl, topic: str
+) -> None:
+    hidden = unique("hidden")
+    create_topic(guarded.bootstrap_servers, hidden, 1)
+    create_acl(hidden, READ, resource=ResourceType.TOPIC, principal="User:another")
+    joining = ConsumerGroupHeartbeatRequest("subscribing", "m", 0, rebalance_timeout_ms=1_000, topic_partitions=[])
+
+    async def compare(handlers: DirectHandlers, connections: Connections) -> list[Any]:
+        answers = []
+        for names in ([topic, hidden], [hidden, "no-such-topic"]):
+            payload = to_wire(replace(joining, subscribed_topic_names=names), load_request_schema(68, 1))
+            answers += [plain(await asked.ask(payload)) for asked in (handlers, connections)]
+        return answers
+
+    answers = with_both(guarded, compare)
+    assert all(answer == answers[0] for answer in answers)
+    assert "topic_authorization_failed" in repr(answers[0])
 
 
 def test_describable_topics_are_those_that_the_broker_authorizes(

@@ -22,6 +22,7 @@ from streaming.gateway.groups.error_responses import outage_error
 from streaming.gateway.groups.late_responses import LateResponses, combined
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
+from streaming.gateway.groups.subscriptions.lookups import has_members
 from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
@@ -55,8 +56,10 @@ class ConsumerGroupHeartbeatHandler:
                 return _refused(Error.TOPIC_AUTHORIZATION_FAILED)
             except CoordinatorNotAvailable:
                 return _refused(self._backend.policies.by_api[CONSUMER_GROUP_HEARTBEAT.name].unsent)
+        is_new = self._watched.get(body.group_id) is None
+        has_others = is_new and has_members(self._backend, body.group_id)
         response = await self._ask(request, replace(body, topics=list(topics)))
-        self._note(body, topics, response)
+        self._note(body, topics, response, has_others=has_others)
         return response
 
     async def _ask(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
@@ -104,8 +107,13 @@ class ConsumerGroupHeartbeatHandler:
         body: ConsumerGroupHeartbeatRequest,
         topics: Sequence[TopicDescription],
         response: ConsumerGroupHeartbeatResponse,
+        *,
+        has_others: bool,
     ) -> None:
-        """Remember what the member subscribes to, and what its group has learned."""
+        """Remember what the member subscribes to, and what its group has learned.
+
+        ``has_others``: the group is new to this gateway and has members, of which some may speak the classic protocol.
+        """
         error = Error(response.error_code)
         if body.member_epoch < JOIN_EPOCH or error in NO_LONGER_A_MEMBER:
             self._watched.remove_member(body.group_id, body.member_id)
@@ -113,6 +121,7 @@ class ConsumerGroupHeartbeatHandler:
             now = time.monotonic()
             group = self._watched.watch(body.group_id, now)
             group.see(response.member_id or body.member_id, body, now)
+            group.needs_lookup |= has_others
             if error is Error.NONE:
                 group.learned(topics)
 

@@ -15,7 +15,7 @@ from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.subscriptions.watched_groups import Subscription
 from streaming.gateway.wire.client_request import Caller
 
-__all__ = ["ConsumerGroupFound", "classic_subscriptions", "look_up"]
+__all__ = ["CONSUMER", "ConsumerGroupFound", "classic_subscriptions", "has_members", "look_up"]
 
 CLASSIC, CONSUMER = "classic", "consumer"
 
@@ -50,13 +50,24 @@ def _assigned_topics(described: DescribedConsumerGroup) -> dict[str, str]:
     }
 
 
+def has_members(backend: GroupBackend, group_id: str) -> bool:
+    """Whether a group has members as of the directory, which is as current as the last completed batch."""
+    entry = backend.directory.entry(group_id)
+    return entry is not None and entry.members > 0
+
+
+def _is_classic_group_of_consumers(backend: GroupBackend, group_id: str) -> bool:
+    entry = backend.directory.entry(group_id)
+    is_classic = entry is not None and (entry.group_type, entry.protocol_type) == (CLASSIC, CONSUMER)
+    return is_classic and has_members(backend, group_id)
+
+
 async def classic_subscriptions(backend: GroupBackend, group_id: str, gateway: Caller) -> set[str]:
     """The topics of a classic group's members, which a member of the newer protocol that joins makes a consumer group.
 
     None are known while the group rebalances: DescribeGroups shows the metadata of a Stable group's members only.
     """
-    entry = backend.directory.entry(group_id)
-    if entry is None or entry.group_type != CLASSIC or entry.protocol_type != CONSUMER or not entry.members:
+    if backend.directory.is_complete and not _is_classic_group_of_consumers(backend, group_id):
         return set()
     body = DescribeGroupsRequest([group_id])
     api = DESCRIBE_GROUPS

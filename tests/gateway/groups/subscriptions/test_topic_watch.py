@@ -267,3 +267,17 @@ def test_topics_that_the_gateway_may_not_describe_change_nothing(caplog: pytest.
         assert caplog.text.count("1 topics that the gateway may not describe, such as 't'") == 1
 
     play(Scene(t=1, u=1), story)
+
+
+def test_a_gateway_that_comes_to_know_a_group_looks_up_its_other_members() -> None:
+    async def story(scene: Scene) -> None:
+        other = GatewayMember(Gateway(scene.coordinator, scene.cluster), "other")
+        await other.join("u")
+        await scene.member.join("t")
+        await scene.settle()
+        scene.cluster.grow("u", 3)
+        await scene.settle()
+        await other.beat()
+        assert other.owned == {topic_id(1): {0, 1, 2}}
+
+    play(Scene(t=1, u=1), story)

@@ -12,10 +12,15 @@ from msgspec.structs import replace
 from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.messages import (
     ConsumerGroupDescribeRequest,
+    DescribeGroupsRequest,
     JoinGroupRequest,
+    ListGroupsRequest,
     MemberAssignment,
     PartitionToCommit,
     SyncGroupRequest,
+    TxnOffsetCommitRequest,
+    TxnPartitionToCommit,
+    TxnTopicToCommit,
 )
 from streaming.gateway.groups.handlers.topic_id_messages import (
     GroupOfIdsToFetch,
@@ -30,7 +35,8 @@ from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading
 from tests.support.virtual_time import run_in_virtual_time
 
-OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, SYNC_GROUP, HEARTBEAT, DESCRIBE = 8, 9, 11, 14, 68, 69
+OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS = 8, 9, 11, 14, 15, 16
+TXN_OFFSET_COMMIT, DESCRIBE = 28, 69
 ALL_OPERATIONS = 0x7FFF
 
 
@@ -344,5 +350,34 @@ def test_a_partition_that_does_not_exist_and_a_hidden_topic_are_refused() -> Non
             ids[0]: [(1, "unknown_topic_or_partition")],
             ids[1]: [(1, "topic_authorization_failed")],
         }
+
+    play(story())
+
+
+def test_offsets_in_a_transaction_are_accepted_with_the_members_epoch_only() -> None:
+    _, _, gateway = scene(t=1)
+
+    async def story() -> None:
+        member = GatewayMember(gateway, "m")
+        await member.join("t")
+        topics = [TxnTopicToCommit("t", [TxnPartitionToCommit(0, 5)])]
+        for epoch, error in ((member.epoch, "none"), (member.epoch + 1, "illegal_generation")):
+            request = TxnOffsetCommitRequest("txn", GROUP, 1, 0, topics, epoch, "m")
+            (topic,) = (await gateway.ask(TXN_OFFSET_COMMIT, 4, request)).topics
+            assert [partition.error_code.name for partition in topic.partitions] == [error]
+
+    play(story())
+
+
+def test_groups_are_listed_by_type_and_a_consumer_group_is_no_classic_one() -> None:
+    _, _, gateway = scene(t=1)
+
+    async def story() -> None:
+        await GatewayMember(gateway, "m").join("t")
+        for group_type, expected in (("consumer", [(GROUP, "Stable", "consumer")]), ("classic", [])):
+            answer = await gateway.ask(LIST_GROUPS, 5, ListGroupsRequest([], [group_type]))
+            assert [(each.group_id, each.group_state, each.group_type) for each in answer.groups] == expected
+        (described,) = (await gateway.ask(DESCRIBE_GROUPS, 6, DescribeGroupsRequest([GROUP]))).groups
+        assert described.error_code is ErrorCode.group_id_not_found
 
     play(story())

@@ -144,9 +144,7 @@ class TopicWatch:
             changed.add(name)
         self._missing = {name: self._missing.get(name, 0) + 1 for name in missing}
         gone = {name for name, times in self._missing.items() if times >= REFRESHES_UNTIL_GONE}
-        for name in gone & self._current.keys():
-            self._retire(self._current.pop(name).topic_id)
-        for name in self._current.keys() - names:
+        for name in (self._current.keys() & gone) | (self._current.keys() - names):
             del self._current[name]
         return changed | {name for name in gone if self._missing[name] == REFRESHES_UNTIL_GONE}, gone
 

@@ -92,6 +92,21 @@ def test_a_topic_is_gone_when_it_is_missing_in_several_refreshes() -> None:
     play(Scene(t=1, kept=1), story)
 
 
+def test_a_topic_that_only_seemed_to_be_gone_is_described_again() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.member.join("t")
+        await scene.settle()
+        topics, scene.cluster.topics_now = scene.cluster.topics_now, {}
+        for _ in range(REFRESHES_UNTIL_GONE + 1):
+            await scene.settle()
+        assert scene.owned == {}
+        scene.cluster.topics_now = topics
+        await scene.settle()
+        assert scene.owned == {topic_id(0): {0}}
+
+    play(Scene(t=1), story)
+
+
 def test_a_topic_that_comes_back_with_another_id_is_deleted_and_described() -> None:
     async def story(scene: Scene) -> None:
         await scene.member.join("t")

@@ -10,7 +10,6 @@ from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.subscriptions.lookups import classic_subscriptions
 from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroup, WatchedGroups
-from streaming.gateway.security.permissions import TopicAccess
 from streaming.gateway.security.topic_catalog import TopicCatalog, described_topic
 from streaming.gateway.wire.client_request import Caller
 
@@ -72,7 +71,8 @@ class HeartbeatTopics:
         accesses = await self._backend.authorizer.topics(caller, names)
         if not all(access.may_describe for access in accesses.values()):
             raise TopicsHidden
-        return _existing(accesses.items())
+        existing = sorted((name, access) for name, access in accesses.items() if access.topic_id)
+        return [TopicDescription(name, access.topic_id, access.partitions) for name, access in existing]
 
     async def _of_classic_members(self, group_id: str) -> Iterable[TopicDescription]:
         names = await classic_subscriptions(self._backend, group_id, self._gateway)
@@ -87,10 +87,8 @@ class HeartbeatTopics:
         except InvalidPattern:
             # The coordinator refuses it, after the checks that come first.
             return ()
-        if not names:
-            return ()
-        accesses = await self._backend.authorizer.topics(caller, names)
-        return _existing((name, access) for name, access in accesses.items() if access.may_describe)
+        describable = await self._backend.authorizer.describable_topics(caller, names)
+        return [listing[name] for name in sorted(describable)]
 
     async def _newly_matching(self, caller: Caller, group: WatchedGroup, member_id: str) -> Iterable[TopicDescription]:
         """The topics that match a member's pattern and that its group has not been told of.
@@ -110,9 +108,3 @@ class HeartbeatTopics:
         if not topics:
             group.resolved(member_id, listing, time.monotonic())
         return topics
-
-
-def _existing(accesses: Iterable[tuple[str, TopicAccess]]) -> list[TopicDescription]:
-    """The descriptions of the topics that exist and have an id, sorted by name."""
-    existing = sorted((name, access) for name, access in accesses if access.topic_id)
-    return [TopicDescription(name, access.topic_id, access.partitions) for name, access in existing]

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import product
 from typing import NamedTuple
 
 from confluent_kafka import Producer
@@ -156,7 +155,7 @@ def test_clients_of_a_killed_gateway_fail_over_to_another_one(system: System, ne
     try:
         other.start()
         groups = {}
-        for library, protocol in product((Library.JAVA, Library.LIBRDKAFKA), (CLASSIC, CONSUMER)):
+        for library, protocol in ((Library.JAVA, CLASSIC), (Library.JAVA, CONSUMER), (Library.LIBRDKAFKA, CLASSIC)):
             group = new_group(PARTITIONS, session_ms=SESSION_MS, bootstrap_servers=both, protocol=protocol)
             for name in NAMES:
                 group.start(name, library)

@@ -44,6 +44,10 @@ class CompactedTopic(Generic[ValueT]):
         """The latest value of every key, in no particular order; deleted keys have none."""
         return list(self._values.values())
 
+    def value(self, key: bytes) -> ValueT | None:
+        """The latest value of a key; None if it has none."""
+        return self._values.get(key)
+
     @property
     def unreadable(self) -> int:
         """How many records were ignored because they cannot be decoded."""

@@ -39,8 +39,8 @@ def decode_entry(value: bytes) -> GroupDirectoryEntry:
 class GroupDirectory:
     """Every group's latest directory entry, kept current on a thread between :meth:`start` and :meth:`close`.
 
-    The topic need not exist yet. A record that cannot be read is logged, counted and left out. :meth:`entries` and
-    :meth:`unreadable` may be called on any thread. ``on_failure`` is that of :class:`TopicReader`.
+    The topic need not exist yet. A record that cannot be read is logged, counted and left out. :meth:`entries`,
+    :meth:`entry` and :meth:`unreadable` may be called on any thread. ``on_failure`` is that of :class:`TopicReader`.
     """
 
     def __init__(
@@ -82,6 +82,11 @@ class GroupDirectory:
         """The current entries, in no particular order; none before the directory is complete."""
         with self._lock:
             return [] if self._read_so_far is None else self._read_so_far.values
+
+    def entry(self, group_id: str) -> GroupDirectoryEntry | None:
+        """The current entry of a group; None if it has none, and before the directory is complete."""
+        with self._lock:
+            return None if self._read_so_far is None else self._read_so_far.value(group_id.encode())
 
     def unreadable(self) -> int:
         """How many records the entries leave out because they cannot be read."""

@@ -76,7 +76,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     lines it takes the first. The job has the same file. Without it, the journal marks the client as claimed."""
 
     metadata_refresh_ms: Milliseconds = 5_000
-    """How often the gateway refreshes the list of brokers and their supported API versions."""
+    """How often the gateway refreshes the list of brokers, their supported API versions, and the topics of consumer
+    groups (KIP-848)."""
 
     limits: Limits = msgspec.field(default_factory=Limits)
 

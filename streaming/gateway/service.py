@@ -11,6 +11,7 @@ from streaming.contract.monitoring_server import serving_monitoring
 from streaming.contract.topics import TopicNames
 from streaming.embedded.stop_signals import STOP_SIGNALS
 from streaming.gateway.groups.serving import serving_groups
+from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from streaming.gateway.health import GatewayHealth
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.gateway.options import GatewayOptions
@@ -75,7 +76,8 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
             CLIENT_ID,
             options.kafka,
             is_coordinator,
-            cluster.topics,
+            cluster,
+            timeouts=GroupTimeouts(topic_refresh_seconds=options.metadata_refresh_ms / 1000),
             identity_key=identity_key,
             loop_share=loop_share,
         ) as groups,

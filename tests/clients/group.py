@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.clients.programs.libraries import Library, member_command
+from tests.clients.programs.libraries import CLASSIC, Library, member_command
 from tests.support.processes import Process
 from tests.support.waiting import LIMIT_SECONDS
 
@@ -62,6 +62,7 @@ class WatchedGroup:
         assignor: str = "range",
         session_ms: int = SESSION_MS,
         auto_commit: bool = False,
+        protocol: str = CLASSIC,
     ) -> None:
         self.group_id = group_id
         self.topic = topic
@@ -76,23 +77,32 @@ class WatchedGroup:
         self._assignor = assignor
         self._session_ms = session_ms
         self._auto_commit = auto_commit
+        self._protocol = protocol
         self._ownerships: dict[int, list[Ownership]] = defaultdict(list)
         self._changed = threading.Condition()
 
     # ---- processes -----------------------------------------------------------------------------------------------
 
     def start(
-        self, name: str, library: Library, instance_id: str | None = None, session_ms: int | None = None
+        self,
+        name: str,
+        library: Library,
+        instance_id: str | None = None,
+        session_ms: int | None = None,
+        protocol: str | None = None,
     ) -> Member:
-        """Start a new member, by default with the group's session timeout; does not wait until it has joined."""
+        """Start a new member, by default with the group's session timeout and protocol; does not wait for its join."""
+        protocol = protocol or self._protocol
         options = {
             "bootstrap-server": self._bootstrap_servers,
             "topic": self.topic,
             "group-id": self.group_id,
             "group-instance-id": instance_id,
-            "session-timeout": session_ms or self._session_ms,
+            "session-timeout": (session_ms or self._session_ms) if protocol == CLASSIC else None,
         }
-        command = member_command(library, self._folder, self._assignor, options, auto_commit=self._auto_commit)
+        command = member_command(
+            library, self._folder, self._assignor, options, auto_commit=self._auto_commit, protocol=protocol
+        )
         process = Process(f"{self.group_id}/{name}", command, lambda line: self._on_line(name, line))
         self.members[name] = Member(name, process)
         process.start()

@@ -5,18 +5,27 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.messages import PartitionToReset, ResetOffsetsRequest, TopicToReset
 from streaming.client import CoordinatorClient, RebalanceInProgress
 from streaming.embedded.broker import EmbeddedBroker
 from tests.clients.group import WatchedGroup
+from tests.clients.members.reporting import HEARTBEAT_INTERVAL_MS
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_io import produce
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
+
+CONSUMER_SESSION_MS = 15_000
+CONSUMER_GROUPS = {
+    "group.consumer.session.timeout.ms": CONSUMER_SESSION_MS,
+    "group.consumer.heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
+}
+"""In the newer protocol, the coordinator decides about sessions and heartbeats. A session is longer than a gateway's
+restart, and no longer than that for the tests that wait for its end."""
 
 
 class System:
@@ -24,7 +33,7 @@ class System:
 
     def __init__(self, broker: EmbeddedBroker, folder: Path) -> None:
         self.broker = broker
-        self.coordinator = CoordinatorProcess(broker.bootstrap_servers, folder)
+        self.coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, CONSUMER_GROUPS)
         self.gateway = GatewayProcess(broker.bootstrap_servers, self.coordinator.topics.prefix)
 
     @property
@@ -47,6 +56,12 @@ class System:
         name = unique("topic")
         create_topic(self.bootstrap_servers, name, partitions)
         return name
+
+    def grow_topic(self, topic: str, partitions: int) -> None:
+        """Add partitions to a topic, through the gateway, until it has that many."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        for grown in admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            grown.result(LIMIT_SECONDS)
 
     def new_group(
         self, folder: Path, partitions: int, *, bootstrap_servers: str | None = None, **settings: Any

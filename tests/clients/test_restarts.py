@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from tests.clients.conftest import NewGroup
 from tests.clients.group import WatchedGroup
-from tests.clients.programs.libraries import Library
+from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library
 from tests.clients.system import System
 from tests.support.gateway_process import GatewayProcess
 
@@ -18,6 +18,9 @@ SESSION_MS = 120_000
 """Longer than a restart takes, even on a busy machine."""
 
 NAMES = ("a", "b")
+ASSIGNED_BY_COORDINATOR = "uniform"
+"""The assignor of the newer consumer protocol; those of the classic one run in members."""
+
 KINDS = [
     (Library.JAVA, "range", False),
     (Library.JAVA, "cooperative-sticky", True),
@@ -27,6 +30,8 @@ KINDS = [
     (Library.KAFKA_PYTHON, "cooperative-sticky", True),
     (Library.AIOKAFKA, "range", True),
     (Library.AIOKAFKA, "roundrobin", False),
+    (Library.JAVA, ASSIGNED_BY_COORDINATOR, False),
+    (Library.LIBRDKAFKA, ASSIGNED_BY_COORDINATOR, True),
 ]
 """Library, assignor, whether the members are static."""
 
@@ -109,7 +114,8 @@ def await_undisturbed(before: list[Snapshot], gateway_was_away: bool = False) ->
 def test_restarts_of_coordinator_and_gateway_cost_no_membership(system: System, new_group: NewGroup) -> None:
     groups = {}
     for library, assignor, is_static in KINDS:
-        group = new_group(PARTITIONS, assignor=assignor, session_ms=SESSION_MS)
+        protocol = CONSUMER if assignor == ASSIGNED_BY_COORDINATOR else CLASSIC
+        group = new_group(PARTITIONS, assignor=assignor, session_ms=SESSION_MS, protocol=protocol)
         for name in NAMES:
             group.start(name, library, f"instance-{name}" if is_static else None)
         groups[group] = library
@@ -149,8 +155,8 @@ def test_clients_of_a_killed_gateway_fail_over_to_another_one(system: System, ne
     try:
         other.start()
         groups = {}
-        for library in (Library.JAVA, Library.LIBRDKAFKA):
-            group = new_group(PARTITIONS, session_ms=SESSION_MS, bootstrap_servers=both)
+        for library, protocol in ((Library.JAVA, CLASSIC), (Library.JAVA, CONSUMER), (Library.LIBRDKAFKA, CLASSIC)):
+            group = new_group(PARTITIONS, session_ms=SESSION_MS, bootstrap_servers=both, protocol=protocol)
             for name in NAMES:
                 group.start(name, library)
             groups[group] = library

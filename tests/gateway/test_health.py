@@ -65,9 +65,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 @asynccontextmanager
 async def watched_groups(gateway: GatewayHealth) -> AsyncIterator[GroupService]:
     """The group APIs of a gateway that waits for its brokers."""
-    serving = serving_groups(
-        NO_BROKER, TopicNames(), "health", {"log_level": 0}, every_group, Cluster(OPTIONS, {}).topics
-    )
+    serving = serving_groups(NO_BROKER, TopicNames(), "health", {"log_level": 0}, every_group, Cluster(OPTIONS, {}))
     async with serving as groups, gateway.watching(groups):
         yield groups
 

@@ -14,14 +14,12 @@ the fields of one version, under the same names. So the conversion follows from 
 ``throttleTimeMs`` is always 0: the gateway enforces no quotas.
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import timedelta
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
-from uuid import UUID
 
 import msgspec
 from kio.schema.errors import ErrorCode
@@ -30,6 +28,7 @@ from kio.static.protocol import Entity
 from coordinator_logic.messages import Message
 from streaming.gateway.wire.lazy_list import LazyList
 from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
 
 __all__ = ["UnprojectableType", "from_wire", "from_wire_in_steps", "to_wire", "to_wire_lazily"]
 
@@ -219,20 +218,12 @@ def _value_converters(kafka_type: str | None, entities: _Conversions | None) -> 
     if kafka_type == "error_code":
         return ErrorCode, int
     if kafka_type == "uuid":
-        return _uuid_of, _text_of
+        return topic_id_of_text, text_of_topic_id
     if kafka_type is not None and kafka_type.startswith("timedelta"):
         return lambda ms: timedelta(milliseconds=ms), lambda time: time // MILLISECOND
     if entities is not None:
         return partial(_convert, conversion=entities.to_wire), partial(_convert, conversion=entities.from_wire)
     return _unchanged, _unchanged
-
-
-def _uuid_of(text: str) -> UUID | None:
-    return UUID(bytes=urlsafe_b64decode(text + "==")) if text else None
-
-
-def _text_of(topic_id: UUID) -> str:
-    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def _unchanged(value: Any) -> Any:

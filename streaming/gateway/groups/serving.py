@@ -1,8 +1,9 @@
 """Assembles the group side of a gateway: from Kafka's address to the served APIs."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from streaming.client.directory import GroupDirectory
@@ -12,14 +13,21 @@ from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
 from streaming.gateway.groups.channel import GroupChannel
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.registry import group_apis
+from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
+from streaming.gateway.groups.subscriptions.topic_watch import TopicWatch
+from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.security.authorization import Authorizer
-from streaming.gateway.security.topic_catalog import FindTopics, TopicCatalog
-from streaming.gateway.wire.client_request import ServedApi
+from streaming.gateway.security.sasl_exchange import ANONYMOUS
+from streaming.gateway.security.topic_catalog import ClusterTopics, TopicCatalog
+from streaming.gateway.wire.client_request import Caller, ServedApi
 from streaming.gateway.wire.forwarding import Forward, forward_upstream
 from streaming.gateway.wire.loop_share import LoopShare
 
 __all__ = ["GroupService", "serving_groups"]
+
+LISTINGS_OF_AGE = 3
+"""How many refreshes old the list of all topics may be when a pattern is resolved."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ async def serving_groups(
     client_id: str,
     config: LibrdkafkaConfig,
     is_coordinator: IsCoordinator,
-    find_topics: FindTopics,
+    cluster: ClusterTopics,
     forward: Forward = forward_upstream,
     timeouts: GroupTimeouts | None = None,
     identity_key: bytes | None = None,
@@ -48,7 +56,7 @@ async def serving_groups(
     """Serve the group APIs through the coordinator of these topics, while the block runs.
 
     Neither the coordinator nor Kafka need be available: until they are, the handlers answer retriable errors.
-    ``config`` is added to the configuration of all librdkafka clients. ``find_topics`` requests the metadata of topics
+    ``config`` is added to the configuration of all librdkafka clients. ``cluster`` requests the metadata of topics
     as the gateway. ``forward`` sends a request to a real broker on
     behalf of the client whose request is handled. ``timeouts`` are the defaults of :class:`GroupTimeouts` if omitted.
     ``identity_key`` signs the client of each request event, see :mod:`streaming.contract.identity`.
@@ -57,14 +65,25 @@ async def serving_groups(
     timeouts = timeouts or GroupTimeouts()
     channel = GroupChannel(bootstrap_servers, topics, client_id, config, timeouts.stall_seconds, identity_key)
     directory = GroupDirectory(bootstrap_servers, topics.directory, client_id, config)
-    catalog = TopicCatalog(find_topics, timeouts.topic_lookup_seconds)
+    catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds)
     authorizer = Authorizer(catalog, forward)
     policies = TimeoutPolicies(timeouts)
     lists = ListRequests(loop_share or LoopShare())
     backend = GroupBackend(channel, directory, authorizer, is_coordinator, policies, lists)
+    watched = WatchedGroups()
+    user = config.get("sasl.username")
+    gateway = Caller(client_id, socket.gethostname(), f"User:{user}" if user else ANONYMOUS)
+    hidden = (topics.requests, topics.responses, topics.transactions)
+    interval = timeouts.topic_refresh_seconds
+    heartbeat_topics = HeartbeatTopics(backend, catalog, watched, gateway, hidden, LISTINGS_OF_AGE * interval)
+    watch = TopicWatch(backend, catalog, watched, gateway, interval)
     await channel.start()
     directory.start()
+    watching = asyncio.create_task(watch.run())
     try:
-        yield GroupService(channel, directory, authorizer, group_apis(backend))
+        yield GroupService(channel, directory, authorizer, group_apis(backend, heartbeat_topics, watched))
     finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
         await asyncio.gather(channel.close(), asyncio.to_thread(directory.close))

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from coordinator_logic.apis import (
+    CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
     HEARTBEAT,
@@ -23,11 +25,13 @@ from coordinator_logic.apis import (
     OFFSET_DELETE,
     OFFSET_FETCH,
     SYNC_GROUP,
+    TOPICS_DELETED,
+    TOPICS_DESCRIBED,
     TXN_OFFSET_COMMIT,
     Api,
 )
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import JoinGroupRequest, Message
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, JoinGroupRequest, Message
 
 __all__ = ["GroupTimeouts", "TimeoutPolicies", "TimeoutPolicy"]
 
@@ -37,7 +41,7 @@ class GroupTimeouts:
     """The timeouts of the group APIs, in seconds."""
 
     consumer_seconds: float = 5.0
-    """For Heartbeat, OffsetCommit and OffsetFetch: Kafka's default for a commit (``offsets.commit.timeout.ms``).
+    """For heartbeats, OffsetCommit and OffsetFetch: Kafka's default for a commit (``offsets.commit.timeout.ms``).
 
     Responses leave a connection in order, so a longer wait would delay the heartbeats behind it. Kafka's shortest
     session is 6 s by default."""
@@ -72,6 +76,9 @@ class GroupTimeouts:
     topic_lookup_seconds: float = 4.0
     """How long Kafka may take to say which topics exist."""
 
+    topic_refresh_seconds: float = 5.0
+    """How often the topics of consumer groups are looked up, so that the groups learn of changes."""
+
 
 class TimeoutPolicy(NamedTuple):
     """How long to wait for a response, and the error without one.
@@ -93,12 +100,17 @@ class TimeoutPolicies:
         self.by_api = _policies(timeouts)
 
     def for_request(self, api: Api[Any, Any], body: Message) -> TimeoutPolicy:
-        """The policy for one request; a JoinGroup waits as long as its client does."""
+        """The policy for one request; a JoinGroup waits as long as its client does, a leave as long as a LeaveGroup."""
         policy = self.by_api[api.name]
         if isinstance(body, JoinGroupRequest):
             rebalance_seconds = max(body.rebalance_timeout_ms, body.session_timeout_ms) / 1000
             seconds = max(policy.seconds, rebalance_seconds + self.timeouts.join_margin_seconds)
             return policy._replace(seconds=min(seconds, self.timeouts.max_join_seconds))
+        if isinstance(body, ConsumerGroupHeartbeatRequest) and not body.member_id:
+            # The coordinator generates an id (v0): each repeated join would leave an unused member behind.
+            return policy._replace(seconds=self.timeouts.request_seconds)
+        if isinstance(body, ConsumerGroupHeartbeatRequest) and body.member_epoch < 0:
+            return policy._replace(seconds=self.timeouts.leave_seconds)
         return policy
 
 
@@ -126,9 +138,17 @@ def _policies(timeouts: GroupTimeouts) -> Mapping[str, TimeoutPolicy]:
         # The only retriable error here that all clients know: COORDINATOR_NOT_AVAILABLE ends the consumers of
         # kafka-python and aiokafka.
         OFFSET_FETCH.name: consumer,
+        # After either error, Java's client sends its next heartbeat with all fields, and so does librdkafka after
+        # COORDINATOR_NOT_AVAILABLE: the member is not fenced if the heartbeat in the log has advanced its epoch.
+        # librdkafka repeats the same request after COORDINATOR_LOAD_IN_PROGRESS, so that must not be in the log.
+        CONSUMER_GROUP_HEARTBEAT.name: consumer._replace(unanswered=Error.COORDINATOR_NOT_AVAILABLE),
         # Admin clients and producers, whose connections carry no heartbeats, retry the rest.
         DESCRIBE_GROUPS.name: default,
+        CONSUMER_GROUP_DESCRIBE.name: default,
         DELETE_GROUPS.name: default,
         OFFSET_DELETE.name: default,
         TXN_OFFSET_COMMIT.name: default,
+        # The gateway's own, which it repeats.
+        TOPICS_DESCRIBED.name: default,
+        TOPICS_DELETED.name: default,
     }

@@ -74,10 +74,7 @@ RELAYED = {
     "the coordinator follows the transactions that contain offsets": ("InitProducerId", "AddOffsetsToTxn", "EndTxn"),
 }
 
-NOT_SERVED = (
-    *(apis.FIND_COORDINATOR, apis.WRITE_TXN_MARKERS),
-    *(apis.CONSUMER_GROUP_HEARTBEAT, apis.CONSUMER_GROUP_DESCRIBE),
-)
+NOT_SERVED = (apis.FIND_COORDINATOR, apis.WRITE_TXN_MARKERS)
 
 SERVED = {
     "groups are the coordinator's": tuple(
@@ -86,8 +83,7 @@ SERVED = {
 }
 
 REFUSED = {
-    "a newer group protocol (KIP-848, KIP-932, KIP-1071), which the gateway does not translate": (
-        *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
+    "a group protocol that the coordinator does not serve (KIP-932, KIP-1071)": (
         *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),
         *("DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
         *("StreamsGroupHeartbeat", "StreamsGroupDescribe"),

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from kio.index import load_entity_module
 from kio.schema.api_versions.v0.response import ApiVersion as ApiVersionV0
 from kio.schema.api_versions.v0.response import ApiVersionsResponse as ApiVersionsResponseV0
 from kio.schema.errors import ErrorCode
+from kio.static.constants import EntityType
 from kio.static.primitive import i16
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
+from coordinator_logic import apis
 from streaming.gateway.proxy.api_policy import API_POLICIES, Treatment
 from streaming.gateway.wire.api_keys import (
     API_VERSIONS,
@@ -24,8 +27,15 @@ from streaming.gateway.wire.api_keys import (
 )
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
+from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
 
-__all__ = ["FIRST_VERSION_WITH_SOFTWARE", "ApiRanges", "VersionRange", "unsupported_version"]
+__all__ = [
+    "FIRST_VERSION_WITH_SOFTWARE",
+    "METADATA_VERSION_WITH_TOPIC_IDS",
+    "ApiRanges",
+    "VersionRange",
+    "unsupported_version",
+]
 
 REWRITTEN_APIS = frozenset({METADATA, DESCRIBE_CLUSTER})
 """APIs whose responses from the broker the gateway decodes."""
@@ -47,14 +57,34 @@ MIN_VERSIONS = {
     SASL_HANDSHAKE: 1
 }
 
-HIDDEN_FEATURES = frozenset({"transaction.version", "group.version", "share.version", "streams.version"})
+METADATA_VERSION_WITH_TOPIC_IDS = 12
+"""The first version of Metadata in which a client can ask for topics by their ids (KIP-516)."""
+
+FIRST_VERSIONS_WITH_TOPIC_IDS = {
+    apis.CONSUMER_GROUP_HEARTBEAT.key: 0,
+    apis.CONSUMER_GROUP_DESCRIBE.key: 0,
+    apis.OFFSET_COMMIT.key: OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
+    apis.OFFSET_FETCH.key: OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
+}
+"""The first versions of APIs that name topics by their ids, which brokers know since Kafka 2.8."""
+
+HIDDEN_FEATURES = frozenset({"transaction.version", "share.version", "streams.version"})
 """Features of the broker's own coordinators. A client that sees one may use a protocol that bypasses the gateway."""
+
+GROUP_VERSION = "group.version"
+"""The feature of the consumer protocol (KIP-848). The gateway serves the protocol whatever the brokers' level is."""
+
+GROUP_VERSION_LEVELS = (0, 1)
+"""The lowest and the highest level of :data:`GROUP_VERSION` that the gateway serves; the highest is in use."""
 
 VALID_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The syntax of ``client_software_name`` and ``client_software_version`` (KIP-511)."""
 
 FIRST_VERSION_WITH_SOFTWARE = 3
 """The first version of ApiVersions in which the request names the client's software."""
+
+FIRST_VERSION_WITH_LEVEL_0 = 4
+"""The first version of ApiVersions whose features may have 0 as their lowest level."""
 
 
 class VersionRange(NamedTuple):
@@ -93,18 +123,32 @@ class ApiRanges:
         return cast("Entity", response)
 
     def _rewrite(self, response: Any) -> Any:
-        """Return the broker's response with the offered ranges, and without the hidden features."""
+        """Return the broker's response with the offered ranges, without the hidden features, and with our own."""
         (entry_type,) = {type(api) for api in response.api_keys}
+        replaced = HIDDEN_FEATURES | {GROUP_VERSION}
         features = {
-            name: tuple(feature for feature in getattr(response, name) if feature.name not in HIDDEN_FEATURES)
-            for name in ("supported_features", "finalized_features")
-            if hasattr(response, name)
+            name: tuple(feature for feature in getattr(response, name) if feature.name not in replaced) + own
+            for name, own in self._own_features(response.__version__).items()
         }
         entries = tuple(
             entry_type(api_key=i16(key), min_version=i16(lowest), max_version=i16(highest))
             for key, (lowest, highest) in sorted(self._ranges.items())
         )
         return replace(response, api_keys=entries, **features)
+
+    def _own_features(self, version: int) -> dict[str, tuple[Any, ...]]:
+        """The features that the gateway adds, by the field of the response; in versions without features no field."""
+        if version < FIRST_VERSION_WITH_SOFTWARE:
+            return {}
+        if apis.CONSUMER_GROUP_HEARTBEAT.key not in self._ranges:
+            return {"supported_features": (), "finalized_features": ()}
+        module: Any = load_entity_module("api_versions", version, EntityType.response)
+        lowest, highest = map(i16, GROUP_VERSION_LEVELS)
+        supported = module.SupportedFeatureKey(name=GROUP_VERSION, min_version=lowest, max_version=highest)
+        finalized = module.FinalizedFeatureKey(name=GROUP_VERSION, max_version_level=highest, min_version_level=highest)
+        # Clients that read v3 refuse a feature whose lowest level is 0 (KAFKA-17011).
+        shows_supported = version >= FIRST_VERSION_WITH_LEVEL_0
+        return {"supported_features": (supported,) if shows_supported else (), "finalized_features": (finalized,)}
 
 
 def unsupported_version(offered: VersionRange) -> Entity:
@@ -128,9 +172,12 @@ def _offered(key: int, of_broker: Mapping[int, VersionRange], served: Mapping[in
         return None
     known = VersionRange(*KNOWN_VERSIONS[key])
     is_decoded = policy.treatment is Treatment.ANSWERED or key in REWRITTEN_APIS
+    highest = MAX_VERSIONS.get(key, known.highest)
+    if key in FIRST_VERSIONS_WITH_TOPIC_IDS and not _knows_topic_ids(of_broker):
+        highest = min(highest, FIRST_VERSIONS_WITH_TOPIC_IDS[key] - 1)
     ranges = [
         VersionRange(known.lowest if is_decoded else 0, known.highest),
-        VersionRange(MIN_VERSIONS.get(key, 0), MAX_VERSIONS.get(key, known.highest)),
+        VersionRange(MIN_VERSIONS.get(key, 0), highest),
     ]
     if key in of_broker:
         ranges.append(of_broker[key])
@@ -138,6 +185,10 @@ def _offered(key: int, of_broker: Mapping[int, VersionRange], served: Mapping[in
         ranges.append(VersionRange(served[key].min_version, served[key].max_version))
     offered = VersionRange(max(r.lowest for r in ranges), min(r.highest for r in ranges))
     return offered if offered.lowest <= offered.highest else None
+
+
+def _knows_topic_ids(of_broker: Mapping[int, VersionRange]) -> bool:
+    return METADATA_VERSION_WITH_TOPIC_IDS in of_broker.get(METADATA, VersionRange(0, 0))
 
 
 def _names_valid_software(request: Any) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from kio.index import load_request_schema
 from kio.schema.metadata.v4.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v4.response import MetadataResponseTopic
 from kio.schema.metadata.v12.request import MetadataRequest as MetadataRequestV12
 from kio.schema.metadata.v12.request import MetadataRequestTopic as MetadataRequestTopicV12
 from kio.schema.types import TopicName
@@ -16,13 +15,15 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from streaming.contract.errors import CannotRun
 from streaming.gateway.options import GatewayOptions
-from streaming.gateway.proxy.api_versions import FIRST_VERSION_WITH_SOFTWARE, ApiRanges
+from streaming.gateway.proxy.api_versions import FIRST_VERSION_WITH_SOFTWARE, METADATA_VERSION_WITH_TOPIC_IDS, ApiRanges
 from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS, broker_connection
 from streaming.gateway.security.tls import upstream_context
-from streaming.gateway.wire.api_keys import API_VERSIONS
+from streaming.gateway.security.topic_catalog import FoundTopic
+from streaming.gateway.wire.api_keys import API_VERSIONS, METADATA
 from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable, bootstrap_addresses
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
+from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
 
 __all__ = ["Cluster"]
 
@@ -99,25 +100,42 @@ class Cluster:
 
         The gateway's principal needs DESCRIBE on the topics: a broker does not tell others the ids.
         """
-        topics = tuple(MetadataRequestTopicV12(name=TopicName(name), topic_id=None) for name in names)
-        response = await self._ask_any(
-            MetadataRequestV12(
-                topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-            )
-        )
+        response = await self._ask_any(_metadata_request_v12(names))
         return {topic.topic_id.bytes: topic.name for topic in response.topics if topic.topic_id is not None}
 
-    async def topics(self, names: Sequence[str]) -> list[MetadataResponseTopic]:
+    async def topics(self, names: Sequence[str]) -> list[FoundTopic]:
         """Return the brokers' metadata of each topic, in any order; no topic is created.
 
         A topic that the gateway's principal may not describe, or that does not exist, has an error. Raises
         :class:`ClusterUnreachable`.
         """
-        found: list[MetadataResponseTopic] = []
-        for first in range(0, len(names), TOPICS_PER_REQUEST):
-            response = await self._ask_any(_metadata_request(names[first : first + TOPICS_PER_REQUEST]))
-            found.extend(response.topics)
+        make = _metadata_request_v12 if self._knows_topic_ids() else _metadata_request
+        return await self._found(names, make)
+
+    async def topics_by_id(self, topic_ids: Sequence[str]) -> list[FoundTopic]:
+        """Return the brokers' metadata of each topic id, in Kafka's text form; an unknown one has an error.
+
+        Raises :class:`ClusterUnreachable`.
+        """
+        return await self._found(topic_ids, _metadata_request_by_id)
+
+    async def all_topics(self) -> list[FoundTopic]:
+        """Return all topics that the gateway's principal may describe. Raises :class:`ClusterUnreachable`."""
+        response = await self._ask_any(
+            MetadataRequestV12(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+        )
+        return [_found_topic(topic) for topic in response.topics]
+
+    async def _found(self, keys: Sequence[str], make: Callable[[Sequence[str]], RequestPayload]) -> list[FoundTopic]:
+        found: list[FoundTopic] = []
+        for first in range(0, len(keys), TOPICS_PER_REQUEST):
+            response = await self._ask_any(make(keys[first : first + TOPICS_PER_REQUEST]))
+            found.extend(map(_found_topic, response.topics))
         return found
+
+    def _knows_topic_ids(self) -> bool:
+        """Whether all brokers give topics ids; before the first refresh, that is assumed."""
+        return all(offered[METADATA].highest >= METADATA_VERSION_WITH_TOPIC_IDS for offered in self._ranges.values())
 
     async def _find_brokers(self) -> dict[int, Broker]:
         """Return the brokers according to the first one that answers, by node id.
@@ -197,6 +215,28 @@ def _metadata_request(topics: Iterable[str]) -> MetadataRequest:
     return MetadataRequest(
         topics=tuple(MetadataRequestTopic(name=TopicName(topic)) for topic in topics), allow_auto_topic_creation=False
     )
+
+
+def _metadata_request_v12(topics: Iterable[str]) -> MetadataRequestV12:
+    """A request for topics with their ids, in a version that every broker since Kafka 2.8 supports."""
+    return MetadataRequestV12(
+        topics=tuple(MetadataRequestTopicV12(name=TopicName(name), topic_id=None) for name in topics),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+
+
+def _metadata_request_by_id(topic_ids: Iterable[str]) -> MetadataRequestV12:
+    return MetadataRequestV12(
+        topics=tuple(MetadataRequestTopicV12(name=None, topic_id=topic_id_of_text(each)) for each in topic_ids),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+
+
+def _found_topic(topic: Any) -> FoundTopic:
+    topic_id = text_of_topic_id(getattr(topic, "topic_id", None))
+    return FoundTopic(topic.name or "", topic_id, len(topic.partitions), topic.error_code)
 
 
 def _api_versions_request(version: int) -> RequestPayload:

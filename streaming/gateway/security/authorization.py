@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from typing import Generic, TypeVar
 
 from streaming.gateway.security import permissions
-from streaming.gateway.security.permissions import Operation, TopicAccess
+from streaming.gateway.security.permissions import Operation, TopicAccess, TopicsOfIds
 from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.forwarding import Forward, UpstreamLost, forward_upstream
@@ -24,6 +24,9 @@ DECISION_TTL_SECONDS = 5.0
 """How long a decision is cached: a changed ACL takes effect after at most this time."""
 AUTHORIZER_TTL_SECONDS = 30.0
 """How long it is cached whether there is an authorizer. Brokers must restart to get one, so it rarely changes."""
+NAME_TTL_SECONDS = 30.0
+"""How long the name of a topic id is cached, whoever asks: what a caller may do is asked by name. Names do not change,
+but a topic can be deleted."""
 MAX_CACHED_DECISIONS = 100_000
 
 ALL_GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
@@ -57,7 +60,7 @@ class Authorizer:
 
     Every method may raise :class:`UpstreamLost`; those about topics may raise :class:`CoordinatorNotAvailable`.
 
-    topics: partition counts, for a cluster without an authorizer.
+    topics: the cluster's topics, for a cluster without an authorizer.
     forward: sends a request to the broker as the client.
     decision_ttl: seconds that a decision is cached.
     """
@@ -74,6 +77,7 @@ class Authorizer:
         self._recheck_at = 0.0
         self._decisions: _ExpiringCache[tuple[str, str, str, str], bool] = _ExpiringCache(decision_ttl)
         self._access: _ExpiringCache[tuple[str, str, str], TopicAccess] = _ExpiringCache(decision_ttl)
+        self._names: _ExpiringCache[str, str] = _ExpiringCache(NAME_TTL_SECONDS)
 
     async def allows(self, caller: Caller, operation: Operation, group_id: str) -> bool:
         """Whether the caller may read, delete or describe a group."""
@@ -114,8 +118,8 @@ class Authorizer:
     async def topics(self, caller: Caller, names: Iterable[str]) -> Mapping[str, TopicAccess]:
         """Return what the caller may do with each topic."""
         if not await self._is_enabled():
-            counts = await self._topics.partition_counts(names)
-            return {name: TopicAccess(count) for name, count in counts.items()}
+            existing = await self._topics.find(names)
+            return {name: TopicAccess(topic.partitions, topic_id=topic.topic_id) for name, topic in existing.items()}
         found: dict[str, TopicAccess] = {}
         uncached = []
         for name in dict.fromkeys(names):
@@ -131,6 +135,26 @@ class Authorizer:
                 if found[name].partitions:
                     self._access.put((caller.principal, caller.host, name), found[name])
         return found
+
+    async def topics_of_ids(self, caller: Caller, topic_ids: Iterable[str]) -> TopicsOfIds:
+        """Return the names of topics by id, and which ids are hidden from the caller; an empty id is unknown."""
+        names: dict[str, str] = {}
+        uncached = []
+        for topic_id in dict.fromkeys(filter(None, topic_ids)):
+            name = self._names.get(topic_id)
+            if name is None:
+                uncached.append(topic_id)
+            else:
+                names[topic_id] = name
+        if not uncached:
+            return TopicsOfIds(names, ())
+        if await self._is_enabled():
+            found = await permissions.topics_of_ids(self._forward, uncached)
+        else:
+            found = TopicsOfIds(await self._topics.names_of(uncached), ())
+        for topic_id, name in found.names.items():
+            self._names.put(topic_id, name)
+        return TopicsOfIds(names | dict(found.names), found.hidden)
 
     async def describable_topics(self, caller: Caller, names: Collection[str]) -> Collection[str]:
         """Return the topics that the caller may describe, whether they exist or not."""

@@ -4,14 +4,14 @@ A broker authorizes a request before it validates anything else. So a request th
 it is authorized, at any broker and with any authorizer, super users included.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from kio.schema.describe_acls.v2.request import DescribeAclsRequest
 from kio.schema.describe_cluster.v0.request import DescribeClusterRequest
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v9.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.offset_commit.v8.request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -28,8 +28,9 @@ from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i64
 
 from streaming.gateway.wire.forwarding import Forward
+from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
 
-__all__ = ["Operation", "TopicAccess"]
+__all__ = ["Operation", "TopicAccess", "TopicsOfIds"]
 
 PROBE_TOPIC = TopicName("group-coordinator-gateway-asks")
 PROBE_GROUP = GroupId(PROBE_TOPIC)
@@ -55,11 +56,22 @@ class Operation(IntEnum):
 
 
 class TopicAccess(NamedTuple):
-    """What a client may do with a topic. ``partitions`` is 0 for a topic that does not exist or is hidden from it."""
+    """What a client may do with a topic. ``partitions`` is 0 for a topic that does not exist or is hidden from it.
+
+    ``topic_id``, in Kafka's text form, is empty for such a topic.
+    """
 
     partitions: int
     may_describe: bool = True
     may_read: bool = True
+    topic_id: str = ""
+
+
+class TopicsOfIds(NamedTuple):
+    """The names of topics by id, and the ids of those that are hidden from the client. Other ids are unknown."""
+
+    names: Mapping[str, str]
+    hidden: Collection[str]
 
 
 async def has_authorizer(forward: Forward) -> bool:
@@ -128,14 +140,29 @@ async def may_write_transactionally(forward: Forward, transactional_id: str) -> 
 async def topic_access(forward: Forward, topics: Iterable[str]) -> Mapping[str, TopicAccess]:
     """Return what the client may do with each topic."""
     answer: Any = await forward(
-        MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=TopicName(topic)) for topic in topics),
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=True,
-        )
+        _metadata_request(MetadataRequestTopic(name=TopicName(topic), topic_id=None) for topic in topics)
     )
     return {topic.name: _access(topic) for topic in answer.topics}
+
+
+async def topics_of_ids(forward: Forward, topic_ids: Iterable[str]) -> TopicsOfIds:
+    """Return the names of the topics with these ids, and which of the ids the client may not describe."""
+    answer: Any = await forward(
+        _metadata_request(MetadataRequestTopic(name=None, topic_id=topic_id_of_text(each)) for each in topic_ids)
+    )
+    hidden = {
+        text_of_topic_id(topic.topic_id)
+        for topic in answer.topics
+        if topic.error_code is ErrorCode.topic_authorization_failed
+    }
+    names = {text_of_topic_id(topic.topic_id): topic.name for topic in answer.topics if topic.name}
+    return TopicsOfIds(names, hidden)
+
+
+def _metadata_request(topics: Iterable[MetadataRequestTopic]) -> MetadataRequest:
+    return MetadataRequest(
+        topics=tuple(topics), allow_auto_topic_creation=False, include_topic_authorized_operations=True
+    )
 
 
 def _access(topic: Any) -> TopicAccess:
@@ -144,7 +171,8 @@ def _access(topic: Any) -> TopicAccess:
     if not topic.partitions:
         # Permissions on a topic that does not exist make no difference.
         return TopicAccess(0)
-    return TopicAccess(len(topic.partitions), may_read=bool(topic.topic_authorized_operations & Operation.READ.bit))
+    may_read = bool(topic.topic_authorized_operations & Operation.READ.bit)
+    return TopicAccess(len(topic.partitions), may_read=may_read, topic_id=text_of_topic_id(topic.topic_id))
 
 
 def _is_denied(error: ErrorCode) -> bool:

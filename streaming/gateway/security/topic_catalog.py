@@ -1,80 +1,152 @@
-"""Partition counts of topics: a commit for any other partition is answered with UNKNOWN_TOPIC_OR_PARTITION."""
+"""What the cluster's topics look like: their ids and partition counts, by name, by id, or all of them.
+
+A commit for a partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION, and the newer consumer protocol
+assigns the partitions that are described to it.
+"""
 
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v4.response import MetadataResponseTopic
 
+from coordinator_logic.messages import TopicDescription
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.contract.topics import LEGAL_TOPIC_NAME
 from streaming.gateway.wire.brokers import ClusterUnreachable
 
-__all__ = ["FindTopics", "TopicCatalog"]
-
-FindTopics = Callable[[Sequence[str]], Awaitable[Iterable[MetadataResponseTopic]]]
-"""Returns the brokers' metadata of each topic. Raises :class:`ClusterUnreachable`."""
+__all__ = ["ClusterTopics", "FoundTopic", "TopicCatalog", "described_topic"]
 
 REQUEST_TIMEOUT_SECONDS = 4.0
+LISTING_TIMEOUT_SECONDS = 15.0
 EXISTING_TTL_SECONDS = 30.0
-"""How long the partition count of an existing topic is cached."""
+"""How long the description of an existing topic is cached."""
 MISSING_TTL_SECONDS = 0.5
 """How long it is cached that a topic does not exist: it may be created at any time."""
 MAX_CACHED_TOPICS = 100_000
 NOT_FOUND = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception})
 
 
-class _Answer(NamedTuple):
-    """What one request of the cluster found out: partition counts, and why others are unknown, by topic."""
+class FoundTopic(NamedTuple):
+    """The brokers' metadata of a topic.
 
-    counts: Mapping[str, int]
+    ``name`` is empty for an unknown id. ``topic_id``, in Kafka's text form, is empty if the topic does not exist, or if
+    the brokers give topics no ids, as before Kafka 2.8.
+    """
+
+    name: str
+    topic_id: str
+    partitions: int
+    error_code: ErrorCode = ErrorCode.none
+
+
+class ClusterTopics(Protocol):
+    """Requests topics from the cluster as the gateway. Each method raises :class:`ClusterUnreachable`.
+
+    It is not librdkafka's admin client: each of its descriptions leaks memory, with 1,000 topics 300 MB a day.
+    """
+
+    async def topics(self, names: Sequence[str], /) -> Iterable[FoundTopic]:
+        """The topics with these names; one that does not exist has an error."""
+
+    async def topics_by_id(self, topic_ids: Sequence[str], /) -> Iterable[FoundTopic]:
+        """The topics with these ids; one that does not exist has an error."""
+
+    async def all_topics(self) -> Iterable[FoundTopic]:
+        """All topics that the gateway's principal may describe."""
+
+
+class _Answer(NamedTuple):
+    """What one request of the cluster found out: the topics, and why others are unknown, by topic."""
+
+    topics: Mapping[str, FoundTopic]
     failures: Mapping[str, str]
 
 
 class TopicCatalog:
-    """Partition counts by topic, requested from the cluster and cached for a short time. For one event loop.
+    """The topics of the cluster, cached for a short time. For one event loop.
 
-    find: requests the topics from the cluster. It is not librdkafka's admin client: each of its descriptions leaks
-    memory, with 1,000 topics 300 MB a day.
+    Every method raises :class:`CoordinatorNotAvailable` if the cluster does not answer.
+
+    cluster: requests topics from the cluster.
     request_timeout: seconds that the cluster has to answer.
     """
 
-    def __init__(self, find: FindTopics, request_timeout: float = REQUEST_TIMEOUT_SECONDS) -> None:
-        self._find = find
+    def __init__(self, cluster: ClusterTopics, request_timeout: float = REQUEST_TIMEOUT_SECONDS) -> None:
+        self._cluster = cluster
         self._request_timeout = request_timeout
-        self._partitions: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._topics: OrderedDict[str, tuple[float, FoundTopic]] = OrderedDict()
         self._waiting: set[str] = set()
         self._asking: asyncio.Task[_Answer] | None = None
+        self._listing: Mapping[str, TopicDescription] = {}
+        self._listed_at: float | None = None
+        self._list_lock = asyncio.Lock()
 
     async def partition_counts(self, topics: Iterable[str]) -> Mapping[str, int]:
-        """Return each topic's number of partitions, 0 for one that does not exist.
+        """Return each topic's number of partitions, 0 for one that does not exist."""
+        return {name: topic.partitions for name, topic in (await self.find(topics)).items()}
 
-        Raises :class:`CoordinatorNotAvailable` if the cluster does not answer.
-        """
+    async def find(self, topics: Iterable[str]) -> Mapping[str, FoundTopic]:
+        """Return each topic; one that does not exist has no partitions."""
         now = time.monotonic()
-        counts: dict[str, int] = {}
+        found: dict[str, FoundTopic] = {}
         uncached = []
-        for topic in dict.fromkeys(topics):
-            until, count = self._partitions.get(topic, (0.0, 0))
-            if now < until:
-                counts[topic] = count
-            elif LEGAL_TOPIC_NAME.fullmatch(topic):
-                uncached.append(topic)
+        for name in dict.fromkeys(topics):
+            until, topic = self._topics.get(name, (0.0, _missing(name)))
+            if now < until or not LEGAL_TOPIC_NAME.fullmatch(name):
+                found[name] = topic
             else:
-                counts[topic] = 0
+                uncached.append(name)
         if uncached:
-            counts.update(await self._request(uncached))
-        return counts
+            found.update(await self._request(uncached))
+        return found
 
-    async def _request(self, topics: list[str]) -> dict[str, int]:
-        """Request topics together with those of all callers that wait; one request is open at a time."""
-        counts: dict[str, int] = {}
+    async def find_now(self, topics: Iterable[str]) -> Mapping[str, FoundTopic]:
+        """Request topics from the cluster, whatever is cached. Each may have any error."""
+        names = [name for name in dict.fromkeys(topics) if LEGAL_TOPIC_NAME.fullmatch(name)]
+        try:
+            async with asyncio.timeout(LISTING_TIMEOUT_SECONDS):
+                found = {topic.name: topic for topic in await self._cluster.topics(names)} if names else {}
+        except (ClusterUnreachable, TimeoutError) as failure:
+            raise _not_available(names[0], repr(failure)) from failure
+        self._cache({name: topic for name, topic in found.items() if _is_known(topic)})
+        return found
+
+    async def names_of(self, topic_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the names of topics by their ids; an unknown id is left out."""
         try:
             async with asyncio.timeout(self._request_timeout):
-                while unknown := [topic for topic in topics if topic not in counts]:
+                found = await self._cluster.topics_by_id(topic_ids)
+        except (ClusterUnreachable, TimeoutError) as failure:
+            raise CoordinatorNotAvailable(f"cannot find out the names of topics by their ids: {failure!r}") from failure
+        return {topic.topic_id: topic.name for topic in found if topic.name and topic.topic_id}
+
+    async def all_topics(self, max_age: float) -> Mapping[str, TopicDescription]:
+        """Return all topics that the gateway's principal may describe, as of ``max_age`` seconds ago or later.
+
+        The same object is returned until they are requested again.
+        """
+        async with self._list_lock:
+            now = time.monotonic()
+            if self._listed_at is None or now - self._listed_at >= max_age:
+                try:
+                    async with asyncio.timeout(LISTING_TIMEOUT_SECONDS):
+                        found = await self._cluster.all_topics()
+                except (ClusterUnreachable, TimeoutError) as failure:
+                    raise CoordinatorNotAvailable(f"cannot list the topics: {failure!r}") from failure
+                described = (described_topic(topic) for topic in found)
+                self._listing = {topic.name: topic for topic in described if topic is not None}
+                self._listed_at = now
+            return self._listing
+
+    async def _request(self, topics: list[str]) -> dict[str, FoundTopic]:
+        """Request topics together with those of all callers that wait; one request is open at a time."""
+        found: dict[str, FoundTopic] = {}
+        try:
+            async with asyncio.timeout(self._request_timeout):
+                while unknown := [topic for topic in topics if topic not in found]:
                     self._waiting.update(unknown)
                     if self._asking is None or self._asking.done():
                         self._asking = asyncio.get_running_loop().create_task(self._ask())
@@ -82,17 +154,17 @@ class TopicCatalog:
                     for topic in unknown:
                         if topic in answer.failures:
                             raise _not_available(topic, answer.failures[topic])
-                        if topic in answer.counts:
-                            counts[topic] = answer.counts[topic]
+                        if topic in answer.topics:
+                            found[topic] = answer.topics[topic]
         except TimeoutError as failure:
             raise _not_available(topics[0], f"no answer within {self._request_timeout:g} s") from failure
-        return counts
+        return found
 
     async def _ask(self) -> _Answer:
         """Request the topics that wait now, from all callers."""
         asked, self._waiting = self._waiting, set()
         answer = await self._answer(asked)
-        self._cache(answer.counts)
+        self._cache(answer.topics)
         # Whoever asked for one of them in the meantime has waited for this answer.
         self._waiting -= asked
         return answer
@@ -100,24 +172,38 @@ class TopicCatalog:
     async def _answer(self, topics: set[str]) -> _Answer:
         try:
             async with asyncio.timeout(self._request_timeout):
-                found = await self._find(list(topics))
+                found = list(await self._cluster.topics(list(topics)))
         except (ClusterUnreachable, TimeoutError) as failure:
             return _Answer({}, dict.fromkeys(topics, repr(failure)))
-        counts: dict[str, int] = {
-            topic.name: len(topic.partitions)
-            for topic in found
-            if topic.error_code is ErrorCode.none or topic.error_code in NOT_FOUND
+        known = {
+            topic.name: topic for topic in found if topic.error_code is ErrorCode.none or topic.error_code in NOT_FOUND
         }
         errors: dict[str, str] = {topic.name: topic.error_code.name for topic in found}
-        return _Answer(counts, {topic: errors.get(topic, "no answer") for topic in topics - counts.keys()})
+        return _Answer(known, {topic: errors.get(topic, "no answer") for topic in topics - known.keys()})
 
-    def _cache(self, counts: Mapping[str, int]) -> None:
+    def _cache(self, topics: Mapping[str, FoundTopic]) -> None:
         now = time.monotonic()
-        for topic, count in counts.items():
-            self._partitions[topic] = (now + (EXISTING_TTL_SECONDS if count else MISSING_TTL_SECONDS), count)
-            self._partitions.move_to_end(topic)
-        while len(self._partitions) > MAX_CACHED_TOPICS:
-            self._partitions.popitem(last=False)
+        for name, topic in topics.items():
+            self._topics[name] = (now + (EXISTING_TTL_SECONDS if topic.partitions else MISSING_TTL_SECONDS), topic)
+            self._topics.move_to_end(name)
+        while len(self._topics) > MAX_CACHED_TOPICS:
+            self._topics.popitem(last=False)
+
+
+def described_topic(topic: FoundTopic) -> TopicDescription | None:
+    """The description of a topic for a consumer group; None if the topic does not exist."""
+    if not topic.topic_id or topic.error_code is not ErrorCode.none:
+        return None
+    return TopicDescription(topic.name, topic.topic_id, topic.partitions)
+
+
+def _is_known(topic: FoundTopic) -> bool:
+    """Whether the brokers say that the topic exists, or that it does not."""
+    return topic.error_code is ErrorCode.none or topic.error_code in NOT_FOUND
+
+
+def _missing(name: str) -> FoundTopic:
+    return FoundTopic(name, "", 0, ErrorCode.unknown_topic_or_partition)
 
 
 def _not_available(topic: str, reason: str) -> CoordinatorNotAvailable:

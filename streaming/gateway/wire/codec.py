@@ -119,7 +119,7 @@ def decode_response(frame: bytes, api_key: int, version: int) -> ResponsePayload
 
 def decode_response_in_steps(frame: bytes, api_key: int, version: int) -> Steps[ResponsePayload]:
     """Decode a large response frame in steps; see :func:`decode_response`."""
-    payload_type: Any = load_response_schema(api_key, version)
+    payload_type: Any = _REPLACEMENTS.get((api_key, version)) or load_response_schema(api_key, version)
     _, size = read_entity(payload_type.__header_schema__, frame, LENGTH_SIZE)
     payload, _ = yield from read_in_steps(payload_type, frame, LENGTH_SIZE + size, max_entries=len(frame))
     return payload  # type: ignore[no-any-return]

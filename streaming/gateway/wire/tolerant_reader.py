@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from functools import cache
 from types import NoneType
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin
 
 from kio.serial import entity_reader, readers
 from kio.serial.errors import BufferUnderflow, SerialError, UnexpectedNull
@@ -242,6 +242,10 @@ def _entity_plan(entity_type: Any) -> _EntityPlan:
 
 def _field_plan(entity_type: type[Any], field: Any, is_flexible: bool) -> _FieldPlan:
     is_array = item_type(field.type) is not None
+    nullable_entity = next((each for each in get_args(field.type) if not is_array and is_dataclass(each)), None)
+    if nullable_entity is not None:
+        # Of the APIs that the gateway reads, only responses have such a field.
+        return _FieldPlan(field.name, False, entity_reader(cast("Any", nullable_entity), nullable=True), None)
     value_type: Any = item_type(field.type) or field.type
     is_entity = is_dataclass(value_type)
     if is_entity:

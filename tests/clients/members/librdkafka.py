@@ -18,12 +18,14 @@ reporter = EventReporter()
 config = {
     "bootstrap.servers": options.bootstrap_server,
     "group.id": options.group_id,
-    "session.timeout.ms": options.session_timeout,
-    "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
-    "partition.assignment.strategy": options.assignment_strategy,
+    "group.protocol": options.group_protocol,
     "auto.offset.reset": "earliest",
     "enable.auto.commit": options.enable_autocommit,
 }
+if options.group_protocol == "classic":
+    config["session.timeout.ms"] = options.session_timeout
+    config["heartbeat.interval.ms"] = HEARTBEAT_INTERVAL_MS
+    config["partition.assignment.strategy"] = options.assignment_strategy
 if options.group_instance_id:
     config["group.instance.id"] = options.group_instance_id
 

@@ -8,7 +8,10 @@ from pathlib import Path
 from tests.clients.members.reporting import HEARTBEAT_INTERVAL_MS
 from tests.clients.programs.java import tool
 
-__all__ = ["Library", "member_command"]
+__all__ = ["CLASSIC", "CONSUMER", "Library", "member_command"]
+
+CLASSIC, CONSUMER = "classic", "consumer"
+"""The values of ``group.protocol``."""
 
 JAVA_ASSIGNORS = {
     "range": "RangeAssignor",
@@ -31,11 +34,25 @@ class Library(Enum):
 
 
 def member_command(
-    library: Library, folder: Path, assignor: str, options: Mapping[str, object], *, auto_commit: bool = False
+    library: Library,
+    folder: Path,
+    assignor: str,
+    options: Mapping[str, object],
+    *,
+    auto_commit: bool = False,
+    protocol: str = CLASSIC,
 ) -> list[str]:
-    """The command of a member. ``options`` are VerifiableConsumer's, by name; one that is None is omitted."""
+    """The command of a member. ``options`` are VerifiableConsumer's, by name; one that is None is omitted.
+
+    With the newer protocol, the coordinator decides about assignor, session and heartbeats.
+    """
     arguments = [part for name, value in options.items() if value is not None for part in (f"--{name}", str(value))]
     arguments += ["--enable-autocommit"] if auto_commit else []
+    if protocol == CONSUMER:
+        arguments += ["--group-protocol", CONSUMER]
+        if library is not Library.JAVA:
+            return [sys.executable, "-m", library.value, *arguments]
+        return tool("kafka-verifiable-consumer", *arguments)
     if library is not Library.JAVA:
         return [sys.executable, "-m", library.value, *arguments, "--assignment-strategy", assignor]
     properties = folder / "verifiable-consumer.properties"

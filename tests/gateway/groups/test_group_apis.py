@@ -93,7 +93,7 @@ def serving(coordinator: CoordinatorProcess) -> Iterator[RunningGateway]:
                 "serving",
                 {},
                 is_coordinator,
-                cluster.topics,
+                cluster,
                 timeouts=TIMEOUTS,
             )
         )

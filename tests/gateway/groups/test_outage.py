@@ -10,6 +10,8 @@ from kio.index import load_request_schema
 
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
     DeletedGroup,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -40,6 +42,7 @@ from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.groups.projection import to_wire
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
+from tests.gateway.groups.topic_ids import ids_of, in_version
 from tests.gateway.support.direct_handlers import DirectHandlers, direct_handlers
 from tests.gateway.support.timeouts import response_timeouts
 from tests.support.scripted_coordinator import ScriptedCoordinator
@@ -86,6 +89,8 @@ def requests(topic: str) -> dict[str, Message]:
         "DescribeGroups": DescribeGroupsRequest([GROUP]),
         "DeleteGroups": DeleteGroupsRequest([GROUP]),
         "OffsetDelete": OffsetDeleteRequest(GROUP, [TopicToDelete(topic, [PartitionToDelete(0)])]),
+        "ConsumerGroupHeartbeat": ConsumerGroupHeartbeatRequest(GROUP, "m", 1, subscribed_topic_names=[topic]),
+        "ConsumerGroupDescribe": ConsumerGroupDescribeRequest([GROUP]),
         "TxnOffsetCommit": TxnOffsetCommitRequest(
             "t", GROUP, 1, 0, [TxnTopicToCommit(topic, [TxnPartitionToCommit(0, 1)])]
         ),
@@ -126,8 +131,11 @@ def with_handlers(
 
 async def ask_all_versions(handlers: DirectHandlers, topic: str) -> dict[tuple[str, int], set[str]]:
     """Send every API in every version at once; return the errors of each response by API and version."""
+    ids = await ids_of(handlers.cluster, topic)
     asked = {
-        (served.name, version): handlers.ask(to_wire(requests(topic)[served.name], load_request_schema(key, version)))
+        (served.name, version): handlers.ask(
+            to_wire(in_version(requests(topic)[served.name], version, ids), load_request_schema(key, version))
+        )
         for key, served in handlers.apis.items()
         for version in range(served.min_version, served.max_version + 1)
         if served.name != "ListGroups"
@@ -149,12 +157,13 @@ def test_while_the_coordinator_is_silent_clients_retry_and_members_stay(
         for api in requests(topic)
     }
     assert errors.pop("Heartbeat") == {frozenset()}
+    assert errors.pop("ConsumerGroupHeartbeat") == {frozenset({"coordinator_not_available"})}
     assert errors.pop("SyncGroup") == {frozenset({"rebalance_in_progress"})}
     # Producers before 2.0 crash on COORDINATOR_LOAD_IN_PROGRESS.
     assert errors.pop("TxnOffsetCommit") == {frozenset({LOADING}), frozenset({"coordinator_not_available"})}
     assert set(errors) == {
         *("JoinGroup", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
-        *("DescribeGroups", "DeleteGroups", "OffsetDelete"),
+        *("DescribeGroups", "ConsumerGroupDescribe", "DeleteGroups", "OffsetDelete"),
     }
     assert all(codes == {frozenset({LOADING})} for codes in errors.values())
 

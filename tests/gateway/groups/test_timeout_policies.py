@@ -2,9 +2,9 @@
 
 import pytest
 
-from coordinator_logic.apis import APIS, HEARTBEAT, JOIN_GROUP
+from coordinator_logic.apis import APIS, CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, JOIN_GROUP
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import HeartbeatRequest, JoinGroupRequest, Protocol
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest, JoinGroupRequest, Protocol
 from streaming.client.errors import CoordinatorNotAvailable, RequestTooLarge, ResponseTimedOut
 from streaming.gateway.groups.error_responses import outage_error
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
@@ -17,9 +17,8 @@ def join(rebalance_timeout_ms: int, session_timeout_ms: int = 10_000) -> JoinGro
 
 
 def test_every_group_api_has_a_policy() -> None:
-    not_served_by_the_gateway = {"FindCoordinator", "WriteTxnMarkers", "TopicsDeleted"}
-    not_served_by_the_gateway |= {"ReadQuarantinedGroup", "DropQuarantinedGroup", "ResetOffsets"}
-    not_served_by_the_gateway |= {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "TopicsDescribed"}
+    not_served_by_the_gateway = {"FindCoordinator", "WriteTxnMarkers", "ReadQuarantinedGroup", "DropQuarantinedGroup"}
+    not_served_by_the_gateway |= {"ResetOffsets"}
     assert POLICIES.by_api.keys() == APIS.keys() - not_served_by_the_gateway
 
 
@@ -40,6 +39,16 @@ def test_a_heartbeat_succeeds_without_a_response_only_when_it_is_in_the_log() ->
     policy = POLICIES.for_request(HEARTBEAT, HeartbeatRequest("g", 1, "m"))
     assert outage_error(policy, ResponseTimedOut("late"), appended=True) is Error.NONE
     assert outage_error(policy, CoordinatorNotAvailable("no broker"), appended=False) is not Error.NONE
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "seconds"), [("m", 0, 5.0), ("m", 3, 5.0), ("", 0, 25.0), ("m", -1, 4.0)]
+)
+def test_a_heartbeat_of_the_newer_protocol_waits_briefly_unless_its_repetition_did_harm(
+    member_id: str, epoch: int, seconds: float
+) -> None:
+    request = ConsumerGroupHeartbeatRequest("g", member_id, epoch)
+    assert POLICIES.for_request(CONSUMER_GROUP_HEARTBEAT, request).seconds == seconds
 
 
 def test_a_request_that_is_too_large_gets_an_error_that_is_not_retriable() -> None:

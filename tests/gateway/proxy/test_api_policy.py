@@ -1,11 +1,14 @@
 """Only APIs and versions that the gateway knows are offered, whatever a broker offers."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from kio.index import load_entity_module
 from kio.schema.api_versions.v4.response import ApiVersion, ApiVersionsResponse
 from kio.schema.errors import ErrorCode
+from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32Timedelta
 from kio.static.protocol import Entity
 
@@ -21,6 +24,9 @@ NEXT_KEYS = range(max(API_NAMES) + 1, max(API_NAMES) + 10)
 
 REMOVED_KEYS = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata", 7: "ControlledShutdown"}
 """APIs between brokers, which Kafka 4 removed."""
+
+WITH_TOPIC_IDS = {8: 10, 9: 10, 68: 1, 69: 1}
+"""The highest versions of the APIs that name topics by their ids in some version."""
 
 HIGHEST_POSSIBLE = (1 << 15) - 1
 
@@ -40,15 +46,18 @@ def a_broker(versions: dict[int, tuple[int, int]]) -> ApiVersionsResponse:
     )
 
 
+def a_request(version: int) -> Any:
+    """A request of a version of ApiVersions."""
+    software = {"client_software_name": "c", "client_software_version": "1"}
+    return type("Request", (), {"__version__": version, **software})()
+
+
 def offered(
     versions: dict[int, tuple[int, int]], served: dict[int, ServedApi] | None = None
 ) -> dict[int, tuple[int, int]]:
     """The ranges that the gateway offers in front of such a broker."""
     ranges = ApiRanges({4: a_broker(versions)}, served or {})
-    request: Any = type(
-        "Request", (), {"__version__": 4, "client_software_name": "c", "client_software_version": "1"}
-    )()
-    response: Any = ranges.api_versions_response(request)
+    response: Any = ranges.api_versions_response(a_request(4))
     return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
 
@@ -92,11 +101,41 @@ def test_group_apis_need_a_handler_and_newer_group_protocols_are_refused_even_wi
     assert set(offered(of_broker, served)) == {JOIN_GROUP, END_TXN, FIND_COORDINATOR}
 
 
+def test_apis_that_name_topics_by_id_are_offered_only_where_brokers_know_ids() -> None:
+    served = {key: ServedApi(API_NAMES[key], key, 0, highest, never) for key, highest in WITH_TOPIC_IDS.items()}
+    in_front_of = {newest: offered({METADATA: (0, newest), 8: (2, 10), 9: (1, 10)}, served) for newest in (11, 12)}
+    assert {key: in_front_of[12][key][1] for key in WITH_TOPIC_IDS} == WITH_TOPIC_IDS
+    assert {key: in_front_of[11][key][1] for key in in_front_of[11] if key in WITH_TOPIC_IDS} == {8: 9, 9: 9}
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("level", [None, 0, 1, 2])
+def test_the_consumer_protocol_shows_as_a_feature_whatever_the_brokers_level_is(
+    version: int, level: int | None
+) -> None:
+    module: Any = load_entity_module("api_versions", version, EntityType.response)
+    kept = module.FinalizedFeatureKey(name="metadata.version", max_version_level=i16(27), min_version_level=i16(27))
+    of_broker = () if level is None else (replace(kept, name="group.version", max_version_level=i16(level)),)
+    hidden = tuple(replace(kept, name=f"{name}.version") for name in ("share", "streams", "transaction"))
+    answer = module.ApiVersionsResponse(
+        error_code=ErrorCode.none,
+        api_keys=(module.ApiVersion(api_key=i16(METADATA), min_version=i16(0), max_version=i16(13)),),
+        throttle_time=i32Timedelta.parse(timedelta(0)),
+        finalized_features=(kept, *of_broker, *hidden),
+    )
+    for served in ({}, {68: ServedApi("ConsumerGroupHeartbeat", 68, 0, 1, never)}):
+        rewritten: Any = ApiRanges({version: answer}, served).api_versions_response(a_request(version))
+        finalized = {each.name: each.max_version_level for each in rewritten.finalized_features}
+        assert finalized == {"metadata.version": 27} | ({"group.version": 1} if served else {})
+        supported = {each.name: (each.min_version, each.max_version) for each in rewritten.supported_features}
+        assert supported == ({"group.version": (0, 1)} if served and version >= 4 else {})
+
+
 def test_the_group_apis_are_those_that_a_client_sends_to_a_coordinator() -> None:
     by_treatment: dict[Treatment, set[int]] = {treatment: set() for treatment in Treatment}
     for key, policy in API_POLICIES.items():
         by_treatment[policy.treatment].add(key)
-    assert by_treatment[Treatment.SERVED] == {8, 9, 11, 12, 13, 14, 15, 16, 28, 42, 47}
+    assert by_treatment[Treatment.SERVED] == {8, 9, 11, 12, 13, 14, 15, 16, 28, 42, 47, 68, 69}
     assert by_treatment[Treatment.RELAYED] == {22, 25, 26}
     assert by_treatment[Treatment.ANSWERED] == {10, 17, 18, 36}
-    assert by_treatment[Treatment.REFUSED] >= {68, 69, *range(76, 80), *range(83, 93)}
+    assert by_treatment[Treatment.REFUSED] >= {*range(76, 80), *range(83, 93)}

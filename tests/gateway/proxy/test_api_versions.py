@@ -23,6 +23,7 @@ from tests.gateway.support.wire_client import WireClient
 HEARTBEAT, OFFSET_FETCH = 12, 9
 CAPPED = {PRODUCE: 9, FETCH: 15, END_TXN: 4, DESCRIBE_QUORUM: 1}
 HIDDEN_FEATURES = {"transaction.version", "group.version", "share.version", "streams.version"}
+"""Features that a gateway without handlers hides."""
 
 
 SOFTWARE = {"client_software_name": "test", "client_software_version": "1.0"}

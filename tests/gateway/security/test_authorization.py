@@ -8,8 +8,9 @@ import pytest
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 from kio.index import load_request_schema
 from kio.schema.list_groups.v5.request import ListGroupsRequest
+from msgspec.structs import replace
 
-from coordinator_logic.messages import DescribeGroupsRequest
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, DescribeGroupsRequest
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.groups.projection import to_wire
@@ -19,6 +20,7 @@ from streaming.gateway.security.permissions import Operation
 from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller
 from tests.gateway.groups.test_outage import requests
+from tests.gateway.groups.topic_ids import ids_of, in_version
 from tests.gateway.support.conversations import Conversation
 from tests.gateway.support.direct_handlers import DirectHandlers, cluster_of, direct_handlers
 from tests.gateway.support.guarded_broker import ANONYMOUS, CreateAcl
@@ -62,11 +64,13 @@ def test_a_caller_without_permissions_is_refused_as_by_the_broker_in_every_versi
 
     async def compare(handlers: DirectHandlers, connections: Connections) -> list[tuple[Any, Any, Any]]:
         compared = []
+        ids = await ids_of(handlers.cluster, topic)
         for key, served in handlers.apis.items():
             if served.name == "ListGroups":
                 continue
             for version in range(served.min_version, served.max_version + 1):
-                payload = to_wire(requests(topic)[served.name], load_request_schema(key, version))
+                body = in_version(requests(topic)[served.name], version, ids)
+                payload = to_wire(body, load_request_schema(key, version))
                 ours, theirs = await handlers.ask(payload), await connections.ask(payload)
                 compared.append((served.name, version, (plain(ours), plain(theirs))))
         return compared
@@ -114,7 +118,7 @@ def with_authorizer(broker: EmbeddedBroker, work: Callable[[Authorizer, Connecti
         connections = Connections(broker.bootstrap_servers)
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
-                topics = TopicCatalog(cluster_of(broker.bootstrap_servers).topics)
+                topics = TopicCatalog(cluster_of(broker.bootstrap_servers))
                 return await work(Authorizer(topics, connections.ask, **settings), connections)
         finally:
             connections.close()
@@ -152,18 +156,20 @@ def test_operations_on_a_group_are_those_that_the_broker_authorizes(
             assert operations == theirs.authorized_operations & ~config_operations, what
 
 
+@pytest.mark.parametrize("version", [9, 10])
 def test_commits_for_unreadable_topics_are_refused_as_by_the_broker(
-    guarded: EmbeddedBroker, create_acl: CreateAcl, topic: str
+    guarded: EmbeddedBroker, create_acl: CreateAcl, topic: str, version: int
 ) -> None:
     hidden, describe_only = unique("hidden"), unique("describe-only")
     for name in (hidden, describe_only):
         create_topic(guarded.bootstrap_servers, name, 1)
+    ids = asyncio.run(ids_of(cluster_of(guarded.bootstrap_servers), hidden, describe_only, topic))
     create_acl(hidden, READ, resource=ResourceType.TOPIC, principal="User:another")
     create_acl(describe_only, DESCRIBE, resource=ResourceType.TOPIC)
     partitions = {hidden: [0, 5], describe_only: [0], "no-such-topic": [0], topic: [7]}
 
     async def compare(handlers: DirectHandlers, connections: Connections) -> list[list[tuple[str, Any]]]:
-        stories = [Conversation(asked.ask, 9, "committing") for asked in (handlers, connections)]
+        stories = [Conversation(asked.ask, version, "committing", ids) for asked in (handlers, connections)]
         for story in stories:
             await story.record("OffsetCommit", story.commit_request(partitions))
         return [story.responses for story in stories]
@@ -172,6 +178,27 @@ def test_commits_for_unreadable_topics_are_refused_as_by_the_broker(
     assert ours == theirs
     for error in ("topic_authorization_failed", "unknown_topic_or_partition"):
         assert error in repr(ours)
+    assert ("unknown_topic_id" in repr(ours)) == (version == 10)
+
+
+def test_a_subscription_to_a_hidden_topic_is_refused_as_by_the_broker(
+    guarded: EmbeddedBroker, create_acl: CreateAcl, topic: str
+) -> None:
+    hidden = unique("hidden")
+    create_topic(guarded.bootstrap_servers, hidden, 1)
+    create_acl(hidden, READ, resource=ResourceType.TOPIC, principal="User:another")
+    joining = ConsumerGroupHeartbeatRequest("subscribing", "m", 0, rebalance_timeout_ms=1_000, topic_partitions=[])
+
+    async def compare(handlers: DirectHandlers, connections: Connections) -> list[Any]:
+        answers = []
+        for names in ([topic, hidden], [hidden, "no-such-topic"]):
+            payload = to_wire(replace(joining, subscribed_topic_names=names), load_request_schema(68, 1))
+            answers += [plain(await asked.ask(payload)) for asked in (handlers, connections)]
+        return answers
+
+    answers = with_both(guarded, compare)
+    assert all(answer == answers[0] for answer in answers)
+    assert "topic_authorization_failed" in repr(answers[0])
 
 
 def test_describable_topics_are_those_that_the_broker_authorizes(
@@ -248,7 +275,7 @@ def test_what_one_address_may_do_with_a_topic_is_not_remembered_for_another_addr
         async def forward(payload: Any) -> Any:
             return await connections[asked[-1]].ask(payload)
 
-        authorizer = Authorizer(TopicCatalog(cluster_of(guarded.bootstrap_servers).topics), forward)
+        authorizer = Authorizer(TopicCatalog(cluster_of(guarded.bootstrap_servers)), forward)
         try:
             readable = []
             for host in (HERE, there, HERE):

@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Uuid
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v4.response import MetadataResponseTopic
-from kio.schema.types import TopicName
 
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.proxy.cluster import TOPICS_PER_REQUEST
 from streaming.gateway.security import topic_catalog
-from streaming.gateway.security.topic_catalog import TopicCatalog
+from streaming.gateway.security.topic_catalog import FoundTopic, TopicCatalog
 from tests.gateway.support.direct_handlers import cluster_of
 from tests.support.garbage import leaked
 from tests.support.topics import create_topic, unique
@@ -39,14 +37,17 @@ class Brokers:
         self.may_answer = asyncio.Event()
         self._errors = errors
 
-    async def topics(self, names: Sequence[str]) -> list[MetadataResponseTopic]:
+    async def topics(self, names: Sequence[str]) -> list[FoundTopic]:
         self.asked.append(set(names))
         await self.may_answer.wait()
         missing = ErrorCode.unknown_topic_or_partition
-        return [
-            MetadataResponseTopic(error_code=self._errors.get(name, missing), name=TopicName(name), partitions=())
-            for name in names
-        ]
+        return [FoundTopic(name, "", 0, self._errors.get(name, missing)) for name in names]
+
+    async def topics_by_id(self, topic_ids: Sequence[str]) -> list[FoundTopic]:
+        return []
+
+    async def all_topics(self) -> list[FoundTopic]:
+        return []
 
 
 def test_topics_that_exist_have_partitions_and_all_others_have_none(broker: EmbeddedBroker) -> None:
@@ -55,7 +56,7 @@ def test_topics_that_exist_have_partitions_and_all_others_have_none(broker: Embe
     create_topic(broker.bootstrap_servers, five, 5)
     missing = [unique("missing"), "", "not/valid", "nul\0", ".", "l" * 249, "l" * 250, "l" * 40_000]
     many = [f"{one}-{number}" for number in range(2 * TOPICS_PER_REQUEST)]
-    catalog = TopicCatalog(cluster_of(broker.bootstrap_servers).topics)
+    catalog = TopicCatalog(cluster_of(broker.bootstrap_servers))
     counts = run(lambda: catalog.partition_counts([one, *missing, *many, five, one]))
     assert counts == {one: 1, five: 5} | dict.fromkeys([*missing, *many], 0)
 
@@ -64,7 +65,7 @@ def test_a_hundred_lookups_leak_no_ids_of_topics(broker: EmbeddedBroker, monkeyp
     monkeypatch.setattr(topic_catalog, "EXISTING_TTL_SECONDS", 0.0)
     topic = unique("looked-up")
     create_topic(broker.bootstrap_servers, topic, 1)
-    catalog = TopicCatalog(cluster_of(broker.bootstrap_servers).topics)
+    catalog = TopicCatalog(cluster_of(broker.bootstrap_servers))
 
     async def look_up() -> None:
         for _ in range(100):
@@ -78,7 +79,7 @@ def test_a_hundred_lookups_leak_no_ids_of_topics(broker: EmbeddedBroker, monkeyp
 def test_lookups_that_wait_share_the_next_request() -> None:
     async def look_up() -> list[set[str]]:
         brokers = Brokers({})
-        catalog = TopicCatalog(brokers.topics)
+        catalog = TopicCatalog(brokers)
         first = asyncio.create_task(catalog.partition_counts(["a"]))
         while not brokers.asked:
             await asyncio.sleep(0)
@@ -95,7 +96,7 @@ def test_an_error_of_one_topic_concerns_only_those_who_ask_for_it() -> None:
     async def look_up() -> list[Any]:
         brokers = Brokers({"broken": ErrorCode.leader_not_available})
         brokers.may_answer.set()
-        catalog = TopicCatalog(brokers.topics)
+        catalog = TopicCatalog(brokers)
         lookups = [catalog.partition_counts([name, "missing"]) for name in ("fine", "broken")]
         return await asyncio.gather(*lookups, return_exceptions=True)
 
@@ -106,7 +107,7 @@ def test_an_error_of_one_topic_concerns_only_those_who_ask_for_it() -> None:
 
 
 def test_without_a_broker_the_coordinator_is_not_available() -> None:
-    catalog = TopicCatalog(cluster_of(NO_BROKER).topics)
+    catalog = TopicCatalog(cluster_of(NO_BROKER))
     with pytest.raises(CoordinatorNotAvailable, match="'orders' exists: ClusterUnreachable"):
         run(lambda: catalog.partition_counts(["orders"]))
 
@@ -114,7 +115,7 @@ def test_without_a_broker_the_coordinator_is_not_available() -> None:
 def test_a_lookup_that_no_broker_answers_ends_and_the_next_one_asks_again() -> None:
     async def look_up() -> list[set[str]]:
         brokers = Brokers({})
-        catalog = TopicCatalog(brokers.topics, request_timeout=0.05)
+        catalog = TopicCatalog(brokers, request_timeout=0.05)
         with pytest.raises(CoordinatorNotAvailable, match="'orders' exists: "):
             await catalog.partition_counts(["orders"])
         brokers.may_answer.set()

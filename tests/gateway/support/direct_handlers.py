@@ -37,7 +37,8 @@ def cluster_of(bootstrap_servers: str) -> Cluster:
 class DirectHandlers:
     """Calls the handlers as the server does, for an unauthenticated client on this machine."""
 
-    def __init__(self, service: GroupService) -> None:
+    def __init__(self, service: GroupService, cluster: Cluster) -> None:
+        self.cluster = cluster
         self.channel = service.channel
         self.directory = service.directory
         self.apis = service.apis
@@ -62,12 +63,10 @@ async def direct_handlers(
     """Handlers for the coordinator of these topics, with a gateway's own timeouts unless others are given."""
     broker = Connections(bootstrap_servers)
     try:
-        find_topics = cluster_of(bootstrap_servers).topics
-        serving = serving_groups(
-            bootstrap_servers, topics, "asked", {}, is_coordinator, find_topics, broker.ask, timeouts
-        )
+        cluster = cluster_of(bootstrap_servers)
+        serving = serving_groups(bootstrap_servers, topics, "asked", {}, is_coordinator, cluster, broker.ask, timeouts)
         async with serving as service:
-            yield DirectHandlers(service)
+            yield DirectHandlers(service, cluster)
     finally:
         broker.close()
 

@@ -21,4 +21,5 @@ def response_timeouts(seconds: float = LONG_SECONDS) -> GroupTimeouts:
         late_deletion_seconds=LONG_SECONDS,
         stall_seconds=LONG_SECONDS,
         topic_lookup_seconds=LONG_SECONDS,
+        topic_refresh_seconds=LONG_SECONDS,
     )

@@ -6,7 +6,6 @@ from coordinator_logic.apis import DESCRIBE_GROUPS
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from streaming.gateway.groups.backend import GroupBackend
-from streaming.gateway.groups.list_requests import made_lazily
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
@@ -23,12 +22,9 @@ async def describe_groups(backend: GroupBackend, request: ClientRequest) -> Desc
     async def describe(group_id: str) -> DescribedGroup:
         return await _describe(backend, request, group_id, with_operations=body.include_authorized_operations)
 
-    described = await backend.ask_each(DESCRIBE_GROUPS, request.caller, body.groups, describe)
-
-    def entry(group_id: str) -> DescribedGroup:
-        return described.get(group_id) or DescribedGroup(group_id, Error.COORDINATOR_LOAD_IN_PROGRESS)
-
-    return DescribeGroupsResponse(made_lazily(body.groups, entry))
+    caller = request.caller
+    described = await backend.ask_in_order(DESCRIBE_GROUPS, caller, body.groups, describe, DescribedGroup)
+    return DescribeGroupsResponse(described)
 
 
 async def _describe(

@@ -1,5 +1,6 @@
 """OffsetCommit and TxnOffsetCommit."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count, mad
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["offset_commit", "txn_offset_commit"]
+__all__ = ["commit", "commit_turn", "offset_commit", "txn_offset_commit"]
 
 RequestT = TypeVar("RequestT", OffsetCommitRequest, TxnOffsetCommitRequest)
 ResponseT = TypeVar("ResponseT", OffsetCommitResponse, TxnOffsetCommitResponse)
@@ -33,23 +34,27 @@ ResponseT = TypeVar("ResponseT", OffsetCommitResponse, TxnOffsetCommitResponse)
 
 async def offset_commit(backend: GroupBackend, request: ClientRequest) -> OffsetCommitResponse:
     """Commit offsets. The caller needs READ on the group, and READ on each topic."""
-    payload: Any = request.payload
-    async with backend.commit_order.turn(request.caller, payload.group_id) as turn:
+    async with commit_turn(backend, request) as turn:
         body = await backend.decoded(request, OffsetCommitRequest)
-        return await _commit(backend, request, OFFSET_COMMIT, body, turn)
+        return await commit(backend, request, OFFSET_COMMIT, body, turn)
 
 
 async def txn_offset_commit(backend: GroupBackend, request: ClientRequest) -> TxnOffsetCommitResponse:
     """Commit offsets in a transaction. In addition, the caller needs WRITE on the transactional id."""
-    payload: Any = request.payload
-    async with backend.commit_order.turn(request.caller, payload.group_id) as turn:
+    async with commit_turn(backend, request) as turn:
         body = await backend.decoded(request, TxnOffsetCommitRequest)
         if not await backend.authorizer.allows_transaction(request.caller, body.transactional_id):
             return _refuse(request, TXN_OFFSET_COMMIT, body, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return await _commit(backend, request, TXN_OFFSET_COMMIT, body, turn)
+        return await commit(backend, request, TXN_OFFSET_COMMIT, body, turn)
 
 
-async def _commit(
+def commit_turn(backend: GroupBackend, request: ClientRequest) -> AbstractAsyncContextManager[CommitTurn]:
+    """The turn of a request that commits, see :class:`CommitOrder`."""
+    payload: Any = request.payload
+    return backend.commit_order.turn(request.caller, payload.group_id)
+
+
+async def commit(
     backend: GroupBackend, request: ClientRequest, api: Api[RequestT, ResponseT], body: RequestT, turn: CommitTurn
 ) -> ResponseT:
     """Append a commit, end its turn, and wait for the response."""

@@ -1,7 +1,7 @@
 """OffsetFetch, for one group or (v8+) for several."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, Self
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from coordinator_logic.messages import (
     FetchedPartition,
     FetchedTopic,
     GroupToFetch,
+    Message,
     OffsetFetchRequest,
     OffsetFetchResponse,
     TopicToFetch,
@@ -24,7 +25,10 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES, MAX_GROUPS, entr
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
-__all__ = ["offset_fetch"]
+__all__ = ["fetch_each", "fetch_group", "offset_fetch"]
+
+GroupT = TypeVar("GroupT", bound=Message)
+FetchedT = TypeVar("FetchedT", bound=Message)
 
 
 async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetFetchResponse:
@@ -49,21 +53,34 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetF
 
 
 async def _fetch_groups(backend: GroupBackend, request: ClientRequest, body: OffsetFetchRequest) -> OffsetFetchResponse:
-    asked = body.groups[:MAX_GROUPS]
+    async def fetch(group: GroupToFetch) -> FetchedGroup:
+        return await fetch_group(backend, request, group, require_stable=body.require_stable)
+
+    def failed(group: GroupToFetch) -> FetchedGroup:
+        return FetchedGroup(group.group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
+
+    return OffsetFetchResponse(groups=await fetch_each(backend, request.caller, body.groups, fetch, failed))
+
+
+async def fetch_each(
+    backend: GroupBackend,
+    caller: Caller,
+    groups: Sequence[GroupT],
+    fetch: Callable[[GroupT], Awaitable[FetchedT]],
+    failed: Callable[[GroupT], FetchedT],
+) -> list[FetchedT]:
+    """The results of ``fetch`` for a request's groups, in their order; of ``failed`` for those beyond the bounds."""
+    asked = groups[:MAX_GROUPS]
     # Lists have no hash: equal entries are found by their bytes.
-    keys = await backend.lists.in_turns(request.caller, asked, msgspec.msgpack.encode)
-    groups = dict(zip(keys, asked, strict=True))
+    keys = await backend.lists.in_turns(caller, asked, msgspec.msgpack.encode)
+    by_key = dict(zip(keys, asked, strict=True))
+    fetched = await backend.ask_each(OFFSET_FETCH, caller, by_key, lambda key: fetch(by_key[key]))
 
-    async def fetch(key: bytes) -> FetchedGroup:
-        return await _fetch_group(backend, request, groups[key], require_stable=body.require_stable)
-
-    fetched = await backend.ask_each(OFFSET_FETCH, request.caller, groups, fetch)
-
-    def entry(position: int) -> FetchedGroup:
+    def entry(position: int) -> FetchedT:
         found = fetched.get(keys[position]) if position < len(keys) else None
-        return found or FetchedGroup(body.groups[position].group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
+        return found or failed(groups[position])
 
-    return OffsetFetchResponse(groups=made_lazily(range(len(body.groups)), entry))
+    return made_lazily(range(len(groups)), entry)
 
 
 def _refuse(body: OffsetFetchRequest, error: Error) -> OffsetFetchResponse:
@@ -76,9 +93,10 @@ def _refuse(body: OffsetFetchRequest, error: Error) -> OffsetFetchResponse:
     return OffsetFetchResponse(error_code=error, topics=refused)
 
 
-async def _fetch_group(
+async def fetch_group(
     backend: GroupBackend, request: ClientRequest, group: GroupToFetch, *, require_stable: bool
 ) -> FetchedGroup:
+    """Fetch the offsets of one group of a request of v8+."""
     if not await backend.authorizer.allows(request.caller, Operation.DESCRIBE, group.group_id):
         return FetchedGroup(group.group_id, [], Error.GROUP_AUTHORIZATION_FAILED)
     if entry_count(group.topics, "partition_indexes") > MAX_ENTRIES:

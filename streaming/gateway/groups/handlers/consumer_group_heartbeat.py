@@ -1,0 +1,141 @@
+"""ConsumerGroupHeartbeat (KIP-848): the topics that it is about are described to the coordinator with it."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from coordinator_logic.apis import CONSUMER_GROUP_HEARTBEAT
+from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ResponseEnvelope,
+    TopicDescription,
+)
+from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
+from streaming.gateway.groups.backend import GroupBackend, decode_response
+from streaming.gateway.groups.channel import RequestEvent
+from streaming.gateway.groups.error_responses import outage_error
+from streaming.gateway.groups.late_responses import LateResponses, combined
+from streaming.gateway.groups.list_requests import MAX_ENTRIES
+from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
+from streaming.gateway.groups.subscriptions.lookups import has_members
+from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
+from streaming.gateway.security.permissions import Operation
+from streaming.gateway.wire.client_request import ClientRequest
+
+__all__ = ["ConsumerGroupHeartbeatHandler"]
+
+NO_LONGER_A_MEMBER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND, Error.FENCED_MEMBER_EPOCH})
+
+
+class ConsumerGroupHeartbeatHandler:
+    """Answers heartbeats within their timeout, with a retriable error if the coordinator has not answered by then."""
+
+    def __init__(self, backend: GroupBackend, topics: HeartbeatTopics, watched: WatchedGroups) -> None:
+        self._backend = backend
+        self._topics = topics
+        self._watched = watched
+        self._late = LateResponses()
+
+    async def handle(self, request: ClientRequest) -> ConsumerGroupHeartbeatResponse:
+        """Answer a heartbeat. The caller needs READ on the group, and DESCRIBE on each topic that it names."""
+        body = await self._backend.decoded(request, ConsumerGroupHeartbeatRequest)
+        if not await self._backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
+            return _refused(Error.GROUP_AUTHORIZATION_FAILED)
+        if _entry_count(body) > MAX_ENTRIES:
+            return _refused(Error.INVALID_REQUEST)
+        topics: Sequence[TopicDescription] = ()
+        if body.member_epoch >= JOIN_EPOCH:
+            try:
+                topics = await self._topics.of(request.caller, body)
+            except TopicsHidden:
+                return _refused(Error.TOPIC_AUTHORIZATION_FAILED)
+            except CoordinatorNotAvailable:
+                return _refused(self._backend.policies.by_api[CONSUMER_GROUP_HEARTBEAT.name].unsent)
+        is_new = self._watched.get(body.group_id) is None
+        has_others = is_new and has_members(self._backend, body.group_id)
+        response = await self._ask(request, replace(body, topics=list(topics)))
+        self._note(body, topics, response, has_others=has_others)
+        return response
+
+    async def _ask(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+        late = self._late.take(body)
+        if late is None:
+            return await self._wait(request, body, self._send(request, body))
+        if late.error_code == Error.NONE:
+            # It goes on in the name of the member as it will be once it has the late response. The coordinator's
+            # response is for the member's next heartbeat.
+            advanced = replace(body, member_epoch=late.member_epoch)
+            self._keep_when_done(request, advanced, self._send(request, advanced))
+        return late
+
+    def _send(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> RequestEvent:
+        timeouts, api = self._backend.policies.timeouts, CONSUMER_GROUP_HEARTBEAT
+        seconds = max(timeouts.late_heartbeat_seconds, self._backend.policies.for_request(api, body).seconds)
+        return self._backend.channel.send(body.group_id, api.name, request.version, body, request.caller, seconds)
+
+    async def _wait(
+        self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, event: RequestEvent
+    ) -> ConsumerGroupHeartbeatResponse:
+        policy = self._backend.policies.for_request(CONSUMER_GROUP_HEARTBEAT, body)
+        try:
+            await asyncio.wait((event.response,), timeout=policy.seconds)
+            if event.response.done():
+                answer = _decoded(request, body, event.response.result())
+                # An earlier heartbeat of the member may have been answered in the meantime.
+                return combined(self._late.take(body), answer)
+        except CoordinatorError as failure:
+            return _refused(outage_error(policy, failure, appended=event.appended))
+        finally:
+            if not event.response.done():
+                self._keep_when_done(request, body, event)
+        return self._late.take(body) or _refused(policy.unanswered if event.appended else policy.unsent)
+
+    def _keep_when_done(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, event: RequestEvent) -> None:
+        def keep(response: "asyncio.Future[ResponseEnvelope]") -> None:
+            if not response.cancelled() and response.exception() is None:
+                self._late.keep(body, _decoded(request, body, response.result()))
+
+        event.response.add_done_callback(keep)
+
+    def _note(
+        self,
+        body: ConsumerGroupHeartbeatRequest,
+        topics: Sequence[TopicDescription],
+        response: ConsumerGroupHeartbeatResponse,
+        *,
+        has_others: bool,
+    ) -> None:
+        """Remember what the member subscribes to, and what its group has learned.
+
+        ``has_others``: the group is new to this gateway and has members, of which some may speak the classic protocol.
+        """
+        error = Error(response.error_code)
+        if body.member_epoch < JOIN_EPOCH or error in NO_LONGER_A_MEMBER:
+            self._watched.remove_member(body.group_id, body.member_id)
+        elif error is Error.NONE or (error.retriable and body.member_epoch > JOIN_EPOCH):
+            now = time.monotonic()
+            group = self._watched.watch(body.group_id, now)
+            group.see(response.member_id or body.member_id, body, now)
+            group.needs_lookup |= has_others
+            if error is Error.NONE:
+                group.learned(topics)
+
+
+def _decoded(
+    request: ClientRequest, body: ConsumerGroupHeartbeatRequest, envelope: ResponseEnvelope
+) -> ConsumerGroupHeartbeatResponse:
+    return decode_response(CONSUMER_GROUP_HEARTBEAT, body, request.version, envelope)
+
+
+def _refused(error: Error) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error)
+
+
+def _entry_count(body: ConsumerGroupHeartbeatRequest) -> int:
+    owned = body.topic_partitions or ()
+    return len(body.subscribed_topic_names or ()) + len(owned) + sum(len(topic.partitions) for topic in owned)

@@ -1,0 +1,110 @@
+"""The descriptions of topics that go with a heartbeat: of those that its member subscribes to and may see."""
+
+import time
+from collections.abc import Collection, Iterable
+
+from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
+from coordinator_logic.consumer_group.patterns import InvalidPattern, matching_topics
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
+from streaming.client.errors import CoordinatorNotAvailable
+from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.subscriptions.lookups import classic_subscriptions
+from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroup, WatchedGroups
+from streaming.gateway.security.topic_catalog import TopicCatalog, described_topic
+from streaming.gateway.wire.client_request import Caller
+
+__all__ = ["HeartbeatTopics", "TopicsHidden"]
+
+RESOLVE_AGAIN_SECONDS = 30.0
+"""When a pattern is resolved again although the list of topics is the same: an ACL may have changed."""
+
+
+class TopicsHidden(Exception):
+    """The caller subscribes to a topic that it may not describe."""
+
+
+class HeartbeatTopics:
+    """Finds the topics for heartbeats.
+
+    catalog: the cluster's topics.
+    watched: the groups that the gateway serves.
+    gateway: the gateway itself, as the caller of its own requests.
+    hidden: topics that no pattern matches: those of the coordinator that no client may read.
+    listing_seconds: how old the list of all topics may be for a pattern that is new.
+    """
+
+    def __init__(
+        self,
+        backend: GroupBackend,
+        catalog: TopicCatalog,
+        watched: WatchedGroups,
+        gateway: Caller,
+        hidden: Collection[str],
+        listing_seconds: float,
+    ) -> None:
+        self._backend = backend
+        self._catalog = catalog
+        self._watched = watched
+        self._gateway = gateway
+        self._hidden = frozenset(hidden)
+        self._listing_seconds = listing_seconds
+
+    async def of(self, caller: Caller, heartbeat: ConsumerGroupHeartbeatRequest) -> list[TopicDescription]:
+        """The topics to attach to a heartbeat of a member that joins or stays.
+
+        Raises :class:`TopicsHidden`, and :class:`CoordinatorNotAvailable` if Kafka does not describe the topics to
+        which a member newly subscribes.
+        """
+        topics: list[TopicDescription] = []
+        if heartbeat.subscribed_topic_names:
+            topics += await self._named(caller, heartbeat.subscribed_topic_names)
+        group = self._watched.get(heartbeat.group_id)
+        if heartbeat.member_epoch == JOIN_EPOCH and group is None:
+            topics += await self._of_classic_members(heartbeat.group_id)
+        if heartbeat.subscribed_topic_regex:
+            topics += await self._matching(caller, heartbeat.subscribed_topic_regex, known=())
+        elif heartbeat.subscribed_topic_regex is None and group is not None:
+            topics += await self._newly_matching(caller, group, heartbeat.member_id)
+        return list({topic.name: topic for topic in topics}.values())
+
+    async def _named(self, caller: Caller, names: list[str]) -> Iterable[TopicDescription]:
+        accesses = await self._backend.authorizer.topics(caller, names)
+        if not all(access.may_describe for access in accesses.values()):
+            raise TopicsHidden
+        existing = sorted((name, access) for name, access in accesses.items() if access.topic_id)
+        return [TopicDescription(name, access.topic_id, access.partitions) for name, access in existing]
+
+    async def _of_classic_members(self, group_id: str) -> Iterable[TopicDescription]:
+        names = await classic_subscriptions(self._backend, group_id, self._gateway)
+        found = await self._catalog.find(names) if names else {}
+        return filter(None, map(described_topic, found.values()))
+
+    async def _matching(self, caller: Caller, pattern: str, known: Collection[str]) -> Iterable[TopicDescription]:
+        """The topics that match a pattern, without those that are known."""
+        listing = await self._catalog.all_topics(self._listing_seconds)
+        try:
+            names = matching_topics(pattern, listing.keys() - known - self._hidden)
+        except InvalidPattern:
+            # The coordinator refuses it, after the checks that come first.
+            return ()
+        describable = await self._backend.authorizer.describable_topics(caller, names)
+        return [listing[name] for name in sorted(describable)]
+
+    async def _newly_matching(self, caller: Caller, group: WatchedGroup, member_id: str) -> Iterable[TopicDescription]:
+        """The topics that match a member's pattern and that its group has not been told of.
+
+        A heartbeat does not fail because Kafka does not describe them: the next one brings them.
+        """
+        pattern = group.pattern_of(member_id)
+        if not pattern:
+            return ()
+        try:
+            listing = await self._catalog.all_topics(self._listing_seconds)
+            if group.is_resolved(member_id, listing, time.monotonic() - RESOLVE_AGAIN_SECONDS):
+                return ()
+            topics = list(await self._matching(caller, pattern, known=group.told.keys()))
+        except CoordinatorNotAvailable:
+            return ()
+        if not topics:
+            group.resolved(member_id, listing, time.monotonic())
+        return topics

@@ -361,3 +361,16 @@ def test_a_member_that_has_not_joined_leaves_silently(group: SimulatedGroup) -> 
     member = group.new("a")
     member.leave()
     assert not group.log
+
+
+def test_a_member_that_is_lost_while_its_application_revokes_takes_nothing_more(group: SimulatedGroup) -> None:
+    member = group.new("a")
+    member.poll()
+    member.beat()
+    group.read()
+    member.receive()
+    change = member.state.next_change()
+    assert change is not None
+    assert member.state.lose(member.state.generation)
+    assert member.state.take(change.added) == frozenset()
+    assert member.owned == []

@@ -5,7 +5,7 @@ Everything changes only by a record (:mod:`coordinator_logic.consumer_group.reco
 fields may only be appended, with a default.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from functools import cached_property
 from hashlib import blake2b
 
@@ -30,12 +30,16 @@ class ResolvedPattern(msgspec.Struct, frozen=True, array_like=True):
     resolved_at: int
 
 
+TargetPartitions = dict[str, list[int]]
+"""The sorted partitions of a member's target assignment, by topic id."""
+
+
 class ConsumerGroup(msgspec.Struct, array_like=True, dict=True):
     """What only a consumer group has.
 
     ``epoch`` is the group epoch, ``target_epoch`` that of the target assignment, which was computed at ``target_at``
     (ms since the epoch; 0 if that is not known). ``metadata_hash`` stands for the subscribed topics as of the group
-    epoch. ``targets`` are by member id and topic id, with sorted partitions. ``topics`` are the existing topics that
+    epoch. ``targets`` are by member id. ``topics`` are the existing topics that
     the group has been told of and that matter to it, by name. ``refresh_requested``: the next heartbeat compares the
     topics with ``metadata_hash``. ``has_new_topics``: a topic that a pattern may match has appeared since
     the patterns were resolved.
@@ -45,8 +49,8 @@ class ConsumerGroup(msgspec.Struct, array_like=True, dict=True):
     target_epoch: int = FIRST_EPOCH
     target_at: int = 0
     metadata_hash: str = ""
-    members: dict[str, ConsumerMember] = {}
-    targets: dict[str, dict[str, list[int]]] = {}
+    members: MutableMapping[str, ConsumerMember] = {}
+    targets: MutableMapping[str, TargetPartitions] = {}
     topics: dict[str, Topic] = {}
     patterns: dict[str, ResolvedPattern] = {}
     refresh_requested: bool = True

@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
-from coordinator_logic.committed_offsets import CommittedOffset, StoredOffsets, UnreadableOffsets, offset_count
+from coordinator_logic.committed_offsets import CommittedOffset, StoredOffsets, offset_count
 from coordinator_logic.consumer_group.data import ConsumerGroup, ResolvedPattern
 from coordinator_logic.consumer_group.members import ClassicMembership, ClassicProtocol, ConsumerMember, MemberState
 from coordinator_logic.consumer_group.target_assignment import Topic
@@ -78,6 +78,7 @@ from coordinator_logic.messages import (
     WriteTxnMarkersResponse,
 )
 from coordinator_logic.states import State
+from coordinator_logic.stored_parts import UnreadablePart
 from tests.logic.driver import GROUP_ID, Driven, listing
 
 KEPT = Path(__file__).parent / "snapshots"
@@ -230,7 +231,7 @@ def test_changed_offsets_are_encoded_again() -> None:
 def test_damaged_offsets_raise_when_they_are_used() -> None:
     damaged = snapshot.encode(expected_of_format_1()).replace(b"\xa8metadata", b"\xc4\x07etadata")
     group = snapshot.decode(damaged)
-    with pytest.raises(UnreadableOffsets, match="its offsets are damaged: "):
+    with pytest.raises(UnreadablePart, match="its offsets are damaged: "):
         len(group.offsets)
 
 

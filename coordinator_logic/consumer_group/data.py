@@ -1,7 +1,7 @@
 """The data of a consumer group beside what every group has, and queries on it.
 
-Everything changes only by a record (:mod:`coordinator_logic.consumer_group.records`) except ``refresh_requested`` and
-``has_new_topics``, which are working memory. The structs are ``array_like``: a snapshot holds no field names. New
+Everything changes only by a record (:mod:`coordinator_logic.consumer_group.records`) except ``refresh_requested``,
+``has_new_topics`` and ``has_unresolved_patterns``, which are working memory. The structs are ``array_like``: a snapshot holds no field names. New
 fields may only be appended, with a default.
 """
 
@@ -42,7 +42,8 @@ class ConsumerGroup(msgspec.Struct, array_like=True, dict=True):
     epoch. ``targets`` are by member id. ``topics`` are the existing topics that
     the group has been told of and that matter to it, by name. ``refresh_requested``: the next heartbeat compares the
     topics with ``metadata_hash``. ``has_new_topics``: a topic that a pattern may match has appeared since
-    the patterns were resolved.
+    the patterns were resolved. ``has_unresolved_patterns``: a member brought a pattern when it was too early to resolve
+    patterns again.
     """
 
     epoch: int = FIRST_EPOCH
@@ -55,6 +56,7 @@ class ConsumerGroup(msgspec.Struct, array_like=True, dict=True):
     patterns: dict[str, ResolvedPattern] = {}
     refresh_requested: bool = True
     has_new_topics: bool = False
+    has_unresolved_patterns: bool = False
 
     # ---- members -------------------------------------------------------------------------------------------
 

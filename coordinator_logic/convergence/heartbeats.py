@@ -72,14 +72,15 @@ def member_that_stays(
         or body.topics
         or body.subscribed_topic_names is not None
         or body.subscribed_topic_regex is not None
-        or body.topic_partitions is not None
         or body.rack_id is not None
         or body.server_assignor is not None
     ):
         return None
     epoch = body.member_epoch
+    if consumer.epoch != epoch or consumer.refresh_requested:
+        return None
     # Patterns are resolved again after a while, with whatever heartbeat comes then.
-    if consumer.epoch != epoch or consumer.target_epoch != epoch or consumer.refresh_requested or consumer.patterns:
+    if consumer.patterns or consumer.has_unresolved_patterns:
         return None
     member = consumer.members.get(body.member_id)
     if (

@@ -73,4 +73,6 @@ def _recorded_of_consumers(group: Group) -> ConsumerGroup | None:
     """What records have made of a consumer group: without its working memory."""
     if group.consumer is None:
         return None
-    return msgspec.structs.replace(group.consumer, refresh_requested=False, has_new_topics=False)
+    return msgspec.structs.replace(
+        group.consumer, refresh_requested=False, has_new_topics=False, has_unresolved_patterns=False
+    )

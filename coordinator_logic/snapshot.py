@@ -1,9 +1,10 @@
 """Snapshots: a group as one byte of format version, followed by MessagePack without field names.
 
-Format 1 is that of classic groups, format 2 that of consumer groups: the fields of format 1, then those that only a
-consumer group has. A release that knows format 1 alone can still read the classic groups of this one. A change that
-only appends fields with defaults keeps the version. Any other change takes the next version and keeps the reader of the
-old one, so that every snapshot ever written can be read.
+Format 1 is that of classic groups, format 3 that of consumer groups: the fields of format 1, then those that only a
+consumer group has. Format 2 is an earlier one of consumer groups, with their members and targets in place, not as
+strings of bytes. A release that knows format 1 alone can still read the classic groups of this one. A change that only
+appends fields with defaults keeps the version. Any other change takes the next version and keeps the reader of the old
+one, so that every snapshot ever written can be read.
 
 The fields are those of :class:`Group`. Its offsets are decoded only when used, see :class:`StoredOffsets`, and so is
 each member of a consumer group with its target, see :class:`StoredItems`.
@@ -19,9 +20,9 @@ from coordinator_logic.consumer_group.data import ConsumerGroup, TargetPartition
 from coordinator_logic.consumer_group.members import ConsumerMember
 from coordinator_logic.group import Group
 from coordinator_logic.states import State
-from coordinator_logic.stored_parts import StoredItems, UnreadablePart
+from coordinator_logic.stored_parts import StoredItems, UnreadablePart, encoded_items
 
-CLASSIC_FORMAT, CONSUMER_FORMAT = 1, 2
+CLASSIC_FORMAT, EARLIER_CONSUMER_FORMAT, CONSUMER_FORMAT = 1, 2, 3
 FORMAT_VERSION = CONSUMER_FORMAT
 """The newest format."""
 
@@ -35,19 +36,19 @@ def _stored(struct: type[msgspec.Struct], types: Mapping[str, Any]) -> Any:
     return msgspec.defstruct(f"_Stored{struct.__name__}", fields, array_like=True)
 
 
-_StoredConsumerGroup: Any = _stored(
-    ConsumerGroup, {"members": dict[str, msgspec.Raw], "targets": dict[str, msgspec.Raw]}
-)
-_StoredGroup: Any = _stored(
-    Group,
-    {
+def _decoder(items: Any) -> Any:
+    """The decoder of a format in which a consumer group's members and targets have this type."""
+    consumer: Any = _stored(ConsumerGroup, {"members": dict[str, items], "targets": dict[str, items]})
+    types = {
         "offsets": msgspec.Raw,
         # A set of member ids is a list.
         "pending_joins": list[str],
         "pending_syncs": list[str],
-        "consumer": _StoredConsumerGroup | None,
-    },
-)
+        "consumer": consumer | None,
+    }
+    return msgspec.msgpack.Decoder(_stored(Group, types))
+
+
 _OFFSETS, _OFFSET_COUNT, _PENDING_JOINS, _PENDING_SYNCS, _CONSUMER = map(
     Group.__struct_fields__.index, ("offsets", "stored_offset_count", "pending_joins", "pending_syncs", "consumer")
 )
@@ -57,7 +58,11 @@ _NOBODY: list[str] = []
 _CLASSIC_HEADER, _CONSUMER_HEADER = bytes((CLASSIC_FORMAT,)), bytes((CONSUMER_FORMAT,))
 
 _encoder = msgspec.msgpack.Encoder()
-_decoders: dict[int, Any] = dict.fromkeys((CLASSIC_FORMAT, CONSUMER_FORMAT), msgspec.msgpack.Decoder(_StoredGroup))
+_decoders: dict[int, Any] = {
+    EARLIER_CONSUMER_FORMAT: _decoder(msgspec.Raw),
+    CONSUMER_FORMAT: _decoder(bytes),
+}
+_decoders[CLASSIC_FORMAT] = _decoders[CONSUMER_FORMAT]
 _member_decoder = msgspec.msgpack.Decoder(ConsumerMember)
 _target_decoder = msgspec.msgpack.Decoder(TargetPartitions)
 
@@ -85,9 +90,7 @@ def encode(group: Group) -> bytes:
 
 def _fields_of(consumer: ConsumerGroup) -> list[Any]:
     fields: list[Any] = list(msgspec.structs.astuple(consumer))
-    for index in (_MEMBERS, _TARGETS):
-        if isinstance(fields[index], StoredItems):
-            fields[index] = fields[index].for_snapshot
+    fields[_MEMBERS], fields[_TARGETS] = encoded_items(consumer.members), encoded_items(consumer.targets)
     return fields
 
 
@@ -100,7 +103,7 @@ def decode(snapshot: bytes) -> Group:
         raise UnreadableSnapshot("the snapshot is empty")
     decoder = _decoders.get(snapshot[0])
     if decoder is None:
-        known = ", ".join(map(str, _decoders))
+        known = ", ".join(map(str, sorted(_decoders)))
         raise UnreadableSnapshot(f"the snapshot has format version {snapshot[0]}; readable here: {known}")
     try:
         fields: list[Any] = list(msgspec.structs.astuple(decoder.decode(memoryview(snapshot)[1:])))
@@ -112,14 +115,17 @@ def decode(snapshot: bytes) -> Group:
         raise UnreadableSnapshot(f"the snapshot is damaged: {error}") from error
     stored = fields[_CONSUMER]
     if stored is not None:
-        fields[_CONSUMER] = _consumer(stored)
+        fields[_CONSUMER] = _consumer(stored, snapshot[0])
     return Group(*fields)
 
 
-def _consumer(stored: Any) -> ConsumerGroup:
+def _consumer(stored: Any, version: int) -> ConsumerGroup:
     fields: list[Any] = list(msgspec.structs.astuple(stored))
-    fields[_MEMBERS] = StoredItems(fields[_MEMBERS], _member_decoder, "members")
-    fields[_TARGETS] = StoredItems(fields[_TARGETS], _target_decoder, "target assignments")
+    members, targets = fields[_MEMBERS], fields[_TARGETS]
+    if version == EARLIER_CONSUMER_FORMAT:
+        members, targets = ({key: bytes(item) for key, item in items.items()} for items in (members, targets))
+    fields[_MEMBERS] = StoredItems(members, _member_decoder, "members")
+    fields[_TARGETS] = StoredItems(targets, _target_decoder, "target assignments")
     return ConsumerGroup(*fields)
 
 

@@ -1,8 +1,8 @@
 """The data of a consumer group beside what every group has, and queries on it.
 
 Everything changes only by a record (:mod:`coordinator_logic.consumer_group.records`) except ``refresh_requested``,
-``has_new_topics`` and ``has_unresolved_patterns``, which are working memory. The structs are ``array_like``: a snapshot holds no field names. New
-fields may only be appended, with a default.
+``has_new_topics`` and ``has_unresolved_patterns``, which are working memory. The structs are ``array_like``: a snapshot
+holds no field names. New fields may only be appended, with a default.
 """
 
 from collections.abc import Iterable, MutableMapping

@@ -176,11 +176,52 @@ def expected_of_format_2() -> Group:
     )
 
 
-def test_a_snapshot_of_format_2_can_be_read() -> None:
+def test_a_snapshot_of_format_2_can_be_read_and_goes_on_in_format_3() -> None:
     kept = bytes.fromhex((KEPT / "format-2.hex").read_text())
+    assert kept[0] == snapshot.EARLIER_CONSUMER_FORMAT
+    group = snapshot.decode(kept)
+    assert group == expected_of_format_2()
+    assert snapshot.encode(group) == snapshot.encode(expected_of_format_2())
+
+
+def expected_of_format_3() -> Group:
+    """The group in the kept snapshot of format 3: as in format 2, with a field more."""
+    group = expected_of_format_2()
+    assert group.consumer is not None
+    group.consumer.has_unresolved_patterns = True
+    return group
+
+
+def test_a_snapshot_of_format_3_can_be_read() -> None:
+    kept = bytes.fromhex((KEPT / "format-3.hex").read_text())
     assert kept[0] == snapshot.CONSUMER_FORMAT
-    assert snapshot.decode(kept) == expected_of_format_2()
-    assert snapshot.decode(snapshot.encode(expected_of_format_2())) == expected_of_format_2()
+    assert snapshot.decode(kept) == expected_of_format_3()
+    assert snapshot.encode(expected_of_format_3()) == kept
+
+
+def test_unused_members_are_passed_on_unmodified_and_changed_ones_are_encoded_again() -> None:
+    encoded = snapshot.encode(expected_of_format_3())
+    group = snapshot.decode(encoded)
+    assert snapshot.encode(group) == encoded
+    assert group.consumer is not None
+    changed = msgspec.structs.replace(group.consumer.members["m-1"], epoch=9)
+    group.consumer.put(changed)
+    del group.consumer.targets["m-2"]
+    group.consumer.targets["m-3"] = {"id-b": [2]}
+    again = snapshot.decode(snapshot.encode(group)).consumer
+    assert again is not None
+    assert list(again.members) == ["m-1", "m-2"], "the order of members is kept"
+    assert again.members["m-1"] == changed
+    assert again.targets == {"m-1": {"id-a": [0, 1]}, "m-3": {"id-b": [2]}}
+
+
+def test_damaged_members_raise_when_they_are_used() -> None:
+    encoded = snapshot.encode(expected_of_format_3())
+    group = snapshot.decode(encoded.replace(b"\xa3m-2", b"\xc4\x02-2", 2).replace(b"\xc4\x02-2", b"\xa3m-2", 1))
+    assert group.consumer is not None
+    assert len(group.consumer.members) == 2
+    with pytest.raises(UnreadablePart, match="its members are damaged: "):
+        dict(group.consumer.members)
 
 
 def test_every_readable_format_has_a_kept_snapshot() -> None:

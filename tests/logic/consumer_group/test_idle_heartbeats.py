@@ -30,11 +30,13 @@ class ComparedConsumers(DrivenConsumers):
 
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
+FIELDS = st.sampled_from([("server_assignor", "range"), ("rack_id", "r"), ("instance_id", "i")])
 ACTIONS = st.one_of(
     st.tuples(st.just("join"), MEMBERS, st.sampled_from([("t",), ("t", "u"), ("none",)])),
     st.tuples(st.just("pattern"), MEMBERS, st.sampled_from(["t.*", "u.*"])),
     st.tuples(st.just("own"), MEMBERS, st.sets(st.integers(0, 3))),
     st.tuples(st.just("host"), MEMBERS, st.sampled_from(["/127.0.0.1", "/127.0.0.2"])),
+    st.tuples(st.just("field"), MEMBERS, FIELDS),
     st.tuples(st.just("topics"), MEMBERS, st.integers(3, 9)),
     st.tuples(st.just("described"), MEMBERS, st.integers(3, 9)),
     st.tuples(st.just("leave"), MEMBERS, st.none()),
@@ -53,6 +55,8 @@ def act(group: ComparedConsumers, action: str, member: str, value: object) -> No
             group.enter(member, subscribed_topic_regex=pattern, topics={"t": 4, "u": 2})
         case "own", set(numbers):
             group.beat(member, epoch, owned={topic_id("t"): numbers})
+        case "field", tuple((name, field)):
+            group.beat(member, epoch, **{name: field})
         case "host", str(host):
             group.beat(member, epoch, host=host)
         case "topics", int(count):
@@ -68,8 +72,8 @@ def act(group: ComparedConsumers, action: str, member: str, value: object) -> No
 def follow(group: ComparedConsumers) -> None:
     """Let members send heartbeats that say nothing, before and after they have given up what they must."""
     for member_id, member in group.consumer.members.items():
-        group.beat(member_id, max(1, member.epoch))
         group.beat(member_id, group.consumer.epoch)
+        group.beat(member_id, max(1, member.epoch))
     for member_id, member in group.consumer.members.items():
         group.beat(member_id, member.epoch, owned={each: set(held) for each, held in member.assigned.items()})
     for member_id, member in group.consumer.members.items():
@@ -82,6 +86,8 @@ def test_the_short_way_gives_what_the_long_way_gives(script: list[tuple[str, str
     group = ComparedConsumers(group_consumer_regex_refresh_interval_ms=20_000)
     for member in "abc":
         group.enter(member, "t", topics={"t": 4})
+    follow(group)
+    follow(group)
     for each in script:
         act(group, *each)
         if group.exists:

@@ -31,9 +31,7 @@ from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.membership.group_member import GroupMember
 from streaming.client.membership.membership_state import Generation
-from streaming.client.membership.types import MemberCallbacks, MemberConfig
-
-PROTOCOL_TYPE = "consumer"
+from streaming.client.membership.types import MemberCallbacks
 
 
 class ConsumerCoordinator(MemberCallbacks):
@@ -50,21 +48,7 @@ class ConsumerCoordinator(MemberCallbacks):
         self._watch = TopicWatch(config)
         self._applied_pattern: Pattern | None = None
         self._joined_topics: frozenset[str] | None = None
-        self.member = GroupMember(
-            client,
-            self,
-            MemberConfig(
-                group_id=config.group_id,
-                protocol_type=PROTOCOL_TYPE,
-                group_instance_id=config.group_instance_id,
-                session_timeout_ms=config.session_timeout_ms,
-                rebalance_timeout_ms=config.max_poll_interval_ms,
-                heartbeat_interval_ms=config.heartbeat_interval_ms,
-                retry_backoff_ms=config.retry_backoff_ms,
-                retry_backoff_max_ms=config.retry_backoff_max_ms,
-            ),
-            config.observer,
-        )
+        self.member = GroupMember(client, self, config.member_config(), config.observer)
         self.offsets = GroupOffsets(client, self.member)
         self.assignment = GroupAssignment(config, state, fetcher, self.offsets, self.member)
 

@@ -14,7 +14,6 @@ from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.membership.consumer_protocol.types import PartitionCallbacks, TopicSubscription
 from streaming.client.membership.group_member import GroupMember
-from streaming.client.membership.types import MemberConfig
 
 
 class ReconcilingCoordinator(PartitionCallbacks):
@@ -30,21 +29,7 @@ class ReconcilingCoordinator(PartitionCallbacks):
         self._state = state
         self._fetcher = fetcher
         self._topics = DescribedTopics(config)
-        self.member = GroupMember(
-            client,
-            self,
-            MemberConfig(
-                group_id=config.group_id,
-                group_instance_id=config.group_instance_id,
-                rebalance_timeout_ms=config.max_poll_interval_ms,
-                retry_backoff_ms=config.retry_backoff_ms,
-                retry_backoff_max_ms=config.retry_backoff_max_ms,
-                group_protocol="consumer",
-                group_remote_assignor=config.group_remote_assignor,
-                rack_id=config.client_rack or None,
-            ),
-            config.observer,
-        )
+        self.member = GroupMember(client, self, config.member_config(), config.observer)
         self.offsets = GroupOffsets(client, self.member)
         self.assignment = GroupAssignment(config, state, fetcher, self.offsets, self.member)
 

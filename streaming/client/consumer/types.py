@@ -10,7 +10,7 @@ from coordinator_logic.consumer_protocol import TopicPartition
 from streaming.client.consumer.topic_pattern import CoordinatorPattern, Pattern, TopicPattern, internal_topics
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.client.membership.types import GroupProtocol, Observer
+from streaming.client.membership.types import GroupProtocol, MemberConfig, Observer
 from streaming.contract.topics import TopicNames
 
 
@@ -138,6 +138,21 @@ class ConsumerConfig:
         for name in others:
             if getattr(self, name) != getattr(type(self), name):
                 raise ValueError(f"{name} cannot be set with group_protocol={self.group_protocol!r}")
+
+    def member_config(self) -> MemberConfig:
+        """The settings of the consumer's membership."""
+        return MemberConfig(
+            group_id=self.group_id,
+            group_instance_id=self.group_instance_id,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.max_poll_interval_ms,
+            heartbeat_interval_ms=self.heartbeat_interval_ms,
+            retry_backoff_ms=self.retry_backoff_ms,
+            retry_backoff_max_ms=self.retry_backoff_max_ms,
+            group_protocol=self.group_protocol,
+            group_remote_assignor=self.group_remote_assignor,
+            rack_id=self.client_rack or None,
+        )
 
     def topic_pattern(self, expression: str | re.Pattern[str]) -> Pattern:
         """The subscription to a regular expression under these settings.

@@ -1,14 +1,14 @@
 """The thread that sends the heartbeats of a member of the newer protocol."""
 
-import threading
 import time
 from collections.abc import Callable
 
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest
 from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Sent
+from streaming.client.membership.member_thread import MemberThread
 
 
-class ConsumerHeartbeatThread(threading.Thread):
+class ConsumerHeartbeatThread(MemberThread):
     """Calls ``send`` with every heartbeat that is due, and never waits for an answer.
 
     If the poll timeout expires, it calls ``poll_timeout_expired`` with the heartbeat that leaves the group.
@@ -22,19 +22,10 @@ class ConsumerHeartbeatThread(threading.Thread):
         send: Callable[[Sent, ConsumerGroupHeartbeatRequest], None],
         poll_timeout_expired: Callable[[ConsumerGroupHeartbeatRequest], None],
     ) -> None:
-        super().__init__(name=name, daemon=True)
+        super().__init__(name, membership.changed)
         self._membership = membership
         self._send = send
         self._poll_timeout_expired = poll_timeout_expired
-        self._closed = False
-
-    def close(self) -> None:
-        """End the thread and wait for its end."""
-        with self._membership.changed:
-            self._closed = True
-            self._membership.changed.notify_all()
-        if self.is_alive():
-            self.join()
 
     def run(self) -> None:
         while self._wait():
@@ -47,11 +38,11 @@ class ConsumerHeartbeatThread(threading.Thread):
 
     def _wait(self) -> bool:
         """Wait until there is something to do; False when the thread must end."""
-        with self._membership.changed:
+        with self._changed:
             while not self._closed:
                 wake_at = self._membership.wake_at()
                 remaining = None if wake_at is None else wake_at - time.monotonic()
                 if remaining is not None and remaining <= 0:
                     break
-                self._membership.changed.wait(remaining)
+                self._changed.wait(remaining)
             return not self._closed

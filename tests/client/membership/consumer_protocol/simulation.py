@@ -82,6 +82,15 @@ class SimulatedMember:
         self.group.log.append(InLog(self, sent, request))
         return request
 
+    def exchange(self) -> Error | None:
+        """Poll, let the heartbeat that is due and its answer arrive, and poll again; returns the answer's error."""
+        self.poll()
+        self.beat()
+        self.group.read()
+        error = self.receive()
+        self.poll()
+        return error
+
     def leave(self) -> None:
         """Leave the group."""
         if self.state.owned:

@@ -13,7 +13,12 @@ from streaming.client.errors import CoordinatorError, FencedInstanceId, RequestT
 from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity
 from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Phase
 from streaming.client.membership.consumer_protocol.types import TopicSubscription
-from tests.client.membership.consumer_protocol.simulation import MAX_POLL_SECONDS, TOPIC, SimulatedGroup
+from tests.client.membership.consumer_protocol.simulation import (
+    MAX_POLL_SECONDS,
+    TOPIC,
+    SimulatedGroup,
+    SimulatedMember,
+)
 from tests.logic.consumer_group.driver import description, topic_id
 
 
@@ -28,6 +33,15 @@ def listed(request: ConsumerGroupHeartbeatRequest | None) -> list[int] | None:
     if request.topic_partitions is None:
         return None
     return sorted(partition for topic in request.topic_partitions for partition in topic.partitions)
+
+
+def beat_twice_after_growth(group: SimulatedGroup, member: SimulatedMember) -> None:
+    """Let a member report new partitions, and send another heartbeat before the coordinator has read that one."""
+    group.grow(8)
+    member.poll()
+    member.beat()
+    group.sleep(5)
+    member.beat()
 
 
 # ---- heartbeats ----------------------------------------------------------------------------------------------------
@@ -122,15 +136,8 @@ def test_a_heartbeat_without_an_answer_is_followed_by_one_with_all_fields(group:
 
 def test_a_member_lists_what_it_owns_once_it_has_revoked(group: SimulatedGroup) -> None:
     first, second = group.new("a"), group.new("b")
-    first.poll()
-    first.beat()
-    group.read()
-    first.receive()
-    first.poll()
-    second.poll()
-    second.beat()
-    group.read()
-    second.receive()
+    first.exchange()
+    second.exchange()
     group.sleep(5)
     assert listed(first.beat()) is None
     group.read()
@@ -148,11 +155,7 @@ def test_partitions_that_are_only_added_need_no_confirmation(group: SimulatedGro
     member = group.new("a")
     group.run()
     group.grow(8)
-    member.poll()
-    assert listed(member.beat()) is None
-    group.read()
-    member.receive()
-    member.poll()
+    member.exchange()
     assert member.owned == list(range(8))
     assert member.beat() is None
 
@@ -160,11 +163,7 @@ def test_partitions_that_are_only_added_need_no_confirmation(group: SimulatedGro
 def test_a_list_of_owned_partitions_has_those_that_the_member_may_still_take(group: SimulatedGroup) -> None:
     member = group.new("a")
     group.run()
-    group.grow(8)
-    member.poll()
-    member.beat()
-    group.sleep(5)
-    member.beat()
+    beat_twice_after_growth(group, member)
     group.read()
     member.receive()
     member.time_out()
@@ -253,11 +252,7 @@ def test_a_member_with_an_epoch_that_the_group_does_not_know_joins_again(group: 
 def test_a_refusal_of_an_older_epoch_has_no_effect(group: SimulatedGroup) -> None:
     member = group.new("a")
     group.run()
-    group.grow(8)
-    member.poll()
-    member.beat()
-    group.sleep(5)
-    member.beat()
+    beat_twice_after_growth(group, member)
     group.read()
     group.read()
     assert member.receive() is Error.NONE

@@ -173,3 +173,22 @@ def test_a_pattern_of_the_coordinator_matches_a_topic_that_is_created_later(
     consumer.commit({TopicPartition(later, 0): 0})
     consumer.unsubscribe()
     assert described(coordinator, group_id).group_state == "Empty"
+
+
+def test_a_killed_coordinator_costs_no_partition(
+    coordinator: CoordinatorProcess, new: NewConsumer, run: Callable[..., App], fill: Callable[..., None]
+) -> None:
+    listeners = RecordingListener(), RecordingListener()
+    first, second = (run(new(), listener) for listener in listeners)
+    wait_until(lambda: share(first, second), "both have their share")
+    owned = first.owned, second.owned
+    coordinator.kill()
+    fill(10)
+    wait_until(lambda: len(first.records + second.records) == 10 * PARTITIONS, "they consume without a coordinator")
+    coordinator.start()
+    third = run(new())
+    wait_until(lambda: share(first, second, third), "the group goes on")
+    assert set(first.owned) < set(owned[0])
+    assert set(second.owned) < set(owned[1])
+    assert not any(call == "lost" for listener in listeners for call, _ in listener.calls)
+    assert first.loop.failure is second.loop.failure is None

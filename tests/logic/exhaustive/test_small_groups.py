@@ -10,7 +10,7 @@ import pytest
 
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group, TimerKind
-from coordinator_logic.records import GroupDeleted, MembershipRecord, QuarantinedStateDropped
+from coordinator_logic.records import ClassicGroupFormed, GroupDeleted, MembershipRecord, QuarantinedStateDropped
 from coordinator_logic.states import TRANSITIONS, State
 from tests.logic.exhaustive.moves import TICK, list_of
 from tests.logic.exhaustive.scope import Scope
@@ -58,6 +58,8 @@ ERRORS = {
 }
 """Every error code of these APIs for a readable group. OffsetCommit without an error is in :mod:`.test_offsets`."""
 
+OF_CONSUMER_GROUPS = {TimerKind.REVOCATION, TimerKind.MEMBER_JOIN, TimerKind.MEMBER_SYNC}
+
 
 @cache
 def explored(name: str) -> Search:
@@ -72,7 +74,7 @@ def by_scope(*names: str) -> pytest.MarkDecorator:
 @by_scope()
 def test_no_move_in_any_state_breaks_the_contract_or_an_invariant(name: str) -> None:
     search = explored(name)
-    assert search.reached.states == {None, *State} - {State.DEAD}
+    assert search.reached.states == {None, *TRANSITIONS} - {State.DEAD}
     assert len(search.edges) == len(search.concrete_states)
 
 
@@ -93,9 +95,9 @@ def test_every_error_every_timer_and_every_record_is_reached() -> None:
         for api, error in reached.answers:
             answers.setdefault(api, set()).add(error)
     assert answers == ERRORS
-    assert timers == set(TimerKind)
-    # Only a state that cannot be read is quarantined, and no request leaves one.
-    assert records == set(MembershipRecord.__args__) - {QuarantinedStateDropped}
+    assert timers == set(TimerKind) - OF_CONSUMER_GROUPS
+    # Only a state that cannot be read is quarantined, and no request leaves one; only a consumer group becomes classic.
+    assert records == set(MembershipRecord.__args__) - {QuarantinedStateDropped, ClassicGroupFormed}
     assert GroupDeleted in records
 
 

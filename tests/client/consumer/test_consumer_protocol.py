@@ -182,9 +182,11 @@ def test_a_killed_coordinator_costs_no_partition(
     first, second = (run(new(), listener) for listener in listeners)
     wait_until(lambda: share(first, second), "both have their share")
     owned = first.owned, second.owned
+    fill(10)
+    wait_until(lambda: len(first.records + second.records) == 10 * PARTITIONS, "both know their positions")
     coordinator.kill()
     fill(10)
-    wait_until(lambda: len(first.records + second.records) == 10 * PARTITIONS, "they consume without a coordinator")
+    wait_until(lambda: len(first.records + second.records) == 20 * PARTITIONS, "they consume without a coordinator")
     coordinator.start()
     third = run(new())
     wait_until(lambda: share(first, second, third), "the group goes on")

@@ -3,6 +3,7 @@
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from coordinator_logic.errors import Error
 from tests.client.membership.consumer_protocol.simulation import SimulatedGroup
 
 MEMBERS = 3
@@ -47,3 +48,36 @@ def test_no_partition_has_two_owners_and_the_group_settles(script: list[tuple[st
     note([(member.state.phase, member.owned) for member in group.members])
     assert group.is_settled()
     assert not any(member.failures for member in group.members)
+
+
+def test_a_late_answer_does_not_give_what_the_coordinator_has_given_to_another_since() -> None:
+    group = SimulatedGroup(4)
+    first, _, third = (group.new(name) for name in "abc")
+    group.members.remove(third)
+    group.run(seconds=10.0)
+    owned = first.owned
+    group.sleep(5)
+    first.beat()
+    group.sleep(5)
+    first.beat()
+    group.read()
+    group.grow(5)
+    group.driven.topics_described(*group.subscription.topics.values())
+    group.read()
+    assert first.answers[-1][1].assignment is not None, "the second heartbeat's answer assigns the new partition"
+    first.time_out()
+
+    group.members.append(third)
+    third.exchange()
+    group.sleep(0.2)
+    first.beat()
+    group.read()
+    group.sleep(5)
+    third.exchange()
+    assert third.owned == [4], "the first member has not listed it"
+
+    assert first.receive() is Error.NONE
+    first.poll()
+    assert first.owned == owned
+    group.run(seconds=10.0)
+    assert group.is_settled()

@@ -40,6 +40,8 @@ from coordinator_logic.messages import (
     OffsetFetchResponse,
     ReadQuarantinedGroupRequest,
     ReadQuarantinedGroupResponse,
+    SetGroupConfigRequest,
+    SetGroupConfigResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TopicsDeletedRequest,
@@ -249,6 +251,7 @@ CONSUMER_GROUP_DESCRIBE = Api(
         )
     },
 )
+SET_GROUP_CONFIG = Api("SetGroupConfig", None, range(1), SetGroupConfigRequest, SetGroupConfigResponse, {})
 TOPICS_DESCRIBED = Api("TopicsDescribed", None, range(1), TopicsDescribedRequest, TopicsDescribedResponse, {})
 TOPICS_DELETED = Api("TopicsDeleted", None, range(1), TopicsDeletedRequest, TopicsDeletedResponse, {})
 READ_QUARANTINED_GROUP = Api(
@@ -277,6 +280,7 @@ APIS: dict[str, Api[Any, Any]] = {
         CONSUMER_GROUP_DESCRIBE,
         TOPICS_DELETED,
         TOPICS_DESCRIBED,
+        SET_GROUP_CONFIG,
         READ_QUARANTINED_GROUP,
         DROP_QUARANTINED_GROUP,
     )

@@ -82,7 +82,8 @@ def encode(group: Group) -> bytes:
     fields[_PENDING_JOINS] = list(group.pending_joins) if group.pending_joins else _NOBODY
     fields[_PENDING_SYNCS] = list(group.pending_syncs) if group.pending_syncs else _NOBODY
     if group.consumer is None:
-        fields.pop()  # the last field, which only a consumer group has
+        if not group.configs:
+            del fields[_CONSUMER:]  # the last fields, which nearly no classic group has
         return _CLASSIC_HEADER + _encoder.encode(fields)
     fields[_CONSUMER] = _fields_of(group.consumer)
     return _CONSUMER_HEADER + _encoder.encode(fields)

@@ -99,12 +99,11 @@ def member_that_stays(
 
 def stay(turn: Turn, request: Request, member: ConsumerMember) -> None:
     """Take a heartbeat that changes nothing but its member's session, and answer it."""
-    turn.arm_heartbeat(member.member_id, turn.config.group_consumer_session_timeout_ms)
+    config = turn.group_config
+    turn.arm_heartbeat(member.member_id, config.session_timeout_ms)
     turn.reply(
         request.address,
-        ConsumerGroupHeartbeatResponse(
-            0, None, member.member_id, member.epoch, turn.config.group_consumer_heartbeat_interval_ms
-        ),
+        ConsumerGroupHeartbeatResponse(0, None, member.member_id, member.epoch, config.heartbeat_interval_ms),
         0,
     )
 
@@ -145,7 +144,7 @@ def converge(
         ConsumerGroupHeartbeatResponse(
             member_id=reconciled.member_id,
             member_epoch=reconciled.epoch,
-            heartbeat_interval_ms=turn.config.group_consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=turn.group_config.heartbeat_interval_ms,
             assignment=_assignment(reconciled) if shows_assignment else None,
         ),
     )

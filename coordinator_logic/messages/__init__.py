@@ -32,6 +32,8 @@ from coordinator_logic.messages.consumer_groups import (
     DescribedConsumer,
     DescribedConsumerGroup,
     DescribedTopicPartitions,
+    SetGroupConfigRequest,
+    SetGroupConfigResponse,
     TopicDescription,
     TopicIdPartitions,
     TopicsDescribedRequest,
@@ -128,6 +130,7 @@ RequestBody = (
     | TopicsDeletedRequest
     | ConsumerGroupHeartbeatRequest
     | ConsumerGroupDescribeRequest
+    | SetGroupConfigRequest
     | TopicsDescribedRequest
     | ReadQuarantinedGroupRequest
     | DropQuarantinedGroupRequest
@@ -149,6 +152,7 @@ ResponseBody = (
     | TopicsDeletedResponse
     | ConsumerGroupHeartbeatResponse
     | ConsumerGroupDescribeResponse
+    | SetGroupConfigResponse
     | TopicsDescribedResponse
     | ReadQuarantinedGroupResponse
     | DropQuarantinedGroupResponse
@@ -223,6 +227,8 @@ __all__ = [
     "RequestEnvelope",
     "ResponseBody",
     "ResponseEnvelope",
+    "SetGroupConfigRequest",
+    "SetGroupConfigResponse",
     "SyncGroupRequest",
     "SyncGroupResponse",
     "TopicDescription",

@@ -56,6 +56,8 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupResponse,
     RequestBody,
     ResponseBody,
+    SetGroupConfigRequest,
+    SetGroupConfigResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TopicsDeletedRequest,
@@ -185,10 +187,11 @@ def test_a_snapshot_of_format_2_can_be_read_and_goes_on_in_format_3() -> None:
 
 
 def expected_of_format_3() -> Group:
-    """The group in the kept snapshot of format 3: as in format 2, with a field more."""
+    """The group in the kept snapshot of format 3: as in format 2, with two more fields."""
     group = expected_of_format_2()
     assert group.consumer is not None
     group.consumer.has_unresolved_patterns = True
+    group.configs = {"consumer.session.timeout.ms": 50_000}
     return group
 
 
@@ -236,6 +239,14 @@ def test_a_group_is_decoded_as_it_was_encoded() -> None:
     assert snapshot.decode(encoded) == group
     assert list(snapshot.decode(encoded).timers) == list(group.timers), "the order of timers is kept"
     assert snapshot.encode(snapshot.decode(encoded)) == encoded
+
+
+def test_a_classic_group_keeps_its_configuration() -> None:
+    group = expected_of_format_1()
+    group.configs = {"consumer.session.timeout.ms": 50_000}
+    encoded = snapshot.encode(group)
+    assert encoded[0] == snapshot.CLASSIC_FORMAT
+    assert snapshot.decode(encoded) == group
 
 
 def test_two_decoded_groups_share_no_lists() -> None:
@@ -389,6 +400,7 @@ REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
         ConsumerGroupDescribeRequest(["g"]),
         ConsumerGroupDescribeResponse([DescribedConsumerGroup("g", ERROR)]),
     ),
+    ("SetGroupConfig", 0, SetGroupConfigRequest("g"), SetGroupConfigResponse(ERROR)),
     ("TopicsDescribed", 0, TopicsDescribedRequest([]), TopicsDescribedResponse(ERROR)),
     ("ReadQuarantinedGroup", 0, ReadQuarantinedGroupRequest(), ReadQuarantinedGroupResponse(ERROR)),
     ("DropQuarantinedGroup", 0, DropQuarantinedGroupRequest(), DropQuarantinedGroupResponse(ERROR)),

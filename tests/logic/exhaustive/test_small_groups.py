@@ -10,7 +10,13 @@ import pytest
 
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group, TimerKind
-from coordinator_logic.records import ClassicGroupFormed, GroupDeleted, MembershipRecord, QuarantinedStateDropped
+from coordinator_logic.records import (
+    ClassicGroupFormed,
+    GroupConfigChanged,
+    GroupDeleted,
+    MembershipRecord,
+    QuarantinedStateDropped,
+)
 from coordinator_logic.states import TRANSITIONS, State
 from tests.logic.exhaustive.moves import TICK, list_of
 from tests.logic.exhaustive.scope import Scope
@@ -96,8 +102,9 @@ def test_every_error_every_timer_and_every_record_is_reached() -> None:
             answers.setdefault(api, set()).add(error)
     assert answers == ERRORS
     assert timers == set(TimerKind) - OF_CONSUMER_GROUPS
-    # Only a state that cannot be read is quarantined, and no request leaves one; only a consumer group becomes classic.
-    assert records == set(MembershipRecord.__args__) - {QuarantinedStateDropped, ClassicGroupFormed}
+    # Only a state that cannot be read is quarantined, and no request leaves one. The others are of consumer groups.
+    of_others = {QuarantinedStateDropped, ClassicGroupFormed, GroupConfigChanged}
+    assert records == set(MembershipRecord.__args__) - of_others
     assert GroupDeleted in records
 
 

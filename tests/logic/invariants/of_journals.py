@@ -65,6 +65,7 @@ def recorded(group: Group) -> tuple[object, ...]:
         group.offsets,
         group.subscribed_topics,
         group.open_transactions,
+        group.configs,
         _recorded_of_consumers(group),
     )
 

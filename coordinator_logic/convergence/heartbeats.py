@@ -99,13 +99,13 @@ def member_that_stays(
 
 def stay(turn: Turn, request: Request, member: ConsumerMember) -> None:
     """Take a heartbeat that changes nothing but its member's session, and answer it."""
-    config = turn.group_config
-    turn.arm_heartbeat(member.member_id, config.session_timeout_ms)
-    turn.reply(
-        request.address,
-        ConsumerGroupHeartbeatResponse(0, None, member.member_id, member.epoch, config.heartbeat_interval_ms),
-        0,
-    )
+    config = turn.config
+    session, interval = config.group_consumer_session_timeout_ms, config.group_consumer_heartbeat_interval_ms
+    # Nearly no group has a configuration of its own, and nearly all heartbeats come here.
+    if turn.group.configs:
+        session, interval, _ = turn.group_config
+    turn.arm_heartbeat(member.member_id, session)
+    turn.reply(request.address, ConsumerGroupHeartbeatResponse(0, None, member.member_id, member.epoch, interval), 0)
 
 
 def converge(

@@ -42,6 +42,8 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupResponse,
     ResetOffsetsRequest,
     ResetOffsetsResponse,
+    SetGroupConfigRequest,
+    SetGroupConfigResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TopicsDeletedRequest,
@@ -251,6 +253,7 @@ CONSUMER_GROUP_DESCRIBE = Api(
         )
     },
 )
+SET_GROUP_CONFIG = Api("SetGroupConfig", None, range(1), SetGroupConfigRequest, SetGroupConfigResponse, {})
 TOPICS_DESCRIBED = Api("TopicsDescribed", None, range(1), TopicsDescribedRequest, TopicsDescribedResponse, {})
 TOPICS_DELETED = Api("TopicsDeleted", None, range(1), TopicsDeletedRequest, TopicsDeletedResponse, {})
 RESET_OFFSETS = Api("ResetOffsets", None, range(1), ResetOffsetsRequest, ResetOffsetsResponse, {})
@@ -281,6 +284,7 @@ APIS: dict[str, Api[Any, Any]] = {
         TOPICS_DELETED,
         TOPICS_DESCRIBED,
         RESET_OFFSETS,
+        SET_GROUP_CONFIG,
         READ_QUARANTINED_GROUP,
         DROP_QUARANTINED_GROUP,
     )

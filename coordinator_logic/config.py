@@ -42,10 +42,16 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     group_initial_rebalance_delay_ms: Annotated[int, msgspec.Meta(ge=0)] = 3_000
     group_max_size: Annotated[int, msgspec.Meta(ge=1)] = 2**31 - 1
     group_consumer_session_timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 45_000
+    group_consumer_min_session_timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 45_000
+    group_consumer_max_session_timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 60_000
     group_consumer_heartbeat_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 5_000
+    group_consumer_min_heartbeat_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 5_000
+    group_consumer_max_heartbeat_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 15_000
     group_consumer_max_size: Annotated[int, msgspec.Meta(ge=1)] = 2**31 - 1
     group_consumer_assignors: str = "uniform,range"
     group_consumer_assignment_interval_ms: Annotated[int, msgspec.Meta(ge=0)] = 1_000
+    group_consumer_min_assignment_interval_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+    group_consumer_max_assignment_interval_ms: Annotated[int, msgspec.Meta(ge=0)] = 15_000
     group_consumer_regex_refresh_interval_ms: Annotated[int, msgspec.Meta(ge=10_000)] = 600_000
     group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     offset_metadata_max_bytes: Annotated[int, msgspec.Meta(ge=0)] = 4_096

@@ -150,7 +150,8 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     group may ask for one again; both are 0 without one (:mod:`coordinator_logic.timing.deadline_checks`).
     ``append_distance`` is that of the newest request (:mod:`coordinator_logic.timing.clocks`). In a group that was
     rebuilt from its journal, ``applied_until`` are the offsets after the last requests that the journal names, by
-    partition of the requests: requests before them are read again, and not applied again.
+    partition of the requests: requests before them are read again, and not applied again. ``configs`` are the
+    group's own values (:mod:`coordinator_logic.consumer_group.group_config`), by name.
 
     ``pending_joins`` (handed-out member ids that are not used yet) and ``pending_syncs`` (members that have not synced)
     are ordered sets of member ids: the keys of a dict.
@@ -183,6 +184,7 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     append_distance: int = 0
     applied_until: dict[int, int] = {}
     consumer: ConsumerGroup | None = None
+    configs: dict[str, int] = {}
 
     @property
     def group_type(self) -> str:

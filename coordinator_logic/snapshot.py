@@ -1,47 +1,70 @@
 """Snapshots: a group as one byte of format version, followed by MessagePack without field names.
 
-Format 1 is that of classic groups, format 2 that of consumer groups: the fields of format 1, then those that only a
-consumer group has. A release that knows format 1 alone can still read the classic groups of this one. A change that
-only appends fields with defaults keeps the version. Any other change takes the next version and keeps the reader of the
-old one, so that every snapshot ever written can be read.
+Format 1 is that of classic groups, format 3 that of consumer groups: the fields of format 1, then those that only a
+consumer group has. Format 2 is an earlier one of consumer groups, with their members and targets in place, not as
+strings of bytes. A release that knows format 1 alone can still read the classic groups of this one. A change that only
+appends fields with defaults keeps the version. Any other change takes the next version and keeps the reader of the old
+one, so that every snapshot ever written can be read.
 
-The fields are those of :class:`Group`. Its offsets are decoded only when used, see :class:`StoredOffsets`.
+The fields are those of :class:`Group`. Its offsets are decoded only when used, see :class:`StoredOffsets`, and so is
+each member of a consumer group with its target, see :class:`StoredItems`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from coordinator_logic.committed_offsets import Offsets, StoredOffsets, UnreadableOffsets, offset_count
+from coordinator_logic.committed_offsets import Offsets, StoredOffsets, offset_count
+from coordinator_logic.consumer_group.data import ConsumerGroup, TargetPartitions
+from coordinator_logic.consumer_group.members import ConsumerMember
 from coordinator_logic.group import Group
 from coordinator_logic.states import State
+from coordinator_logic.stored_parts import StoredItems, UnreadablePart, encoded_items
 
-CLASSIC_FORMAT, CONSUMER_FORMAT = 1, 2
+CLASSIC_FORMAT, EARLIER_CONSUMER_FORMAT, CONSUMER_FORMAT = 1, 2, 3
 FORMAT_VERSION = CONSUMER_FORMAT
 """The newest format."""
 
 
-_STORED_TYPES: dict[str, Any] = {"offsets": msgspec.Raw, "pending_joins": list[str], "pending_syncs": list[str]}
-"""The fields that a snapshot stores as another type than the group's: a set of member ids is a list."""
-
-
-def _stored_fields() -> Iterator[tuple[str, Any, Any]]:
-    for field in msgspec.structs.fields(Group):
+def _stored(struct: type[msgspec.Struct], types: Mapping[str, Any]) -> Any:
+    """The struct as a snapshot stores it: with ``types`` for some of its fields."""
+    fields = []
+    for field in msgspec.structs.fields(struct):
         default: Any = {"default": field.default, "default_factory": field.default_factory}
-        yield field.name, _STORED_TYPES.get(field.name, field.type), msgspec.field(**default)
+        fields.append((field.name, types.get(field.name, field.type), msgspec.field(**default)))
+    return msgspec.defstruct(f"_Stored{struct.__name__}", fields, array_like=True)
 
 
-_Stored: Any = msgspec.defstruct("_Stored", _stored_fields(), array_like=True)
-_OFFSETS, _OFFSET_COUNT, _PENDING_JOINS, _PENDING_SYNCS = map(
-    Group.__struct_fields__.index, ("offsets", "stored_offset_count", "pending_joins", "pending_syncs")
+def _decoder(items: Any) -> Any:
+    """The decoder of a format in which a consumer group's members and targets have this type."""
+    consumer: Any = _stored(ConsumerGroup, {"members": dict[str, items], "targets": dict[str, items]})
+    types = {
+        "offsets": msgspec.Raw,
+        # A set of member ids is a list.
+        "pending_joins": list[str],
+        "pending_syncs": list[str],
+        "consumer": consumer | None,
+    }
+    return msgspec.msgpack.Decoder(_stored(Group, types))
+
+
+_OFFSETS, _OFFSET_COUNT, _PENDING_JOINS, _PENDING_SYNCS, _CONSUMER = map(
+    Group.__struct_fields__.index, ("offsets", "stored_offset_count", "pending_joins", "pending_syncs", "consumer")
 )
+_MEMBERS, _TARGETS = map(ConsumerGroup.__struct_fields__.index, ("members", "targets"))
 
 _NOBODY: list[str] = []
 _CLASSIC_HEADER, _CONSUMER_HEADER = bytes((CLASSIC_FORMAT,)), bytes((CONSUMER_FORMAT,))
 
 _encoder = msgspec.msgpack.Encoder()
-_decoders: dict[int, Any] = dict.fromkeys((CLASSIC_FORMAT, CONSUMER_FORMAT), msgspec.msgpack.Decoder(_Stored))
+_decoders: dict[int, Any] = {
+    EARLIER_CONSUMER_FORMAT: _decoder(msgspec.Raw),
+    CONSUMER_FORMAT: _decoder(bytes),
+}
+_decoders[CLASSIC_FORMAT] = _decoders[CONSUMER_FORMAT]
+_member_decoder = msgspec.msgpack.Decoder(ConsumerMember)
+_target_decoder = msgspec.msgpack.Decoder(TargetPartitions)
 
 
 class UnreadableSnapshot(ValueError):
@@ -59,22 +82,29 @@ def encode(group: Group) -> bytes:
     fields[_PENDING_JOINS] = list(group.pending_joins) if group.pending_joins else _NOBODY
     fields[_PENDING_SYNCS] = list(group.pending_syncs) if group.pending_syncs else _NOBODY
     if group.consumer is None:
-        fields.pop()  # the last field, which only a consumer group has
+        if not group.configs:
+            del fields[_CONSUMER:]  # the last fields, which nearly no classic group has
         return _CLASSIC_HEADER + _encoder.encode(fields)
+    fields[_CONSUMER] = _fields_of(group.consumer)
     return _CONSUMER_HEADER + _encoder.encode(fields)
+
+
+def _fields_of(consumer: ConsumerGroup) -> list[Any]:
+    fields: list[Any] = list(msgspec.structs.astuple(consumer))
+    fields[_MEMBERS], fields[_TARGETS] = encoded_items(consumer.members), encoded_items(consumer.targets)
+    return fields
 
 
 def decode(snapshot: bytes) -> Group:
     """Decode a snapshot.
 
-    Raises :class:`UnreadableSnapshot`. The group's offsets are decoded when they are first used, and may raise
-    :class:`UnreadableOffsets` then.
+    Raises :class:`UnreadableSnapshot`. What is decoded when it is first used may raise :class:`UnreadablePart` then.
     """
     if not snapshot:
         raise UnreadableSnapshot("the snapshot is empty")
     decoder = _decoders.get(snapshot[0])
     if decoder is None:
-        known = ", ".join(map(str, _decoders))
+        known = ", ".join(map(str, sorted(_decoders)))
         raise UnreadableSnapshot(f"the snapshot has format version {snapshot[0]}; readable here: {known}")
     try:
         fields: list[Any] = list(msgspec.structs.astuple(decoder.decode(memoryview(snapshot)[1:])))
@@ -82,9 +112,22 @@ def decode(snapshot: bytes) -> Group:
         fields[_OFFSET_COUNT] = None
         fields[_PENDING_JOINS] = dict.fromkeys(fields[_PENDING_JOINS]) if fields[_PENDING_JOINS] else {}
         fields[_PENDING_SYNCS] = dict.fromkeys(fields[_PENDING_SYNCS]) if fields[_PENDING_SYNCS] else {}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnreadableOffsets) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnreadablePart) as error:
         raise UnreadableSnapshot(f"the snapshot is damaged: {error}") from error
+    stored = fields[_CONSUMER]
+    if stored is not None:
+        fields[_CONSUMER] = _consumer(stored, snapshot[0])
     return Group(*fields)
+
+
+def _consumer(stored: Any, version: int) -> ConsumerGroup:
+    fields: list[Any] = list(msgspec.structs.astuple(stored))
+    members, targets = fields[_MEMBERS], fields[_TARGETS]
+    if version == EARLIER_CONSUMER_FORMAT:
+        members, targets = ({key: bytes(item) for key, item in items.items()} for items in (members, targets))
+    fields[_MEMBERS] = StoredItems(members, _member_decoder, "members")
+    fields[_TARGETS] = StoredItems(targets, _target_decoder, "target assignments")
+    return ConsumerGroup(*fields)
 
 
 def _offsets(encoded: msgspec.Raw | Offsets, count: int | None) -> Offsets:

@@ -7,6 +7,7 @@ the time of the turn, so that no code below it reads a clock.
 from dataclasses import dataclass, field
 
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.consumer_group.group_config import GroupConfig, effective
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.group import Group, Member, Timer, TimerKind
@@ -85,6 +86,11 @@ class Turn:
         """The group, for a handler that knows that it exists."""
         assert self.existing is not None, f"group {self.group_id!r} does not exist"
         return self.existing
+
+    @property
+    def group_config(self) -> GroupConfig:
+        """The configuration that holds for this group."""
+        return effective(self.group.configs, self.config)
 
     # ---- records -------------------------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
 """The data of a consumer group beside what every group has, and queries on it.
 
-Everything changes only by a record (:mod:`coordinator_logic.consumer_group.records`) except ``refresh_requested`` and
-``has_new_topics``, which are working memory. The structs are ``array_like``: a snapshot holds no field names. New
-fields may only be appended, with a default.
+Everything changes only by a record (:mod:`coordinator_logic.consumer_group.records`) except ``refresh_requested``,
+``has_new_topics`` and ``has_unresolved_patterns``, which are working memory. The structs are ``array_like``: a snapshot
+holds no field names. New fields may only be appended, with a default.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from functools import cached_property
 from hashlib import blake2b
 
@@ -30,27 +30,33 @@ class ResolvedPattern(msgspec.Struct, frozen=True, array_like=True):
     resolved_at: int
 
 
+TargetPartitions = dict[str, list[int]]
+"""The sorted partitions of a member's target assignment, by topic id."""
+
+
 class ConsumerGroup(msgspec.Struct, array_like=True, dict=True):
     """What only a consumer group has.
 
     ``epoch`` is the group epoch, ``target_epoch`` that of the target assignment, which was computed at ``target_at``
     (ms since the epoch; 0 if that is not known). ``metadata_hash`` stands for the subscribed topics as of the group
-    epoch. ``targets`` are by member id and topic id, with sorted partitions. ``topics`` are the existing topics that
+    epoch. ``targets`` are by member id. ``topics`` are the existing topics that
     the group has been told of and that matter to it, by name. ``refresh_requested``: the next heartbeat compares the
     topics with ``metadata_hash``. ``has_new_topics``: a topic that a pattern may match has appeared since
-    the patterns were resolved.
+    the patterns were resolved. ``has_unresolved_patterns``: a member brought a pattern when it was too early to resolve
+    patterns again.
     """
 
     epoch: int = FIRST_EPOCH
     target_epoch: int = FIRST_EPOCH
     target_at: int = 0
     metadata_hash: str = ""
-    members: dict[str, ConsumerMember] = {}
-    targets: dict[str, dict[str, list[int]]] = {}
+    members: MutableMapping[str, ConsumerMember] = {}
+    targets: MutableMapping[str, TargetPartitions] = {}
     topics: dict[str, Topic] = {}
     patterns: dict[str, ResolvedPattern] = {}
     refresh_requested: bool = True
     has_new_topics: bool = False
+    has_unresolved_patterns: bool = False
 
     # ---- members -------------------------------------------------------------------------------------------
 

@@ -101,8 +101,8 @@ def topic_partitions(by_topic: Mapping[str, Iterable[int]]) -> bytes:
     return array(string(topic) + array(map(int32, numbers)) for topic, numbers in by_topic.items())
 
 
-def grouped_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Group partition numbers by topic, in the order in which topics and numbers appear."""
+def grouped_by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Group partition numbers by topic, or by topic id, in the order in which topics and numbers appear."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)

@@ -59,6 +59,55 @@ def updated_member(member: ConsumerMember, request: Request, body: ConsumerGroup
     )
 
 
+def member_that_stays(
+    consumer: ConsumerGroup, request: Request, body: ConsumerGroupHeartbeatRequest
+) -> ConsumerMember | None:
+    """The sender of a heartbeat that can change nothing but its session; None for any other heartbeat.
+
+    Nearly all heartbeats are such. All checks and steps for the others would find nothing to do either, but would look
+    at the whole group.
+    """
+    if (
+        body.rebalance_timeout_ms != -1
+        or body.topics
+        or body.subscribed_topic_names is not None
+        or body.subscribed_topic_regex is not None
+        or body.rack_id is not None
+        or body.server_assignor is not None
+    ):
+        return None
+    epoch = body.member_epoch
+    if consumer.epoch != epoch or consumer.refresh_requested:
+        return None
+    # Patterns are resolved again after a while, with whatever heartbeat comes then.
+    if consumer.patterns or consumer.has_unresolved_patterns:
+        return None
+    member = consumer.members.get(body.member_id)
+    if (
+        member is None
+        or member.epoch != epoch
+        or member.state is not MemberState.STABLE
+        or member.classic is not None
+        or member.group_instance_id != body.instance_id
+        or member.client_id != request.client_id
+        or member.client_host != request.client_host
+        or member.subscribed_topic_regex
+    ):
+        return None
+    return member
+
+
+def stay(turn: Turn, request: Request, member: ConsumerMember) -> None:
+    """Take a heartbeat that changes nothing but its member's session, and answer it."""
+    config = turn.config
+    session, interval = config.group_consumer_session_timeout_ms, config.group_consumer_heartbeat_interval_ms
+    # Nearly no group has a configuration of its own, and nearly all heartbeats come here.
+    if turn.group.configs:
+        session, interval, _ = turn.group_config
+    turn.arm_heartbeat(member.member_id, session)
+    turn.reply(request.address, ConsumerGroupHeartbeatResponse(0, None, member.member_id, member.epoch, interval), 0)
+
+
 def converge(
     turn: Turn,
     request: Request,
@@ -95,7 +144,7 @@ def converge(
         ConsumerGroupHeartbeatResponse(
             member_id=reconciled.member_id,
             member_epoch=reconciled.epoch,
-            heartbeat_interval_ms=turn.config.group_consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=turn.group_config.heartbeat_interval_ms,
             assignment=_assignment(reconciled) if shows_assignment else None,
         ),
     )

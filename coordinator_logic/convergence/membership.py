@@ -175,4 +175,4 @@ def arm_timers_of_members(turn: Turn) -> None:
 def session_timeout_ms(turn: Turn, member: ConsumerMember) -> int:
     """The session timeout of a member: the coordinator's, or its own if it speaks the classic protocol."""
     classic = member.classic
-    return turn.config.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+    return turn.group_config.session_timeout_ms if classic is None else classic.session_timeout_ms

@@ -36,6 +36,7 @@ def resolve_patterns_if_needed(
     member has.
     """
     subscribed = list(consumer.subscribed_patterns)
+    consumer.has_unresolved_patterns = len(subscribed) != len(consumer.patterns)
     if not subscribed:
         return
     is_due = has_new_pattern or len(subscribed) != before.number or consumer.has_new_topics
@@ -51,7 +52,7 @@ def _resolve(turn: Turn, consumer: ConsumerGroup, subscribed: list[str]) -> None
     known = {pattern: resolved.topics for pattern, resolved in consumer.patterns.items()}
     matches = {pattern: sorted(matching_topics(pattern, consumer.topics)) for pattern in subscribed}
     turn.record(PatternsResolved(matches))
-    consumer.has_new_topics = False
+    consumer.has_new_topics = consumer.has_unresolved_patterns = False
     changed = [pattern for pattern, topics in matches.items() if tuple(topics) != known.get(pattern, ())]
     metadata_hash = consumer.current_metadata_hash()
     if changed or metadata_hash != consumer.metadata_hash:

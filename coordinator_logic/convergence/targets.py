@@ -26,7 +26,7 @@ def has_changed_topics(consumer: ConsumerGroup) -> bool:
 
 def update_target(turn: Turn, consumer: ConsumerGroup) -> None:
     """Compute a target for the group epoch, unless there is one or the last one is too recent (KIP-1263)."""
-    interval = turn.config.group_consumer_assignment_interval_ms
+    interval = turn.group_config.assignment_interval_ms
     if consumer.target_epoch >= consumer.epoch:
         return
     if consumer.target_at and interval and turn.now < consumer.target_at + interval:

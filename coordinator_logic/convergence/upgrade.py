@@ -126,7 +126,7 @@ def upgrade(turn: Turn, consumer: ConsumerGroup) -> None:
     turn.record(TopicsChanged(topics, []))
     metadata_hash = consumer.current_metadata_hash()
     turn.record(GroupEpochBumped(consumer.epoch, metadata_hash, "the generation of the classic group continues"))
-    turn.record(TargetAssignmentChanged(consumer.epoch, None, consumer.targets))
+    turn.record(TargetAssignmentChanged(consumer.epoch, None, dict(consumer.targets)))
     for each in consumer.members.values():
         turn.record(assignment_record(each, "keeps the assignment of its last generation"))
         assert each.classic is not None

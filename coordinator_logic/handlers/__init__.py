@@ -25,7 +25,7 @@ from coordinator_logic.handlers import (
 )
 from coordinator_logic.handlers.consumer_group import describe as consumer_group_describe
 from coordinator_logic.handlers.consumer_group import heartbeat as consumer_group_heartbeat
-from coordinator_logic.handlers.consumer_group import topics_described
+from coordinator_logic.handlers.consumer_group import set_group_config, topics_described
 from coordinator_logic.handlers.offset_events import reset_offsets, topics_deleted
 from coordinator_logic.handlers.quarantine import drop_quarantined_group, read_quarantined_group
 from coordinator_logic.messages import ResponseBody
@@ -59,6 +59,7 @@ HANDLERS: dict[str, Handler] = {
     apis.CONSUMER_GROUP_HEARTBEAT.name: Handler(consumer_group_heartbeat.handle, consumer_group_heartbeat.refuse),
     apis.CONSUMER_GROUP_DESCRIBE.name: Handler(consumer_group_describe.handle, consumer_group_describe.refuse),
     apis.TOPICS_DESCRIBED.name: Handler(topics_described.handle, topics_described.refuse),
+    apis.SET_GROUP_CONFIG.name: Handler(set_group_config.handle, set_group_config.refuse),
     apis.TOPICS_DELETED.name: Handler(topics_deleted.handle, topics_deleted.refuse),
     apis.RESET_OFFSETS.name: Handler(reset_offsets.handle, reset_offsets.refuse),
     apis.READ_QUARANTINED_GROUP.name: Handler(read_quarantined_group.handle, read_quarantined_group.refuse),

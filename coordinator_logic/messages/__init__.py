@@ -32,6 +32,8 @@ from coordinator_logic.messages.consumer_groups import (
     DescribedConsumer,
     DescribedConsumerGroup,
     DescribedTopicPartitions,
+    SetGroupConfigRequest,
+    SetGroupConfigResponse,
     TopicDescription,
     TopicIdPartitions,
     TopicsDescribedRequest,
@@ -136,6 +138,7 @@ RequestBody = (
     | TopicsDeletedRequest
     | ConsumerGroupHeartbeatRequest
     | ConsumerGroupDescribeRequest
+    | SetGroupConfigRequest
     | TopicsDescribedRequest
     | ResetOffsetsRequest
     | ReadQuarantinedGroupRequest
@@ -158,6 +161,7 @@ ResponseBody = (
     | TopicsDeletedResponse
     | ConsumerGroupHeartbeatResponse
     | ConsumerGroupDescribeResponse
+    | SetGroupConfigResponse
     | TopicsDescribedResponse
     | ResetOffsetsResponse
     | ReadQuarantinedGroupResponse
@@ -238,6 +242,8 @@ __all__ = [
     "ResetTopic",
     "ResponseBody",
     "ResponseEnvelope",
+    "SetGroupConfigRequest",
+    "SetGroupConfigResponse",
     "SyncGroupRequest",
     "SyncGroupResponse",
     "TopicDescription",

@@ -137,6 +137,26 @@ class ConsumerGroupDescribeResponse(Message, frozen=True):
     groups: list[DescribedConsumerGroup] = []
 
 
+# ---- SetGroupConfig (Kafka's is IncrementalAlterConfigs for a resource of type GROUP) ------------------------------
+
+
+class SetGroupConfigRequest(Message, frozen=True):
+    """Give a group values of its own for ``consumer.session.timeout.ms``, ``consumer.heartbeat.interval.ms`` or
+    ``consumer.assignment.interval.ms``, by name; null removes one. Without any, the request only reads them.
+    """
+
+    group_id: str
+    configs: dict[str, str | None] = {}
+
+
+class SetGroupConfigResponse(Message, frozen=True):
+    """All values of the group's own; INVALID_CONFIG (40) if nothing was changed because of a wrong name or value."""
+
+    error_code: Int16 = 0
+    error_message: str | None = None
+    configs: dict[str, str] = {}
+
+
 # ---- TopicsDescribed (no API of Kafka: a broker's coordinator reads the cluster's metadata instead) ----------------
 
 

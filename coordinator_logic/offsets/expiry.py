@@ -18,6 +18,7 @@ from coordinator_logic.records import (
     ConsumerGroupFormed,
     ConsumerMemberChanged,
     GenerationStarted,
+    GroupConfigChanged,
     GroupCreated,
     GroupEpochBumped,
     MemberAdded,
@@ -47,6 +48,7 @@ _CHANGES_RETENTION = (
     | ConsumerGroupFormed
     | ConsumerMemberChanged
     | GroupEpochBumped
+    | GroupConfigChanged
 )
 
 
@@ -102,7 +104,9 @@ def schedule(turn: Turn) -> None:
 
 
 def _is_obsolete(group: Group) -> bool:
-    return group.state is State.EMPTY and not group.offsets and not group.open_transactions
+    # In Kafka, the configuration of a group that does not exist is kept until somebody deletes it.
+    is_empty = group.state is State.EMPTY and not group.configs
+    return is_empty and not group.offsets and not group.open_transactions
 
 
 def _earliest(group: Group, config: CoordinatorConfig) -> int | None:

@@ -18,6 +18,7 @@ from coordinator_logic.messages import Protocol
 from coordinator_logic.records.definitions import (
     AssignmentChanged,
     GenerationStarted,
+    GroupConfigChanged,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
@@ -239,8 +240,11 @@ def _apply_to_membership(group: Group, record: MembershipRecord, timestamp: int)
             _form_classic_group(group, State(record.state), timestamp)
         case GroupCreated():
             group.state_timestamp = timestamp
+        case GroupConfigChanged():
+            group.configs = dict(record.configs)
         case GroupDeleted() | QuarantinedStateDropped():
             group.consumer = None
+            group.configs = {}
             group.offsets.clear()
             group.open_transactions.clear()
             group.__dict__.pop("pending_offsets", None)

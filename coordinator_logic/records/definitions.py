@@ -16,6 +16,12 @@ class GroupDeleted(Message, frozen=True, tag_field="type"):
     reason: str
 
 
+class GroupConfigChanged(Message, frozen=True, tag_field="type"):
+    """The group has exactly these values of its own, by name; the coordinator's hold for all others."""
+
+    configs: dict[str, int]
+
+
 class QuarantinedStateDropped(Message, frozen=True, tag_field="type"):
     """The stored state of a quarantined group, of ``size`` bytes, was dropped: the group no longer exists.
 
@@ -152,6 +158,7 @@ MembershipRecord = (
     GroupCreated
     | GroupDeleted
     | QuarantinedStateDropped
+    | GroupConfigChanged
     | StateChanged
     | MemberAdded
     | MemberUpdated

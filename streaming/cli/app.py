@@ -13,6 +13,7 @@ from streaming.cli.commands import (
     doctor,
     drill,
     gateway,
+    group_config,
     groups,
     quarantine,
     run,
@@ -133,6 +134,14 @@ _add(
     environment=ENVIRONMENT_HELP,
 )
 _add(groups_app, "delete", groups.delete_groups, "groups delete billing", environment=ENVIRONMENT_HELP)
+_add(
+    groups_app,
+    "configure",
+    group_config.configure_group,
+    "groups configure billing",
+    "groups configure billing consumer.session.timeout.ms=60000",
+    environment=ENVIRONMENT_HELP,
+)
 _add(quarantine_app, "list", quarantine.list_quarantined, "groups quarantine list", environment=ENVIRONMENT_HELP)
 _add(
     quarantine_app,

@@ -4,7 +4,8 @@ The room may import ``streaming.contract`` and ``coordinator_logic``; the gatewa
 import it.
 
 * :class:`CoordinatorClient` offers Kafka's group APIs as method calls over the coordinator's topics.
-* :class:`GroupMember` is a member of a group of any protocol type: it joins, sends heartbeats and rejoins.
+* :class:`GroupMember` is a member of a group of any protocol type, or of a consumer group in which the coordinator
+  assigns (KIP-848): it joins, sends heartbeats and rejoins.
 * :class:`Consumer` subscribes, polls, commits and rebalances as Kafka's own consumer does.
 """
 
@@ -26,7 +27,9 @@ from streaming.client.errors import (
     RebalanceInProgress,
     RequestTimedOut,
     UnknownMemberId,
+    UnreleasedInstanceId,
 )
+from streaming.client.membership.consumer_protocol.types import PartitionCallbacks, TopicSubscription
 from streaming.client.membership.group_member import GroupMember
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind
@@ -53,9 +56,12 @@ __all__ = [
     "NoOffsetForPartition",
     "NonEmptyGroup",
     "OffsetAndMetadata",
+    "PartitionCallbacks",
     "RebalanceInProgress",
     "RebalanceListener",
     "RequestTimedOut",
     "TopicPartition",
+    "TopicSubscription",
     "UnknownMemberId",
+    "UnreleasedInstanceId",
 ]

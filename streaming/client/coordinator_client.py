@@ -211,6 +211,15 @@ class CoordinatorClient:
         }
         return {group_id: answer.result().error for group_id, answer in answers.items()}
 
+    def set_group_config(self, group_id: str, changes: Mapping[str, str | None]) -> dict[str, str]:
+        """Change a consumer group's own configuration, and return all of it, by Kafka's names.
+
+        changes: new values by name, as text; None removes one. Without any, the configuration is only read. Raises
+            CoordinatorError with INVALID_CONFIG for a wrong name or value.
+        """
+        request = messages.SetGroupConfigRequest(group_id, dict(changes))
+        return self.ask(apis.SET_GROUP_CONFIG, group_id, request).result().unwrap().configs
+
     def find_coordinator(self, group_id: str) -> messages.Coordinator:
         """The group's coordinator; its node id is the partition of the request topic that the group belongs to."""
         request = messages.FindCoordinatorRequest(coordinator_keys=[group_id])

@@ -91,6 +91,12 @@ class FencedInstanceId(_ErrorWithOwnClass):
     code = Error.FENCED_INSTANCE_ID
 
 
+class UnreleasedInstanceId(_ErrorWithOwnClass):
+    """Another process uses this ``group.instance.id``, or has ended without leaving and its session goes on."""
+
+    code = Error.UNRELEASED_INSTANCE_ID
+
+
 class GroupIdNotFound(_ErrorWithOwnClass):
     """The group does not exist."""
 

@@ -116,6 +116,7 @@ FIELDS = {
     "transactionResult": "True if the transaction was committed, false if it was aborted.",
     "transactionalId": "The transactional id of the producer; recorded in the journal.",
     "groupIds": "The ids of the groups to describe.",
+    "configs": "Values of the group's own, by Kafka's names of a group's configuration.",
     "memberEpoch": "The member epoch of KIP-848. In a heartbeat 0 joins, -1 leaves, -2 leaves for a while.",
     "instanceId": "The instance id of a static member (KIP-345); null for a dynamic member.",
     "rackId": "The rack of the member; null if it has none.",

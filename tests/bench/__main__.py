@@ -16,7 +16,7 @@ from streaming.embedded.broker import BrokerStartError, EmbeddedBroker
 from streaming.embedded.jars import JarResolutionError, MissingPrerequisite
 from streaming.job.options import load_options
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS
-from tests.bench import assignors, logic
+from tests.bench import assignors, consumer_groups, logic
 from tests.bench.environment import RESULTS, commit, machine, versions
 from tests.bench.figures import (
     BALANCED,
@@ -91,7 +91,7 @@ def _measure(scale: Scale, console: Console) -> Measurement:
             status.update(activity)
 
         report("the protocol alone")
-        protocol = [*logic.figures(), *assignors.figures()]
+        protocol = [*logic.figures(), *consumer_groups.figures(), *assignors.figures()]
         report("starting a broker")
         with EmbeddedBroker(data_dir=Path(folder) / "kafka") as broker:
             context = Bench(broker, Path(folder), scale, report)

@@ -40,27 +40,28 @@ ASSIGNMENT = bytes(60)
 def figures() -> Iterator[LogicFigure]:
     """Measure a heartbeat in groups of 10 and 100 members, and a commit in a group with 10,000 offsets."""
     for members, goal in ((10, 60.0), (100, 300.0)):
-        group, heartbeat = _stable_group(members)
+        group, heartbeat = stable_group(members)
         yield LogicFigure(f"a heartbeat in a group of {members}, step", _microseconds(group, heartbeat), "us", goal)
     group, commit = _group_with_offsets(topics=100, partitions=100)
     yield LogicFigure("a commit in a group with 10,000 offsets, step", _microseconds(group, commit) / 1000, "ms", 5.0)
 
 
 def _microseconds(stored: bytes, body: RequestBody) -> float:
-    request = _request(body, 1)
+    sent = request(body, 1)
     times = []
     for _ in range(WARM_UP_STEPS + STEPS):
         began = time.perf_counter()
-        result = step(GROUP_ID, snapshot.decode(stored), [request], NOW + 1, started_at=0, config=CONFIG)
+        result = step(GROUP_ID, snapshot.decode(stored), [sent], NOW + 1, started_at=0, config=CONFIG)
         assert result.group is not None
         snapshot.encode(result.group)
         times.append(time.perf_counter() - began)
     return statistics.median(times[WARM_UP_STEPS:]) * 1e6
 
 
-def _request(body: RequestBody, offset: int) -> Request:
+def request(body: RequestBody, offset: int) -> Request:
+    """A request at this offset of the log."""
     api = type(body).__name__.removesuffix("Request")
-    version = {"JoinGroup": 3, "SyncGroup": 3, "Heartbeat": 4, "OffsetCommit": 8}[api]
+    version = {"JoinGroup": 3, "SyncGroup": 3, "Heartbeat": 4, "OffsetCommit": 8, "ConsumerGroupHeartbeat": 1}[api]
     address = ReplyAddress(api, version, f"00000000-0000-0000-0000-{offset:012}", 0, NOW)
     return Request(Place(NOW, 0, offset), address, "client", "/127.0.0.1", body)
 
@@ -69,22 +70,25 @@ def _stepped(stored: bytes | None, bodies: Sequence[RequestBody]) -> tuple[bytes
     group = None if stored is None else snapshot.decode(stored)
     # Member ids are derived from places in the log, so each place may be used only once.
     first = 0 if group is None else 1_000 * group.sequence
-    requests = [_request(body, first + number) for number, body in enumerate(bodies)]
+    requests = [request(body, first + number) for number, body in enumerate(bodies)]
     result = step(GROUP_ID, group, requests, NOW, started_at=0, config=CONFIG)
     assert result.group is not None
     joined = [response.body for response in result.responses if isinstance(response.body, JoinGroupResponse)]
     return snapshot.encode(result.group), joined
 
 
-def _stable_group(members: int) -> tuple[bytes, HeartbeatRequest]:
-    join = JoinGroupRequest(GROUP_ID, 45_000, "consumer", [Protocol("range", METADATA)], 300_000)
+def stable_group(
+    members: int, metadata: bytes = METADATA, assignment: bytes = ASSIGNMENT
+) -> tuple[bytes, HeartbeatRequest]:
+    """The snapshot of a classic group in which all members have synced, and a heartbeat of one of them."""
+    join = JoinGroupRequest(GROUP_ID, 45_000, "consumer", [Protocol("range", metadata)], 300_000)
     # Without an initial delay the first member forms a generation alone; its rejoin completes the next one.
     stored, (first,) = _stepped(None, [join])
     rejoin = JoinGroupRequest(GROUP_ID, 45_000, "consumer", join.protocols, 300_000, first.member_id)
     stored, joined = _stepped(stored, [*[join] * (members - 1), rejoin])
     assert len(joined) == members
     generation, leader = joined[0].generation_id, joined[0].leader
-    assignments = [MemberAssignment(member.member_id, ASSIGNMENT) for member in joined]
+    assignments = [MemberAssignment(member.member_id, assignment) for member in joined]
     followers = [member.member_id for member in joined if member.member_id != leader]
     syncs = [SyncGroupRequest(GROUP_ID, generation, follower) for follower in followers]
     stored, _ = _stepped(stored, [*syncs, SyncGroupRequest(GROUP_ID, generation, leader, assignments=assignments)])

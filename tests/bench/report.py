@@ -176,7 +176,7 @@ def _counted(role: str, memory: Memory) -> str:
 
 def _logic_row(figure: LogicFigure) -> Row:
     value = f"{figure.value:.1f}" if figure.value < 100 else f"{figure.value:,.0f}"
-    value, goal = f"{value} {figure.unit}", f"{figure.goal:,.0f} {figure.unit}"
+    value, goal = f"{value} {figure.unit}", f"{figure.goal:,g} {figure.unit}"
     return Row(figure.name, _cells({BALANCED: value}), f"<= {goal}", _verdict(figure.is_met))
 
 

@@ -73,6 +73,19 @@ def test_a_group_is_created_listed_described_and_deleted(coordinator: Coordinato
     assert (gone.returncode, gone.stderr) == (1, f"group-coordinator: {group}: GROUP_ID_NOT_FOUND\n")
 
 
+def test_a_group_is_configured(coordinator: CoordinatorProcess, group: str) -> None:
+    session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    changed = run_for(coordinator, "groups", "configure", group, f"{session}=50000", f"{heartbeat}=6000", "--json")
+    assert printed_json(changed) == {heartbeat: "6000", session: "50000"}
+    assert printed_json(run_for(coordinator, "groups", "configure", group, f"{heartbeat}=", "--json")) == {
+        session: "50000"
+    }
+    refused = run_for(coordinator, "groups", "configure", group, f"{session}=1")
+    assert refused.returncode == 1
+    assert f"{session} must be in the range 45000 to 60000 inclusive." in refused.stderr
+    assert "50000" in run_for(coordinator, "groups", "configure", group).stdout
+
+
 def test_groups_and_offsets_are_printed_as_tables(coordinator: CoordinatorProcess, group: str) -> None:
     run_for(coordinator, "offsets", "commit", group, "orders:0=42")
     table = run_for(coordinator, "offsets", "list", group).stdout

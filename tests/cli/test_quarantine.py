@@ -92,7 +92,8 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
 
     shown = run("groups", "quarantine", "show", "billing", *connection).stdout
     assert shown == (
-        f"billing: the snapshot has format version 255; readable here: 1, 2\nformat version 255, {len(STORED)} bytes\n"
+        "billing: the snapshot has format version 255; readable here: 1, 2, 3\n"
+        f"format version 255, {len(STORED)} bytes\n"
     )
 
     file = tmp_path / "billing.snapshot"

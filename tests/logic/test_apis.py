@@ -19,6 +19,7 @@ SERVED = {
     "ConsumerGroupDescribe": (69, 0, 1),
     "TopicsDeleted": (None, 0, 0),
     "TopicsDescribed": (None, 0, 0),
+    "SetGroupConfig": (None, 0, 0),
     "ReadQuarantinedGroup": (None, 0, 0),
     "DropQuarantinedGroup": (None, 0, 0),
     "ResetOffsets": (None, 0, 0),

@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
-from coordinator_logic.committed_offsets import CommittedOffset, StoredOffsets, UnreadableOffsets, offset_count
+from coordinator_logic.committed_offsets import CommittedOffset, StoredOffsets, offset_count
 from coordinator_logic.consumer_group.data import ConsumerGroup, ResolvedPattern
 from coordinator_logic.consumer_group.members import ClassicMembership, ClassicProtocol, ConsumerMember, MemberState
 from coordinator_logic.consumer_group.target_assignment import Topic
@@ -58,6 +58,8 @@ from coordinator_logic.messages import (
     ResetOffsetsRequest,
     ResetOffsetsResponse,
     ResponseBody,
+    SetGroupConfigRequest,
+    SetGroupConfigResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TopicsDeletedRequest,
@@ -80,6 +82,7 @@ from coordinator_logic.messages import (
     WriteTxnMarkersResponse,
 )
 from coordinator_logic.states import State
+from coordinator_logic.stored_parts import UnreadablePart
 from tests.logic.driver import GROUP_ID, Driven, listing
 
 KEPT = Path(__file__).parent / "snapshots"
@@ -177,11 +180,53 @@ def expected_of_format_2() -> Group:
     )
 
 
-def test_a_snapshot_of_format_2_can_be_read() -> None:
+def test_a_snapshot_of_format_2_can_be_read_and_goes_on_in_format_3() -> None:
     kept = bytes.fromhex((KEPT / "format-2.hex").read_text())
+    assert kept[0] == snapshot.EARLIER_CONSUMER_FORMAT
+    group = snapshot.decode(kept)
+    assert group == expected_of_format_2()
+    assert snapshot.encode(group) == snapshot.encode(expected_of_format_2())
+
+
+def expected_of_format_3() -> Group:
+    """The group in the kept snapshot of format 3: as in format 2, with two more fields."""
+    group = expected_of_format_2()
+    assert group.consumer is not None
+    group.consumer.has_unresolved_patterns = True
+    group.configs = {"consumer.session.timeout.ms": 50_000}
+    return group
+
+
+def test_a_snapshot_of_format_3_can_be_read() -> None:
+    kept = bytes.fromhex((KEPT / "format-3.hex").read_text())
     assert kept[0] == snapshot.CONSUMER_FORMAT
-    assert snapshot.decode(kept) == expected_of_format_2()
-    assert snapshot.decode(snapshot.encode(expected_of_format_2())) == expected_of_format_2()
+    assert snapshot.decode(kept) == expected_of_format_3()
+    assert snapshot.encode(expected_of_format_3()) == kept
+
+
+def test_unused_members_are_passed_on_unmodified_and_changed_ones_are_encoded_again() -> None:
+    encoded = snapshot.encode(expected_of_format_3())
+    group = snapshot.decode(encoded)
+    assert snapshot.encode(group) == encoded
+    assert group.consumer is not None
+    changed = msgspec.structs.replace(group.consumer.members["m-1"], epoch=9)
+    group.consumer.put(changed)
+    del group.consumer.targets["m-2"]
+    group.consumer.targets["m-3"] = {"id-b": [2]}
+    again = snapshot.decode(snapshot.encode(group)).consumer
+    assert again is not None
+    assert list(again.members) == ["m-1", "m-2"], "the order of members is kept"
+    assert again.members["m-1"] == changed
+    assert again.targets == {"m-1": {"id-a": [0, 1]}, "m-3": {"id-b": [2]}}
+
+
+def test_damaged_members_raise_when_they_are_used() -> None:
+    encoded = snapshot.encode(expected_of_format_3())
+    group = snapshot.decode(encoded.replace(b"\xa3m-2", b"\xc4\x02-2", 2).replace(b"\xc4\x02-2", b"\xa3m-2", 1))
+    assert group.consumer is not None
+    assert len(group.consumer.members) == 2
+    with pytest.raises(UnreadablePart, match="its members are damaged: "):
+        dict(group.consumer.members)
 
 
 def test_every_readable_format_has_a_kept_snapshot() -> None:
@@ -196,6 +241,14 @@ def test_a_group_is_decoded_as_it_was_encoded() -> None:
     assert snapshot.decode(encoded) == group
     assert list(snapshot.decode(encoded).timers) == list(group.timers), "the order of timers is kept"
     assert snapshot.encode(snapshot.decode(encoded)) == encoded
+
+
+def test_a_classic_group_keeps_its_configuration() -> None:
+    group = expected_of_format_1()
+    group.configs = {"consumer.session.timeout.ms": 50_000}
+    encoded = snapshot.encode(group)
+    assert encoded[0] == snapshot.CLASSIC_FORMAT
+    assert snapshot.decode(encoded) == group
 
 
 def test_two_decoded_groups_share_no_lists() -> None:
@@ -232,7 +285,7 @@ def test_changed_offsets_are_encoded_again() -> None:
 def test_damaged_offsets_raise_when_they_are_used() -> None:
     damaged = snapshot.encode(expected_of_format_1()).replace(b"\xa8metadata", b"\xc4\x07etadata")
     group = snapshot.decode(damaged)
-    with pytest.raises(UnreadableOffsets, match="its offsets are damaged: "):
+    with pytest.raises(UnreadablePart, match="its offsets are damaged: "):
         len(group.offsets)
 
 
@@ -349,6 +402,7 @@ REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
         ConsumerGroupDescribeRequest(["g"]),
         ConsumerGroupDescribeResponse([DescribedConsumerGroup("g", ERROR)]),
     ),
+    ("SetGroupConfig", 0, SetGroupConfigRequest("g"), SetGroupConfigResponse(ERROR)),
     ("TopicsDescribed", 0, TopicsDescribedRequest([]), TopicsDescribedResponse(ERROR)),
     ("ReadQuarantinedGroup", 0, ReadQuarantinedGroupRequest(), ReadQuarantinedGroupResponse(ERROR)),
     ("DropQuarantinedGroup", 0, DropQuarantinedGroupRequest(), DropQuarantinedGroupResponse(ERROR)),

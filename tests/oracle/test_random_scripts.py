@@ -27,7 +27,7 @@ SCRIPTS_AGAINST_A_FAULT = 24
 REQUESTS_AGAINST_A_FAULT = 14
 REQUESTS = 30
 NOT_IN_SCRIPTS = {"FindCoordinator", "TopicsDeleted", "ReadQuarantinedGroup", "DropQuarantinedGroup", "ResetOffsets"}
-NOT_IN_SCRIPTS |= {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "TopicsDescribed"}
+NOT_IN_SCRIPTS |= {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "TopicsDescribed", "SetGroupConfig"}
 
 
 def check(result: CampaignResult) -> None:

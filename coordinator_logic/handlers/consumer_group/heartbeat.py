@@ -10,7 +10,7 @@ from coordinator_logic.consumer_group.heartbeat_checks import Refusal, check_hea
 from coordinator_logic.consumer_group.members import ConsumerMember
 from coordinator_logic.consumer_group.patterns import InvalidPattern, check_pattern
 from coordinator_logic.consumer_group.records import ConsumerGroupFormed
-from coordinator_logic.convergence.heartbeats import converge, owned_partitions, updated_member
+from coordinator_logic.convergence.heartbeats import converge, member_that_stays, owned_partitions, stay, updated_member
 from coordinator_logic.convergence.membership import Sender, find_sender, leave, replace_member
 from coordinator_logic.convergence.upgrade import upgrade, upgraded
 from coordinator_logic.errors import Error
@@ -24,6 +24,11 @@ from coordinator_logic.turn import Turn
 
 def handle(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> None:
     """Take the member one step closer to the target assignment, or let it leave."""
+    consumer = None if turn.existing is None else turn.existing.consumer
+    member = None if consumer is None else member_that_stays(consumer, request, body)
+    if member is not None:
+        stay(turn, request, member)
+        return
     config = turn.config
     refusal = check_heartbeat(body, request.address.version, config.server_assignors)
     if refusal is None:

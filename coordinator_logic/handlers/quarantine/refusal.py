@@ -7,7 +7,7 @@ from coordinator_logic.turn import Turn
 def refusal(turn: Turn) -> tuple[Error, str]:
     """The error and its message.
 
-    Raises :class:`~coordinator_logic.committed_offsets.UnreadableOffsets` if the group's offsets cannot be read: the
+    Raises :class:`~coordinator_logic.stored_parts.UnreadablePart` if the group's offsets cannot be read: the
     group is quarantined then.
     """
     if turn.existing is None:

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import TopicMetadata as ListedTopic
 
@@ -14,6 +14,9 @@ from streaming.client.consumer.types import ConsumerConfig
 from streaming.contract.topics import LEGAL_TOPIC_NAME
 
 log = logging.getLogger(__name__)
+
+_URL_SAFE = str.maketrans("+/", "-_")
+"""librdkafka writes ids in the plain base64 alphabet, Kafka in the one for URLs."""
 
 
 class ClusterTopics:
@@ -60,6 +63,25 @@ class ClusterTopics:
             elif found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 self._warn_once(name, found.error.str())
         return described
+
+    def topic_ids(self, topics: Iterable[str], timeout: float) -> dict[str, str]:
+        """The ids, in Kafka's text form, of those of these topics that exist, by name.
+
+        Ask for few topics, and rarely: each one costs some memory for good, see :meth:`describe`.
+        """
+        names = [name for name in sorted(set(topics)) if LEGAL_TOPIC_NAME.fullmatch(name)]
+        if not names:
+            return {}
+        described = self._client().describe_topics(TopicCollection(names), request_timeout=timeout)
+        ids: dict[str, str] = {}
+        for name, found in described.items():
+            try:
+                ids[name] = str(found.result().topic_id).translate(_URL_SAFE)
+            except KafkaException as failure:
+                error = failure.args[0]
+                if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise librdkafka.no_answer(f"the id of {name!r}", error, timeout) from failure
+        return ids
 
     def _racks(self, timeout: float) -> dict[int, str]:
         """The racks of the brokers that have one, by node id."""

@@ -80,7 +80,9 @@ class GroupOffsets:
             self.run_callbacks()
             if failure is None:
                 return
-            if not failure.retriable or time.monotonic() + self._retry_backoff >= deadline:
+            # The epoch of the newer protocol may move on while the commit is on its way.
+            is_outdated = failure.error is Error.STALE_MEMBER_EPOCH and self._member.generation != commit.generation
+            if not (failure.retriable or is_outdated) or time.monotonic() + self._retry_backoff >= deadline:
                 raise failure
             time.sleep(self._retry_backoff)
 
@@ -136,9 +138,12 @@ class GroupOffsets:
 
     def _group_failure(self, commit: _Commit, failure: CoordinatorError) -> CoordinatorError:
         self._member.handle_error(failure.error, commit.generation, "OffsetCommit")
-        if failure.error not in (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID):
+        current = self._member.generation
+        if failure.error is Error.STALE_MEMBER_EPOCH and current.is_member and current != commit.generation:
             return failure
-        if self._member.generation.is_member:
+        if failure.error not in (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.STALE_MEMBER_EPOCH):
+            return failure
+        if current.is_member and failure.error is not Error.STALE_MEMBER_EPOCH:
             return RebalanceInProgress(
                 f"group {self._group_id!r} rebalanced before the commit was answered; poll, then commit again"
             )

@@ -21,6 +21,7 @@ from coordinator_logic.errors import Error
 from streaming.client.consumer.committed_offsets import OffsetFetch
 from streaming.client.consumer.fetcher import Fetcher
 from streaming.client.consumer.group_coordination import ConsumerCoordinator
+from streaming.client.consumer.reconciling_coordination import ReconcilingCoordinator
 from streaming.client.consumer.subscription_state import SubscriptionState
 from streaming.client.consumer.types import (
     CommitCallback,
@@ -73,7 +74,9 @@ class Consumer:
             )
             self._fetcher = Fetcher(config)
             undo.callback(self._fetcher.close)
-            self._coordinator = ConsumerCoordinator(self._client, config, self._state, self._fetcher)
+            coordinator = ReconcilingCoordinator if config.group_protocol == "consumer" else ConsumerCoordinator
+            self._coordinator: ReconcilingCoordinator | ConsumerCoordinator
+            self._coordinator = coordinator(self._client, config, self._state, self._fetcher)
             undo.pop_all()
         self._offsets = self._coordinator.offsets
 
@@ -99,7 +102,8 @@ class Consumer:
         listener: called on every change of the assignment.
         pattern: a regular expression, which may also be passed compiled in place of ``topics``. It subscribes to every
             topic whose whole name it matches, including topics that are created later. It does not match internal
-            topics unless ``exclude_internal_topics`` is False.
+            topics unless ``exclude_internal_topics`` is False. With ``group_protocol="consumer"``, the coordinator
+            evaluates a string, which has RE2's syntax; a compiled pattern is evaluated here, as with Kafka's client.
 
         Raises:
             RuntimeError: topics would replace a pattern, or a pattern topics; call :meth:`unsubscribe` first.
@@ -139,7 +143,10 @@ class Consumer:
 
     @property
     def generation(self) -> Generation:
-        """The current generation id, member id and assignor of the membership."""
+        """The current generation id, member id and assignor of the membership.
+
+        With ``group_protocol="consumer"``, the generation id is the member epoch, and there is no assignor.
+        """
         return self._coordinator.member.generation
 
     def close(self) -> None:
@@ -170,6 +177,8 @@ class Consumer:
         Raises:
             RuntimeError: there is no subscription.
             FencedInstanceId: another process uses this consumer's ``group_instance_id``; close this one.
+            UnreleasedInstanceId: with ``group_protocol="consumer"``, another process has joined with this
+                ``group_instance_id`` before, and has neither left nor expired; the next poll retries.
             CoordinatorError: the group refuses this consumer, e.g. with INCONSISTENT_GROUP_PROTOCOL.
             NoOffsetForPartition: a partition has no valid position, and ``auto_offset_reset`` is ``none``.
             confluent_kafka.KafkaException: records cannot be fetched, e.g. for lack of authorization.
@@ -180,7 +189,7 @@ class Consumer:
                 raise RuntimeError("the consumer is not subscribed to any topic")
             while True:
                 self._offsets.run_callbacks()
-                self._coordinator.auto_commit_if_due()
+                self._coordinator.assignment.auto_commit_if_due()
                 self._coordinator.poll(self._coordinator_wait(deadline))
                 self._find_positions(time.monotonic() + self._coordinator_wait(deadline))
                 records = self._fetcher.poll(min(_FETCH_SECONDS, max(0.0, deadline - time.monotonic())))

@@ -1,11 +1,10 @@
-"""The consumer's part in its group: its subscription, its assignment, the leader's assignment, and auto-commit.
+"""The consumer's part in a group with the classic protocol: its subscription, its assignment, the leader's assignment.
 
 Source: ConsumerCoordinator of Kafka's Java client; KIP-429 (cooperative rebalancing), KIP-881 (racks).
 """
 
-import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from coordinator_logic.assignors import (
     Assignor,
@@ -16,7 +15,6 @@ from coordinator_logic.assignors import (
 from coordinator_logic.consumer_protocol import (
     Assignment,
     Subscription,
-    TopicPartition,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -25,19 +23,15 @@ from coordinator_logic.consumer_protocol import (
 from coordinator_logic.messages import JoinedMember
 from streaming.client.consumer.committed_offsets import GroupOffsets
 from streaming.client.consumer.fetcher import Fetcher
+from streaming.client.consumer.group_assignment import GroupAssignment
 from streaming.client.consumer.subscription_state import SubscriptionState
-from streaming.client.consumer.topic_pattern import TopicPattern
+from streaming.client.consumer.topic_pattern import Pattern
 from streaming.client.consumer.topic_watch import TopicUpdate, TopicWatch, describe_change
-from streaming.client.consumer.types import ConsumerConfig, Offsets
+from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.coordinator_client import CoordinatorClient
-from streaming.client.errors import CoordinatorError
 from streaming.client.membership.group_member import GroupMember
 from streaming.client.membership.membership_state import Generation
-from streaming.client.membership.types import MemberCallbacks, MemberConfig
-
-log = logging.getLogger(__name__)
-
-PROTOCOL_TYPE = "consumer"
+from streaming.client.membership.types import MemberCallbacks
 
 
 class ConsumerCoordinator(MemberCallbacks):
@@ -51,38 +45,23 @@ class ConsumerCoordinator(MemberCallbacks):
         self._fetcher = fetcher
         self._assignors: dict[str, Assignor] = {assignor.name: assignor for assignor in config.assignors()}
         self._protocol = common_rebalance_protocol(self._assignors.values())
-        self._next_auto_commit = 0.0
         self._watch = TopicWatch(config)
-        self._applied_pattern: TopicPattern | None = None
+        self._applied_pattern: Pattern | None = None
         self._joined_topics: frozenset[str] | None = None
-        self.member = GroupMember(
-            client,
-            self,
-            MemberConfig(
-                group_id=config.group_id,
-                protocol_type=PROTOCOL_TYPE,
-                group_instance_id=config.group_instance_id,
-                session_timeout_ms=config.session_timeout_ms,
-                rebalance_timeout_ms=config.max_poll_interval_ms,
-                heartbeat_interval_ms=config.heartbeat_interval_ms,
-                retry_backoff_ms=config.retry_backoff_ms,
-                retry_backoff_max_ms=config.retry_backoff_max_ms,
-            ),
-            config.observer,
-        )
+        self.member = GroupMember(client, self, config.member_config(), config.observer)
         self.offsets = GroupOffsets(client, self.member)
+        self.assignment = GroupAssignment(config, state, fetcher, self.offsets, self.member)
 
     # ----------------------------------------------------------------------------------------------------------
     # Subscription
 
-    def subscribe(self, topics: frozenset[str], pattern: TopicPattern | None) -> None:
+    def subscribe(self, topics: frozenset[str], pattern: Pattern | None) -> None:
         """Subscribe to topics or to a pattern; ``poll`` joins the group.
 
         Raises:
             RuntimeError: topics would replace a pattern, or a pattern topics.
         """
-        if self._state.is_subscribed and (pattern is None) != (self._state.pattern is None):
-            raise RuntimeError("a subscription to topics and one to a pattern exclude each other: unsubscribe first")
+        self._state.check_kind_of(pattern)
         if pattern is None:
             if self._state.topics and self._state.topics != topics:
                 self.member.request_rejoin("topic subscription changed")
@@ -197,75 +176,26 @@ class ConsumerCoordinator(MemberCallbacks):
             if self._protocol is RebalanceProtocol.COOPERATIVE:
                 # A cooperative member consumes during the rebalance. Without this commit, the next owner would consume
                 # the same records again.
-                self._commit_before_revocation(self._commit_timeout_ms(leaving=False))
+                self.assignment.commit_before_revocation(leaving=False)
                 self.member.request_rejoin(f"need to revoke {len(revoked)} partitions and rejoin")
-            self._revoke(revoked)
+            self.assignment.revoke(revoked)
         self._state.add(assigned)
         self._assignors[generation.protocol_name or ""].on_assignment(decoded, generation.generation_id)
-        self._schedule_auto_commit()
+        self.assignment.schedule_auto_commit()
         self._state.listener.on_partitions_assigned(sorted(assigned - owned))
 
     def on_revoked(self, *, leaving: bool) -> None:
         """Commit, and give up all partitions; a cooperative member that rejoins gives up unsubscribed topics only."""
-        self._commit_before_revocation(self._commit_timeout_ms(leaving=leaving))
+        self.assignment.commit_before_revocation(leaving=leaving)
         owned = self._state.assigned
         if leaving:
             if owned:
-                self._revoke(owned)
+                self.assignment.revoke(owned)
         elif self._protocol is RebalanceProtocol.EAGER:
-            self._revoke(owned)
+            self.assignment.revoke(owned)
         elif unsubscribed := [partition for partition in owned if partition.topic not in self._state.topics]:
-            self._revoke(unsubscribed)
+            self.assignment.revoke(unsubscribed)
 
     def on_lost(self) -> None:
         """Drop all partitions without a commit: other members may own them already."""
-        lost = self._state.assigned
-        if lost:
-            try:
-                self._state.listener.on_partitions_lost(lost)
-            finally:
-                self._remove(lost)
-
-    def _revoke(self, partitions: Iterable[TopicPartition]) -> None:
-        revoked = sorted(partitions)
-        try:
-            self._state.listener.on_partitions_revoked(revoked)
-        finally:
-            self._remove(revoked)
-
-    def _remove(self, partitions: Iterable[TopicPartition]) -> None:
-        self._fetcher.stop(partitions)
-        self._state.remove(partitions)
-
-    # ----------------------------------------------------------------------------------------------------------
-    # Auto-commit
-
-    def auto_commit_if_due(self) -> None:
-        """Commit the records of earlier polls if auto-commit is due, without waiting for the answer."""
-        if self._config.enable_auto_commit and time.monotonic() >= self._next_auto_commit:
-            self._schedule_auto_commit()
-            positions = self._state.positions
-            if positions and self.member.generation.is_member:
-                self.offsets.commit_async(positions, _log_failure)
-
-    def _schedule_auto_commit(self) -> None:
-        self._next_auto_commit = time.monotonic() + self._config.auto_commit_interval_ms / 1000
-
-    def _commit_timeout_ms(self, *, leaving: bool) -> int:
-        # A rebalance waits for this member for max_poll_interval_ms; half of it remains for joining.
-        timeout_ms = self._config.request_timeout_ms if leaving else self._config.max_poll_interval_ms // 2
-        return min(self._config.default_api_timeout_ms, timeout_ms)
-
-    def _commit_before_revocation(self, timeout_ms: int) -> None:
-        positions = self._state.positions
-        if not (self._config.enable_auto_commit and positions):
-            return
-        try:
-            self.offsets.commit(positions, time.monotonic() + timeout_ms / 1000)
-        except CoordinatorError as failure:
-            _log_failure(positions, failure)
-
-
-def _log_failure(offsets: Offsets, failure: CoordinatorError | None) -> None:
-    if failure is not None:
-        log.warning("auto-commit of %d partitions failed: %s", len(offsets), failure)
+        self.assignment.lose_all()

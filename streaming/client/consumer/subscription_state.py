@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from coordinator_logic.consumer_protocol import TopicPartition
-from streaming.client.consumer.topic_pattern import TopicPattern
+from streaming.client.consumer.topic_pattern import Pattern
 from streaming.client.consumer.types import ConsumerRecord, OffsetAndMetadata, RebalanceListener
 
 
@@ -24,7 +24,7 @@ class SubscriptionState:
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
-        self.pattern: TopicPattern | None = None
+        self.pattern: Pattern | None = None
         self.listener = RebalanceListener()
         self._partitions: dict[TopicPartition, PartitionState] = {}
 
@@ -36,6 +36,11 @@ class SubscriptionState:
     def includes(self, topic: str) -> bool:
         """Whether the subscription includes a topic; with a pattern, also one that is not in ``topics`` yet."""
         return topic in self.topics if self.pattern is None else self.pattern.matches(topic)
+
+    def check_kind_of(self, pattern: Pattern | None) -> None:
+        """Raise RuntimeError if topics would replace a pattern, or a pattern (not None) topics."""
+        if self.is_subscribed and (pattern is None) != (self.pattern is None):
+            raise RuntimeError("a subscription to topics and one to a pattern exclude each other: unsubscribe first")
 
     @property
     def assigned(self) -> list[TopicPartition]:

@@ -8,23 +8,20 @@ Source: Metadata and ConsumerCoordinator of Kafka's Java client.
 """
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass
-from typing import TypeVar
 
 from coordinator_logic.assignors import TopicMetadata
+from streaming.client.consumer.background import in_background
 from streaming.client.consumer.cluster_topics import ClusterTopics
-from streaming.client.consumer.topic_pattern import TopicPattern
+from streaming.client.consumer.topic_pattern import Pattern
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.errors import CoordinatorError
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +52,7 @@ class TopicUpdate:
 class _Query:
     """A query for the topics that match a pattern, for the metadata of a group's topics, or for both."""
 
-    pattern: TopicPattern | None
+    pattern: Pattern | None
     group: GroupTopics | None
 
     @property
@@ -85,7 +82,7 @@ class TopicWatch:
         self._max_age = config.metadata_max_age_ms / 1000
         # The shortest time between two queries, and their interval while a subscribed topic does not exist.
         self._retry_backoff = config.retry_backoff_max_ms / 1000
-        self._pattern: TopicPattern | None = None
+        self._pattern: Pattern | None = None
         # Created on demand: most consumers neither lead their group nor have a pattern.
         self._cluster: ClusterTopics | None = None
         self._answer: Future[TopicUpdate] | None = None
@@ -98,7 +95,7 @@ class TopicWatch:
         """Stop querying and disconnect; an outstanding answer is dropped."""
         self._pattern = self.group = self._cluster = self._answer = None
 
-    def watch_pattern(self, pattern: TopicPattern | None) -> None:
+    def watch_pattern(self, pattern: Pattern | None) -> None:
         """Watch the topics that match a pattern from now on, or none; the first query is due at once."""
         self._pattern = pattern
         self._answer = None
@@ -143,7 +140,7 @@ class TopicWatch:
     def _send(self, query: _Query) -> None:
         self._query, self._queried_at, self._refresh_requested = query, time.monotonic(), False
         cluster, timeout = self._connected(), self._config.request_timeout_ms / 1000
-        self._answer = _in_background(f"{self._config.group_id}-topics", lambda: query.run(cluster, timeout))
+        self._answer = in_background(f"{self._config.group_id}-topics", lambda: query.run(cluster, timeout))
 
     def _result(self, answer: "Future[TopicUpdate]") -> TopicUpdate | None:
         try:
@@ -178,17 +175,3 @@ def describe_change(before: Mapping[str, TopicMetadata], now: Mapping[str, Topic
             return f"the number of partitions of topic {topic} changed from {old.partitions} to {new.partitions}"
         return f"replicas of topic {topic} moved to other racks"
     return None
-
-
-def _in_background(name: str, job: Callable[[], T]) -> "Future[T]":
-    """Run a job on a daemon thread, which does not delay the end of the process."""
-    result: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            result.set_result(job())
-        except BaseException as failure:
-            result.set_exception(failure)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return result

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from coordinator_logic.assignors import Assignor, assignor_by_name
 from coordinator_logic.consumer_protocol import TopicPartition
-from streaming.client.consumer.topic_pattern import TopicPattern, internal_topics
+from streaming.client.consumer.topic_pattern import CoordinatorPattern, Pattern, TopicPattern, internal_topics
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.client.membership.types import Observer
+from streaming.client.membership.types import GroupProtocol, MemberConfig, Observer
 from streaming.contract.topics import TopicNames
 
 
@@ -34,6 +34,9 @@ class OffsetAndMetadata(NamedTuple):
     metadata: str = ""
     leader_epoch: int = -1
 
+
+_CLASSIC_SETTINGS = ("session_timeout_ms", "heartbeat_interval_ms", "partition_assignment_strategy")
+"""What the coordinator decides with ``group_protocol="consumer"``; Kafka's client refuses these settings, too."""
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 CommitCallback = Callable[[Offsets, CoordinatorError | None], None]
@@ -66,10 +69,13 @@ class ConsumerConfig:
     """The settings of a consumer: Kafka's names and defaults, times in milliseconds. Raises ValueError.
 
     topic_prefix: the prefix of the coordinator's topics.
+    group_protocol: ``classic``, in which a leader assigns, or ``consumer``, in which the coordinator assigns (KIP-848).
+        With ``consumer``, the coordinator also decides on session timeout and heartbeat interval.
+    group_remote_assignor: the coordinator's assignor that this consumer asks for; with ``consumer`` only.
     partition_assignment_strategy: assignors or their names, the preferred one first; the group uses one that all
         members list.
     metadata_max_age_ms: the interval at which the group's leader checks the topics of all members for new partitions,
-        and at which every member with a pattern checks for new topics.
+        and at which every member with a pattern checks for new topics. With ``consumer``, every member checks its own.
     retry_backoff_max_ms: also the shortest time between two metadata queries.
     exclude_internal_topics: whether a pattern ignores Kafka's internal topics and the coordinator's own.
     pattern_refresh_timeout_ms: how long a rejoin waits for the topics that match the pattern now. Members notice a new
@@ -84,6 +90,8 @@ class ConsumerConfig:
     group_id: str
     topic_prefix: str = ""
     client_id: str = "group-consumer"
+    group_protocol: GroupProtocol = "classic"
+    group_remote_assignor: str | None = None
     group_instance_id: str | None = None
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
@@ -121,9 +129,42 @@ class ConsumerConfig:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be positive")
 
-    def topic_pattern(self, expression: str | re.Pattern[str]) -> TopicPattern:
-        """The subscription to a regular expression under these settings. Raises re.error."""
+        self._check_protocol()
+
+    def _check_protocol(self) -> None:
+        if self.group_protocol not in get_args(GroupProtocol):
+            raise ValueError(f"group_protocol is {self.group_protocol!r}, not classic or consumer")
+        others = ("group_remote_assignor",) if self.group_protocol == "classic" else _CLASSIC_SETTINGS
+        for name in others:
+            if getattr(self, name) != getattr(type(self), name):
+                raise ValueError(f"{name} cannot be set with group_protocol={self.group_protocol!r}")
+
+    def member_config(self) -> MemberConfig:
+        """The settings of the consumer's membership."""
+        return MemberConfig(
+            group_id=self.group_id,
+            group_instance_id=self.group_instance_id,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.max_poll_interval_ms,
+            heartbeat_interval_ms=self.heartbeat_interval_ms,
+            retry_backoff_ms=self.retry_backoff_ms,
+            retry_backoff_max_ms=self.retry_backoff_max_ms,
+            group_protocol=self.group_protocol,
+            group_remote_assignor=self.group_remote_assignor,
+            rack_id=self.client_rack or None,
+        )
+
+    def topic_pattern(self, expression: str | re.Pattern[str]) -> Pattern:
+        """The subscription to a regular expression under these settings.
+
+        With ``group_protocol="consumer"``, the coordinator evaluates a string, as Kafka's SubscriptionPattern.
+
+        Raises:
+            re.error: the expression is not a regular expression of Python, or of RE2 if the coordinator evaluates it.
+        """
         excluded = internal_topics(TopicNames(self.topic_prefix)) if self.exclude_internal_topics else frozenset[str]()
+        if self.group_protocol == "consumer" and isinstance(expression, str):
+            return CoordinatorPattern(expression, excluded)
         return TopicPattern(re.compile(expression), excluded)
 
     def assignors(self) -> list[Assignor]:

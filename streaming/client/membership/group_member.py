@@ -1,34 +1,26 @@
-"""A member of a group of any protocol type, which joins, syncs, sends heartbeats and leaves as Kafka's clients do.
+"""A member of a group, which joins, follows rebalances, sends heartbeats and leaves as Kafka's clients do.
+
+``group_protocol`` of its configuration chooses the protocol:
+
+- ``classic``: a group of any protocol type, in which a leader assigns. The callbacks are :class:`MemberCallbacks`.
+- ``consumer``: a consumer group, in which the coordinator assigns (KIP-848). The callbacks are
+  :class:`PartitionCallbacks`.
 
 **Threads.** :meth:`GroupMember.poll` does all the work of joining and calls the callbacks; call it frequently, from one
 thread. A background thread sends heartbeats, and leaves the group if ``poll`` is not called for the rebalance timeout.
 The next ``poll`` acts on the answers to heartbeats. Call ``leave`` and ``close`` on the polling thread, too. Only the
 observer is called from several threads.
-
-Source: AbstractCoordinator of Kafka's Java client; KIP-62 (heartbeats in the background), KIP-345 (static members),
-KIP-394 (member id required), KIP-800 (reasons), KIP-814 (a static leader that returns does not assign).
 """
 
 import logging
-import time
-from concurrent.futures import Future
 from typing import Self
 
-from coordinator_logic import apis
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    LeavingMember,
-)
-from streaming.client.answers import Answer
 from streaming.client.coordinator_client import CoordinatorClient
-from streaming.client.errors import CoordinatorError, FencedInstanceId
-from streaming.client.membership.heartbeat_thread import POLL_TIMEOUT_EXPIRED, HeartbeatThread
-from streaming.client.membership.joining import LONGEST_REASON, Joining
-from streaming.client.membership.membership_state import Generation, Membership
+from streaming.client.membership.classic_member import ClassicMember
+from streaming.client.membership.consumer_protocol.member import ConsumerProtocolMember
+from streaming.client.membership.consumer_protocol.types import PartitionCallbacks
+from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind, Observer
 
 log = logging.getLogger(__name__)
@@ -38,35 +30,28 @@ class GroupMember:
     """A membership in one group. The first :meth:`poll` joins; :meth:`close` ends the membership for good.
 
     client: sends the requests; the member never closes it. callbacks: the application's part of the protocol.
-    config: group, protocol type and timeouts. observer: called with every :class:`MemberEvent`.
+    config: group, protocol and timeouts. observer: called with every :class:`MemberEvent`.
+
+    Raises TypeError for callbacks of another protocol than the configuration's.
     """
 
     def __init__(
         self,
         client: CoordinatorClient,
-        callbacks: MemberCallbacks,
+        callbacks: MemberCallbacks | PartitionCallbacks,
         config: MemberConfig,
         observer: Observer | None = None,
     ) -> None:
         self.config = config
-        self._client = client
-        self._callbacks = callbacks
         self._observer = observer
-        self._membership = Membership()
-        self._heartbeats = HeartbeatThread(
-            f"{config.group_id}-heartbeat",
-            self._membership,
-            is_static=config.is_static,
-            heartbeat_interval_ms=config.heartbeat_interval_ms,
-            max_poll_interval_ms=config.rebalance_timeout_ms,
-            send=self._send_heartbeat,
-            poll_timeout_expired=self._on_poll_timeout,
-        )
-        self._joining = Joining(
-            client, callbacks, config, self._membership, self._observe, self._heartbeats.record_poll
-        )
         self._closed = False
-        self._heartbeats.start()
+        self._member: ClassicMember | ConsumerProtocolMember
+        if config.group_protocol == "classic" and isinstance(callbacks, MemberCallbacks):
+            self._member = ClassicMember(client, callbacks, config, self._observe)
+        elif config.group_protocol == "consumer" and isinstance(callbacks, PartitionCallbacks):
+            self._member = ConsumerProtocolMember(client, callbacks, config, self._observe)
+        else:
+            raise TypeError(f"{type(callbacks).__name__} has no callbacks for the protocol {config.group_protocol!r}")
 
     def __enter__(self) -> Self:
         return self
@@ -77,112 +62,64 @@ class GroupMember:
     @property
     def generation(self) -> Generation:
         """The member's current identity. May be read from any thread."""
-        return self._membership.generation
+        return self._member.generation
 
     @property
     def rejoin_needed(self) -> bool:
-        """Whether the next ``poll`` sends a JoinGroup."""
-        return self._membership.rejoin_needed
+        """Whether the next ``poll`` joins or rejoins."""
+        return self._member.rejoin_needed
 
     def poll(self, timeout: float) -> bool:
-        """Join or rejoin if needed, for at most ``timeout`` seconds; returns whether the member has its assignment.
+        """Join or rejoin if needed, and follow changes of the assignment, for at most ``timeout`` seconds.
 
-        The next call continues a join that did not finish in time.
+        Returns whether the member has its assignment. The next call continues what did not finish in time.
 
         Raises:
             FencedInstanceId: another process uses this member's instance id; every further call raises it again.
+            UnreleasedInstanceId: another process has joined with this member's instance id before; the next call
+                retries. With the protocol ``consumer`` only.
             CoordinatorError: the group refuses this member (e.g. INCONSISTENT_GROUP_PROTOCOL); the next call retries.
             RuntimeError: the member is closed.
         """
         if self._closed:
             raise RuntimeError(f"the member of group {self.config.group_id!r} is closed")
-        deadline = time.monotonic() + timeout
-        self._heartbeats.record_poll()
-        return self._joining.advance(deadline)
+        return self._member.poll(timeout)
 
     def request_rejoin(self, reason: str) -> None:
-        """Rejoin with the next ``poll``, e.g. since the member's metadata has changed. ``reason`` as in KIP-800."""
-        self._membership.request_rejoin(reason)
+        """Rejoin with the next ``poll``, e.g. since the member's metadata has changed. ``reason`` as in KIP-800.
+
+        With the protocol ``consumer``, it has no effect: every ``poll`` reads the subscription anyway.
+        """
+        if isinstance(self._member, ClassicMember):
+            self._member.request_rejoin(reason)
 
     def leave(self, reason: str) -> None:
-        """Give up the assignment and leave the group; a static member stays in it (KIP-345). ``poll`` rejoins."""
-        try:
-            self._joining.give_up_assignment()
-        finally:
-            generation = self._membership.leave("")
-            if generation.member_id and not self.config.is_static:
-                self._leave_and_wait(generation, reason)
+        """Give up the assignment and leave the group; a static member stays in it (KIP-345). ``poll`` rejoins.
+
+        With the protocol ``consumer``, a static member leaves for a while: its partitions wait for it until its session
+        ends. ``reason`` is for the classic protocol.
+        """
+        if isinstance(self._member, ClassicMember):
+            self._member.leave(reason)
+        else:
+            self._member.leave()
 
     def close(self, reason: str = "the member is being closed") -> None:
-        """Leave the group unless the member is static, and end the heartbeats. The client stays open."""
+        """Leave the group as :meth:`leave` does, and end the heartbeats. The client stays open."""
         if self._closed:
             return
         self._closed = True
         try:
             self.leave(reason)
         finally:
-            self._heartbeats.close()
-
-    def _send_heartbeat(self) -> None:
-        sent = self._membership.generation
-        request = HeartbeatRequest(
-            self.config.group_id, sent.generation_id, sent.member_id, self.config.group_instance_id
-        )
-
-        def on_answer(answered: Future[Answer[HeartbeatResponse]]) -> None:
-            # A heartbeat without an answer has no consequence: the next one is sent anyway.
-            if answered.exception() is None and answered.result().error is not Error.NONE:
-                self.handle_error(answered.result().error, sent, "Heartbeat")
-
-        try:
-            self._client.ask(apis.HEARTBEAT, self.config.group_id, request).add_done_callback(on_answer)
-        except CoordinatorError as failure:
-            log.warning("a heartbeat for group %r could not be sent: %s", self.config.group_id, failure)
+            self._member.end_heartbeats()
 
     def handle_error(self, error: Error, sent: Generation, api: str) -> None:
         """Apply an error answer to a request of ``api`` that was sent in the generation ``sent``.
 
         For requests that the application sends as this member, e.g. OffsetCommit. May be called from any thread.
         """
-        if error is Error.FENCED_INSTANCE_ID and sent == self._membership.generation:
-            instance_id = self.config.group_instance_id
-            self._membership.fail(
-                FencedInstanceId(f"group {self.config.group_id!r}: another process uses instance id {instance_id!r}")
-            )
-            self._observe(MemberEventKind.FENCED, sent, error.name)
-        elif self._membership.apply_error(error, sent, api):
-            rejoins = error is Error.REBALANCE_IN_PROGRESS
-            kind = MemberEventKind.REJOIN_REQUESTED if rejoins else MemberEventKind.LOST
-            self._observe(kind, sent, f"{api}: {error.name}")
-
-    def _on_poll_timeout(self, left: Generation) -> None:
-        action = "stops its heartbeats" if self.config.is_static else "leaves the group"
-        log.warning(
-            "member %s of group %r %s: poll was not called for %d ms",
-            left.member_id, self.config.group_id, action, self.config.rebalance_timeout_ms,
-        )  # fmt: skip
-        if not self.config.is_static:
-            self._send_leave(left, POLL_TIMEOUT_EXPIRED)
-            self._observe(MemberEventKind.LOST, left, "poll timeout expired")
-
-    def _send_leave(self, generation: Generation, reason: str) -> Future[Answer[LeaveGroupResponse]] | None:
-        """Send LeaveGroup; None if it cannot be sent, in which case the session times out."""
-        leaving = LeavingMember(generation.member_id, self.config.group_instance_id, reason[:LONGEST_REASON])
-        request = LeaveGroupRequest(self.config.group_id, members=[leaving])
-        self._observe(MemberEventKind.LEFT, generation, reason)
-        try:
-            return self._client.ask(apis.LEAVE_GROUP, self.config.group_id, request)
-        except CoordinatorError as failure:
-            log.warning("LeaveGroup for group %r failed: %s", self.config.group_id, failure)
-            return None
-
-    def _leave_and_wait(self, generation: Generation, reason: str) -> None:
-        left = self._send_leave(generation, reason)
-        if left is not None:
-            try:
-                left.result().unwrap()
-            except CoordinatorError as failure:
-                log.warning("LeaveGroup for group %r failed: %s", self.config.group_id, failure)
+        self._member.handle_error(error, sent, api)
 
     def _observe(self, kind: MemberEventKind, generation: Generation, detail: str = "") -> None:
         log.debug("group %r: %s as %s %s", self.config.group_id, kind.value, generation, detail)

@@ -1,16 +1,16 @@
 """The thread that sends a member's heartbeats (KIP-62)."""
 
-import threading
 import time
 from collections.abc import Callable
 
+from streaming.client.membership.member_thread import MemberThread
 from streaming.client.membership.membership_state import Generation, Membership
 
 POLL_TIMEOUT_EXPIRED = "consumer poll timeout has expired"
 """The reason in LeaveGroup, in the words of Kafka's client."""
 
 
-class HeartbeatThread(threading.Thread):
+class HeartbeatThread(MemberThread):
     """Calls ``send`` every ``heartbeat_interval_ms`` while the membership needs heartbeats.
 
     It never waits for an answer: a coordinator that was slow or down must find in its log that the member was alive all
@@ -32,7 +32,7 @@ class HeartbeatThread(threading.Thread):
         send: Callable[[], None],
         poll_timeout_expired: Callable[[Generation], None],
     ) -> None:
-        super().__init__(name=name, daemon=True)
+        super().__init__(name, membership.changed)
         self._membership = membership
         self._is_static = is_static
         self._interval = heartbeat_interval_ms / 1000
@@ -41,7 +41,6 @@ class HeartbeatThread(threading.Thread):
         self._poll_timeout_expired = poll_timeout_expired
         self._last_poll = time.monotonic()
         self._expired = False
-        self._closed = False
 
     def record_poll(self) -> None:
         """Restart the poll timeout; heartbeats resume if it had expired."""
@@ -50,14 +49,6 @@ class HeartbeatThread(threading.Thread):
             if self._expired:
                 self._expired = False
                 self._membership.changed.notify_all()
-
-    def close(self) -> None:
-        """End the thread and wait for its end."""
-        with self._membership.changed:
-            self._closed = True
-            self._membership.changed.notify_all()
-        if self.is_alive():
-            self.join()
 
     def run(self) -> None:
         while self._wait_until_needed():

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
 from coordinator_logic.messages import JoinedMember
 from streaming.client.membership.membership_state import Generation
@@ -69,6 +70,9 @@ class MemberEvent:
     detail: str = ""
 
 
+GroupProtocol = Literal["classic", "consumer"]
+"""Kafka's values of ``group.protocol``: the classic protocol, or the newer consumer protocol of KIP-848."""
+
 Observer = Callable[[MemberEvent], None]
 """Called with every event, from several threads, among them the one that reads answers: it must return quickly."""
 
@@ -77,19 +81,27 @@ Observer = Callable[[MemberEvent], None]
 class MemberConfig:
     """The settings of a member: Kafka's names and defaults, times in milliseconds. Raises ValueError.
 
+    protocol_type: the group's type, for the protocol ``classic``.
     group_instance_id: makes the member static (KIP-345).
+    session_timeout_ms, heartbeat_interval_ms: for the protocol ``classic``; otherwise the coordinator decides.
     rebalance_timeout_ms: how long a rebalance waits for this member, and the longest time between two polls (a
         consumer's ``max.poll.interval.ms``).
+    group_protocol: see :mod:`streaming.client.membership.group_member`.
+    group_remote_assignor, rack_id: for the protocol ``consumer``: the coordinator's assignor that this member asks for,
+        and the rack of this member.
     """
 
     group_id: str
-    protocol_type: str
+    protocol_type: str = "consumer"
     group_instance_id: str | None = None
     session_timeout_ms: int = 45_000
     rebalance_timeout_ms: int = 300_000
     heartbeat_interval_ms: int = 3_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
+    group_protocol: GroupProtocol = "classic"
+    group_remote_assignor: str | None = None
+    rack_id: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:

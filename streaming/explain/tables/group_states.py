@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic import snapshot
-from coordinator_logic.committed_offsets import UnreadableOffsets
 from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry
 from coordinator_logic.snapshot import UnreadableSnapshot
+from coordinator_logic.stored_parts import UnreadablePart
 from streaming.explain.time_travel.group_history import Base, group_at
 from streaming.explain.time_travel.rows import GROUP_TABLES, Row, quarantined_row
 from streaming.job.backups.rebuild.journal_fold import Known
@@ -48,7 +48,7 @@ class GroupsFold:
         """
         try:
             base, is_readable = _loaded(stored), True
-        except (UnreadableSnapshot, UnreadableOffsets):
+        except (UnreadableSnapshot, UnreadablePart):
             base, is_readable = None, False
         found = group_at(_entries(values), self.time, Base(base, self.read, self.epoch))
         if not is_readable and (found.group is None or found.known is not Known.ALL):

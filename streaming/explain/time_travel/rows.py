@@ -216,7 +216,7 @@ class GroupTable(NamedTuple):
     """A table of groups: the type of its rows, and the rows of a group of which so much is known.
 
     The offsets of a group that was read from a checkpoint may turn out to be damaged: the rows of ``offsets`` raise
-    :class:`~coordinator_logic.committed_offsets.UnreadableOffsets` then.
+    :class:`~coordinator_logic.stored_parts.UnreadablePart` then.
     """
 
     row_type: type[Row]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator_logic.committed_offsets import UnreadableOffsets
 from coordinator_logic.group import Group
 from coordinator_logic.snapshot import UnreadableSnapshot
+from coordinator_logic.stored_parts import UnreadablePart
 from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import resolve_jars
 from streaming.job.backups.backup import finished_backups
@@ -62,7 +62,7 @@ class _StoredGroups:
         result.groups += 1
         try:
             group = _decoded(group_id, stored)
-        except (UnreadableSnapshot, UnreadableOffsets) as damage:
+        except (UnreadableSnapshot, UnreadablePart) as damage:
             self.unreadable.add(group_id)
             result.differences.append(f"group {group_id}: {damage}")
         else:
@@ -174,7 +174,7 @@ def _verify_groups(
 
 
 def _decoded(group_id: str, stored: bytes) -> Group:
-    """Decode a group's state row, offsets included. Raises UnreadableSnapshot and UnreadableOffsets."""
+    """Decode a group's state row, offsets included. Raises UnreadableSnapshot and UnreadablePart."""
     group = load(StateRow.unpacked(stored))
     assert group is not None
     # They are decoded on first access.

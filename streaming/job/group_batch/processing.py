@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coordinator_logic import snapshot
-from coordinator_logic.committed_offsets import UnreadableOffsets
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.group import Group
 from coordinator_logic.quarantine import step_quarantined
 from coordinator_logic.records import GroupDirectoryEntry, directory_entry, quarantined_entry
 from coordinator_logic.step import step
+from coordinator_logic.stored_parts import UnreadablePart
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow, load, store
 from streaming.job.group_batch.steps import DEADLINE_CHECK, LastSteps
@@ -91,7 +91,7 @@ def process(
         result = batch.step_all(group, stored, before, requests)
         if stored is not None and stored.is_quarantined:
             before = quarantined_entry(group_id)
-    except (snapshot.UnreadableSnapshot, UnreadableOffsets) as error:
+    except (snapshot.UnreadableSnapshot, UnreadablePart) as error:
         assert stored is not None
         before = quarantined_entry(group_id) if stored.is_quarantined else None
         result = batch.step_quarantined(stored, requests, str(error))
@@ -135,13 +135,13 @@ class _GroupBatch:
         entry: GroupDirectoryEntry | None,
         requests: Sequence[RequestInRecord],
     ) -> _WrittenStep:
-        """Run a step for all requests, or for parts of them if that fails. Raises :class:`UnreadableOffsets`.
+        """Run a step for all requests, or for parts of them if that fails. Raises :class:`UnreadablePart`.
 
         ``stored`` is the group before the step, and ``entry`` its entry in the directory.
         """
         try:
             return self.step(group, entry, [request for request, _ in requests])
-        except UnreadableOffsets:
+        except UnreadablePart:
             raise
         except Exception:  # A defect, or a row or snapshot that is too large: it must not affect other groups.
             return self.step_in_halves(_WrittenStep([], stored, entry, None), requests)
@@ -206,7 +206,7 @@ class _GroupBatch:
                 sent = [request for request, _ in part]
                 written = self.step(load(written.state), written.entry, sent, last.place.timestamp)
                 rows += written.rows
-            except UnreadableOffsets:
+            except UnreadablePart:
                 raise
             except Exception as error:
                 if len(part) == 1:
@@ -216,7 +216,7 @@ class _GroupBatch:
                     waiting += [part[middle:], part[:middle]]
         try:
             written = self.step(load(written.state), written.entry, [])
-        except UnreadableOffsets:
+        except UnreadablePart:
             raise
         except Exception as error:
             rows.append(self._failure_reject(_no_record(self._group_id), error))

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic.committed_offsets import UnreadableOffsets
 from coordinator_logic.snapshot import UnreadableSnapshot
+from coordinator_logic.stored_parts import UnreadablePart
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start, lived_start
@@ -145,6 +145,6 @@ def _waits_for_check(stored: StateRow, start: Start) -> bool:
     """Whether the group has read nothing that was appended after the start."""
     try:
         group = load(stored)
-    except (UnreadableSnapshot, UnreadableOffsets):
+    except (UnreadableSnapshot, UnreadablePart):
         return False
     return group is not None and max(group.clock, group.checked_until) < start.started_at

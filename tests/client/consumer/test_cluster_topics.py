@@ -7,6 +7,7 @@ import pytest
 
 from coordinator_logic.assignors import TopicMetadata
 from streaming.client import ConsumerConfig
+from streaming.client.consumer.topic_pattern import CoordinatorPattern, TopicPattern
 from streaming.client.consumer.topic_watch import describe_change
 
 INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
@@ -64,3 +65,39 @@ def test_a_leader_notices_that_replicas_have_moved() -> None:
 def test_metadata_max_age_must_be_positive() -> None:
     with pytest.raises(ValueError, match="metadata_max_age_ms"):
         ConsumerConfig(bootstrap_servers="", group_id="g", metadata_max_age_ms=0)
+
+
+def test_with_the_newer_protocol_the_coordinator_evaluates_a_string_and_the_client_a_compiled_pattern() -> None:
+    newer = config(group_protocol="consumer")
+    text, compiled = newer.topic_pattern("orders.*"), newer.topic_pattern(re.compile("orders.*"))
+    assert (type(text), type(compiled)) == (CoordinatorPattern, TopicPattern)
+    names = {"orders", "orders-eu", "my-orders", *INTERNAL, *OWN}
+    assert text.filter(names) == compiled.filter(names) == {"orders", "orders-eu"}
+    assert newer.topic_pattern(".*").filter(names) == {"orders", "orders-eu", "my-orders"}
+    assert text.matches("orders-eu")
+    assert not newer.topic_pattern(".*").matches("__consumer_offsets")
+
+
+def test_a_pattern_for_the_coordinator_has_the_syntax_of_re2() -> None:
+    with pytest.raises(re.error, match="not a valid regular expression"):
+        config(group_protocol="consumer").topic_pattern("(?=orders)")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"group_protocol": "newer"}, "group_protocol is 'newer', not classic or consumer"),
+        ({"group_remote_assignor": "range"}, "group_remote_assignor cannot be set with group_protocol='classic'"),
+        ({"group_protocol": "consumer", "session_timeout_ms": 6_000}, "session_timeout_ms cannot be set"),
+        ({"group_protocol": "consumer", "heartbeat_interval_ms": 100}, "heartbeat_interval_ms cannot be set"),
+        ({"group_protocol": "consumer", "partition_assignment_strategy": ("range",)}, "partition_assignment_strategy"),
+    ],
+)
+def test_settings_of_the_other_protocol_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        config(**settings)
+
+
+def test_the_settings_of_the_newer_protocol_reach_the_member() -> None:
+    member = config(group_protocol="consumer", group_remote_assignor="range", client_rack="a").member_config()
+    assert (member.group_protocol, member.group_remote_assignor, member.rack_id) == ("consumer", "range", "a")

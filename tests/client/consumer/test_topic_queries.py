@@ -1,14 +1,18 @@
-"""What a group's leader learns from a real broker about topics."""
+"""What consumers learn from a real broker about topics."""
+
+import re
 
 import pytest
 from confluent_kafka import Uuid
+from confluent_kafka.admin import AdminClient
 
+from coordinator_logic.messages.consumer_groups import TOPIC_ID
 from streaming.client import ConsumerConfig
 from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.embedded.broker import EmbeddedBroker
 from tests.support.garbage import leaked
 from tests.support.topics import create_topic, unique
-from tests.support.waiting import LIMIT_SECONDS
+from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 
 def cluster_topics(broker: EmbeddedBroker) -> ClusterTopics:
@@ -40,3 +44,17 @@ def test_a_hundred_queries_leak_no_ids_of_topics(broker: EmbeddedBroker) -> None
         for _ in range(100):
             assert topic in cluster.describe([topic, "missing"], LIMIT_SECONDS, with_racks=True)
     assert left() < 10
+
+
+def test_a_topic_that_is_created_again_has_another_id(broker: EmbeddedBroker) -> None:
+    topic = unique("described")
+    create_topic(broker.bootstrap_servers, topic, 1)
+    cluster = cluster_topics(broker)
+    first = cluster.topic_ids([topic, unique("missing"), "not/valid"], LIMIT_SECONDS)
+    assert first.keys() == {topic}
+    assert re.fullmatch(TOPIC_ID, first[topic])
+    AdminClient({"bootstrap.servers": broker.bootstrap_servers}).delete_topics([topic])[topic].result(LIMIT_SECONDS)
+    wait_until(lambda: cluster.topic_ids([topic], LIMIT_SECONDS) == {}, "the topic is gone")
+    create_topic(broker.bootstrap_servers, topic, 1)
+    wait_until(lambda: cluster.topic_ids([topic], LIMIT_SECONDS) != {}, "the topic is back")
+    assert cluster.topic_ids([topic], LIMIT_SECONDS) != first

@@ -136,6 +136,7 @@ def test_a_member_rejoins_with_the_id_from_member_id_required_and_a_reason(
         "memberId": "",
         "groupInstanceId": None,
         "reason": None,
+        "topics": [],
     }
     again = scripted.accept_join()
     assert again["memberId"] == "m-1"

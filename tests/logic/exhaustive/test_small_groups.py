@@ -8,10 +8,15 @@ from functools import cache
 
 import pytest
 
-from coordinator_logic.consumer_group.records import ClassicGroupFormed
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group, TimerKind
-from coordinator_logic.records import GroupDeleted, MembershipRecord, QuarantinedStateDropped
+from coordinator_logic.records import (
+    ClassicGroupFormed,
+    GroupConfigChanged,
+    GroupDeleted,
+    MembershipRecord,
+    QuarantinedStateDropped,
+)
 from coordinator_logic.states import TRANSITIONS, State
 from tests.logic.exhaustive.moves import TICK, list_of
 from tests.logic.exhaustive.scope import Scope
@@ -48,9 +53,6 @@ REACHED_BY_NO_REQUEST = {
 Only the placeholder of a group with an unreadable snapshot is Dead; it is created outside the state machine.
 """
 
-TIMERS_OF_CONSUMER_GROUPS = {TimerKind.REVOCATION, TimerKind.MEMBER_JOIN, TimerKind.MEMBER_SYNC}
-"""No scope has a member of the newer protocol."""
-
 ERRORS = {
     "JoinGroup": {0, -1, 23, 24, 25, 26, 79, 81, 82},
     "SyncGroup": {0, 22, 23, 24, 25, 27, 82},
@@ -61,6 +63,8 @@ ERRORS = {
     "DescribeGroups": {0},
 }
 """Every error code of these APIs for a readable group. OffsetCommit without an error is in :mod:`.test_offsets`."""
+
+OF_CONSUMER_GROUPS = {TimerKind.REVOCATION, TimerKind.MEMBER_JOIN, TimerKind.MEMBER_SYNC}
 
 
 @cache
@@ -97,9 +101,10 @@ def test_every_error_every_timer_and_every_record_is_reached() -> None:
         for api, error in reached.answers:
             answers.setdefault(api, set()).add(error)
     assert answers == ERRORS
-    assert timers == set(TimerKind) - TIMERS_OF_CONSUMER_GROUPS
-    # Only a state that cannot be read is quarantined, and no request leaves one.
-    assert records == set(MembershipRecord.__args__) - {QuarantinedStateDropped, ClassicGroupFormed}
+    assert timers == set(TimerKind) - OF_CONSUMER_GROUPS
+    # Only a state that cannot be read is quarantined, and no request leaves one. The others are of consumer groups.
+    of_others = {QuarantinedStateDropped, ClassicGroupFormed, GroupConfigChanged}
+    assert records == set(MembershipRecord.__args__) - of_others
     assert GroupDeleted in records
 
 

@@ -65,6 +65,7 @@ def recorded(group: Group) -> tuple[object, ...]:
         group.offsets,
         group.subscribed_topics,
         group.open_transactions,
+        group.configs,
         _recorded_of_consumers(group),
     )
 
@@ -73,4 +74,6 @@ def _recorded_of_consumers(group: Group) -> ConsumerGroup | None:
     """What records have made of a consumer group: without its working memory."""
     if group.consumer is None:
         return None
-    return msgspec.structs.replace(group.consumer, refresh_requested=False, has_new_topics=False)
+    return msgspec.structs.replace(
+        group.consumer, refresh_requested=False, has_new_topics=False, has_unresolved_patterns=False
+    )

@@ -23,6 +23,7 @@ from coordinator_logic.records import (
     ConsumerGroupFormed,
     ConsumerMemberChanged,
     GenerationStarted,
+    GroupConfigChanged,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
@@ -228,6 +229,8 @@ class GroupFold:
                 group.previous_state = State(before)
                 group.state_timestamp = entry.timestamp
                 self._knows_members = self._knows_generation
+            case GroupConfigChanged() as record:
+                apply(group, record, entry.timestamp)
             case _:
                 pass
 

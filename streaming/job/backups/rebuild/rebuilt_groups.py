@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from coordinator_logic.committed_offsets import UnreadableOffsets
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.group import Group
 from coordinator_logic.indexes.deadlines import earliest
 from coordinator_logic.partitioning import partition_for
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, RequestCause, directory_entry
 from coordinator_logic.snapshot import UnreadableSnapshot
+from coordinator_logic.stored_parts import UnreadablePart
 from coordinator_logic.timing.loading import load as load_group
 from streaming.job.backups.rebuild.journal_fold import GroupFold, Known, last_history
 from streaming.job.group_batch.state_row import StateRow, load, store
@@ -156,6 +156,6 @@ def _decoded(stored: bytes) -> Group | None:
         assert group is not None
         # They are decoded on first access.
         list(group.committed_offsets())
-    except (UnreadableSnapshot, UnreadableOffsets):
+    except (UnreadableSnapshot, UnreadablePart):
         return None
     return group

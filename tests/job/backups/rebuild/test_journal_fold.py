@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from coordinator_logic import snapshot
 from coordinator_logic.group import Group
+from coordinator_logic.messages import SetGroupConfigRequest
 from coordinator_logic.records import (
     GenerationStarted,
     JournalEntry,
@@ -232,3 +233,14 @@ def test_a_history_that_is_told_again_is_no_second_one() -> None:
     driven = Driven()
     driven.stable_group(2)
     assert last_history([*driven.journal, *driven.journal[3:]]) == driven.journal
+
+
+def test_a_configuration_is_known_although_the_journal_begins_later() -> None:
+    driven = Driven()
+    driven.stable_group(1)
+    driven.send("SetGroupConfig", SetGroupConfigRequest(driven.group_id, {"consumer.session.timeout.ms": "50000"}))
+    whole, late = folded(driven.journal), folded(driven.journal[-1:])
+    assert (whole.known, late.known) == (Known.ALL, Known.OFFSETS)
+    for fold in (whole, late):
+        assert fold.group is not None
+        assert fold.group.configs == driven.group.configs == {"consumer.session.timeout.ms": 50_000}

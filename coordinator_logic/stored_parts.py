@@ -1,0 +1,75 @@
+"""Parts of a snapshot that stay encoded until a request needs them: most requests are heartbeats of one member."""
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class UnreadablePart(ValueError):
+    """The bytes of a part of a snapshot are not what they should be. Every use of the part raises it again."""
+
+
+class StoredItems(MutableMapping[str, T]):
+    """Items of a snapshot by key, each decoded when it is first used. Every access can raise :class:`UnreadablePart`.
+
+    A snapshot holds each item as a string of bytes, which a reader passes over at once, however much the item holds.
+
+    Args:
+        encoded: The items in MessagePack; the mapping becomes their owner.
+        decoder: Decodes one item.
+        what: What the items are, for the exception.
+    """
+
+    __slots__ = ("_decoded", "_decoder", "_encoded", "_what")
+
+    def __init__(self, encoded: dict[str, bytes], decoder: "msgspec.msgpack.Decoder[T]", what: str) -> None:
+        # All keys in their order; the bytes of an item that is decoded may be outdated.
+        self._encoded = encoded
+        self._decoded: dict[str, T] = {}
+        self._decoder = decoder
+        self._what = what
+
+    def for_snapshot(self) -> dict[str, bytes]:
+        """The encoded items: the original bytes of those that nobody has used."""
+        for key, item in self._decoded.items():
+            self._encoded[key] = _encode(item)
+        return self._encoded
+
+    def __getitem__(self, key: str) -> T:
+        item = self._decoded.get(key)
+        if item is None:
+            try:
+                item = self._decoded[key] = self._decoder.decode(self._encoded[key])
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise UnreadablePart(f"its {self._what} are damaged: {error}") from error
+        return item
+
+    def __setitem__(self, key: str, item: T) -> None:
+        self._encoded.setdefault(key, b"")
+        self._decoded[key] = item
+
+    def __delitem__(self, key: str) -> None:
+        del self._encoded[key]
+        self._decoded.pop(key, None)
+
+    def __contains__(self, key: object) -> bool:
+        # The one of MutableMapping would decode the item.
+        return key in self._encoded
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._encoded)
+
+    def __len__(self) -> int:
+        return len(self._encoded)
+
+
+def encoded_items(items: MutableMapping[str, Any]) -> dict[str, bytes]:
+    """Items as a snapshot holds them."""
+    if isinstance(items, StoredItems):
+        return items.for_snapshot()
+    return {key: _encode(item) for key, item in items.items()}

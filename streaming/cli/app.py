@@ -101,6 +101,7 @@ _add(
     explain.explain,
     "explain billing",
     "explain billing --since 2h --json",
+    "explain billing --member consumer-1 --live",
     panel=ANSWERS,
     environment=ENVIRONMENT_HELP,
 )

@@ -1,7 +1,7 @@
 """Tells a group's story from its journal."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -45,6 +45,7 @@ class StoryTeller:
         self._seen: dict[str, int] = {}
         self._members: dict[str, KnownMember] = {}
         self._names: dict[str, str] = {}
+        self._identities: dict[str, frozenset[str]] = {}
         self._leader: str | None = None
         self._owners: Owners | None = None
         self._job_epoch: int | None = None
@@ -72,6 +73,21 @@ class StoryTeller:
         self._turn.append(entry)
         self._take(entry)
 
+    @property
+    def has_entries(self) -> bool:
+        """Whether an entry was added."""
+        return bool(self._seen)
+
+    @property
+    def rebalances(self) -> Sequence[Rebalance]:
+        """The rebalances until now; the last one may go on."""
+        return self._rebalances
+
+    def member_ids(self, wanted: str) -> frozenset[str]:
+        """The ids of all members, also earlier ones, whose member id, group instance id or client id is ``wanted``."""
+        found = {member_id for member_id, names in self._identities.items() if wanted in names}
+        return frozenset({wanted, *found})
+
     def story(self) -> Story:
         """The story until now."""
         self._end_turn()
@@ -94,9 +110,13 @@ class StoryTeller:
                 self._change_state(entry, state)
             case MemberAdded() as added:
                 self._names[added.member_id] = f"{added.client_id} at {added.client_host}"
+                self._identities[added.member_id] = frozenset({added.client_id, added.group_instance_id or ""}) - {""}
                 self._note_change(entry)
             case StaticMemberReplaced() as replaced:
                 self._names[replaced.new_member_id] = self._name(replaced.old_member_id)
+                self._identities[replaced.new_member_id] = self._identities.get(
+                    replaced.old_member_id, frozenset({replaced.group_instance_id})
+                )
             case MemberRemoved():
                 self._note_change(entry)
             case GenerationStarted(generation=generation):

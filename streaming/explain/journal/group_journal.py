@@ -1,0 +1,72 @@
+"""One group's entries of the journal, read from the one partition that has them."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from coordinator_logic.records import JournalEntry
+from streaming.client.key_partition import partition_of_key
+from streaming.job.backups.journal_reader import JournalReader
+
+REPORT_SECONDS = 0.5
+"""How long a reading takes before it reports its progress, and how often it reports."""
+
+
+class GroupJournal:
+    """The entries of one group, in their order; entries may repeat.
+
+    The job's producer chooses the partition of an entry by its key, the group id, with Kafka's default rule. So the
+    group lies in one partition, unless partitions were added to the topic or the producer was given another rule. If
+    that partition has no entry of the group, all are read.
+
+    Args:
+        reader: A reader of the journal, which nothing else uses.
+        group_id: The group.
+        since: Entries that were appended before are left out, ms since the epoch.
+        report: Takes a line about the progress of a reading that takes long.
+    """
+
+    def __init__(
+        self, reader: JournalReader, group_id: str, since: int = 0, report: Callable[[str], object] = lambda _line: None
+    ) -> None:
+        self._reader = reader
+        self._key = group_id.encode()
+        self._since = since
+        self._report = report
+        self._partitions = frozenset({partition_of_key(self._key, len(reader.partitions))})
+
+    def entries(self) -> Iterator[JournalEntry]:
+        """The entries up to the journal's present end."""
+        has_entries = False
+        for entry in self._read(self._partitions):
+            has_entries = True
+            yield entry
+        others = self._reader.partitions - self._partitions
+        if not has_entries and others:
+            self._partitions = self._reader.partitions
+            yield from self._read(self._partitions)
+
+    def further(self) -> Iterator[JournalEntry | None]:
+        """What comes after :meth:`entries`, without an end; None whenever nothing has come for a moment."""
+        return self._reader.further(self._key)
+
+    def _read(self, partitions: frozenset[int]) -> Iterator[JournalEntry]:
+        progress = _Progress(self._reader.count(partitions), self._report)
+        for entry in self._reader.entries(partitions, self._since, self._key, progress.add):
+            if entry is not None:
+                yield entry
+
+
+class _Progress:
+    """Reports how much was read. ``total`` also counts the records before the time from which the journal is read."""
+
+    def __init__(self, total: int, report: Callable[[str], object]) -> None:
+        self._total = total
+        self._report = report
+        self._read = 0
+        self._next = time.monotonic() + REPORT_SECONDS
+
+    def add(self, count: int) -> None:
+        self._read += count
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + REPORT_SECONDS
+            self._report(f"read {self._read:,} of at most {self._total:,} records of the journal")

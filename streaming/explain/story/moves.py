@@ -1,9 +1,9 @@
 """Which partitions changed their owner, and how many had to."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, TopicPartition, decode_assignment
-from streaming.explain.story.model import Moves
+from streaming.explain.story.model import Moves, Partitions, Share
 
 Owners = dict[TopicPartition, str]
 """The member that owns each partition."""
@@ -26,6 +26,33 @@ def moves_between(before: Owners, after: Owners, members: int) -> Moves:
     both = before.keys() & after.keys()
     moved = sum(before[partition] != after[partition] for partition in both)
     return Moves(len(after), moved, _least(before, after, members))
+
+
+def partitions_of(owners: Owners) -> dict[str, Partitions]:
+    """The partitions of each member that owns one."""
+    found: dict[str, Partitions] = {}
+    for (topic, number), member in sorted(owners.items()):
+        found.setdefault(member, {}).setdefault(topic, []).append(number)
+    return found
+
+
+def shares_between(before: Owners, after: Owners, name: Callable[[str], str]) -> list[Share]:
+    """The members whose partitions differ between two assignments, in the order of their names."""
+    had, have = partitions_of(before), partitions_of(after)
+    changed = (member for member in {**had, **have} if had.get(member) != have.get(member))
+    shares = [Share(member, name(member), had.get(member, {}), have.get(member, {})) for member in changed]
+    return sorted(shares, key=lambda share: (share.name, share.member))
+
+
+def renamed(owners: Owners, old: str, new: str) -> Owners:
+    """The owners after a member got another id."""
+    return {partition: new if owner == old else owner for partition, owner in owners.items()}
+
+
+def without(owners: Owners, members: Iterable[str]) -> Owners:
+    """The owners without these members."""
+    gone = frozenset(members)
+    return {partition: owner for partition, owner in owners.items() if owner not in gone}
 
 
 def _least(before: Owners, after: Owners, members: int) -> int:

@@ -8,8 +8,10 @@ from streaming.explain.story.model import Rebalance, Story
 
 
 def concerns(rebalance: Rebalance, members: Container[str]) -> bool:
-    """Whether one of these member ids may have caused the rebalance, or came or went in it."""
+    """Whether one of these members may have caused it, was waited for, came, went, or got other partitions."""
     ids = [cause.member for cause in rebalance.causes]
+    ids += [wait.member for wait in rebalance.waited_for]
+    ids += [share.member for share in rebalance.shares]
     ids += [change.member for change in (*rebalance.came, *rebalance.went)]
     return any(member_id in members for member_id in ids)
 

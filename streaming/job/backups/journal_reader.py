@@ -47,15 +47,23 @@ class JournalReader:
 
     ``config`` is librdkafka's, with the brokers. ``timeout`` is the longest wait for the next records, in seconds.
     ``client_id`` is also the name of a group whose coordinator librdkafka looks up: the reader needs the right to
-    describe it.
+    describe it. ``decode`` makes an entry of a record's value, and raises msgspec's DecodeError if it is none.
 
     Raises:
         CoordinatorNotAvailable: the topic does not exist, or cannot be read.
         RequestTimedOut: no broker answers, or no further records come in time.
     """
 
-    def __init__(self, config: LibrdkafkaConfig, topic: str, timeout: float, client_id: str = CLIENT_ID) -> None:
+    def __init__(
+        self,
+        config: LibrdkafkaConfig,
+        topic: str,
+        timeout: float,
+        client_id: str = CLIENT_ID,
+        decode: Callable[[bytes], JournalEntry] = _decode,
+    ) -> None:
         self._topic = topic
+        self._decode = decode
         self._timeout = timeout
         self._consumer = new_consumer(str(config["bootstrap.servers"]), client_id, config, SETTINGS)
         try:
@@ -104,7 +112,7 @@ class JournalReader:
             for record in records:
                 if record.error() is None:
                     if key is None or record.key() == key:
-                        yield _entry(record)
+                        yield self._entry(record)
                 elif self._is_end(record):
                     unfinished.discard(record.partition() or 0)
 
@@ -115,10 +123,17 @@ class JournalReader:
             for record in records:
                 if record.error() is not None:
                     self._is_end(record)
-                elif (key is None or record.key() == key) and (entry := _entry(record)) is not None:
+                elif (key is None or record.key() == key) and (entry := self._entry(record)) is not None:
                     yield entry
             if not records:
                 yield None
+
+    def _entry(self, record: Message) -> JournalEntry | None:
+        value = record.value()
+        try:
+            return None if value is None else self._decode(value)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
 
     def _is_end(self, record: Message) -> bool:
         """Whether an error is the end of a partition. Raises CoordinatorNotAvailable for one that will not pass."""
@@ -148,11 +163,3 @@ def _next_records(consumer: Consumer, timeout: float) -> list[Message]:
     # One record, then what has come with it: consume() would wait for the full number of records.
     first = consumer.poll(timeout)
     return [] if first is None else [first, *consumer.consume(FETCHED_TOGETHER, 0)]
-
-
-def _entry(record: Message) -> JournalEntry | None:
-    value = record.value()
-    try:
-        return None if value is None else _decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None

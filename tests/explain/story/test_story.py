@@ -51,7 +51,7 @@ def _leaving(member: Joined, reason: str | None = None) -> LeaveGroupRequest:
     return LeaveGroupRequest(GROUP_ID, members=[LeavingMember(member.member_id, reason=reason)])
 
 
-def _assigned(driven: Driven, members: list[Joined], partitions: dict[int, tuple[int, ...]]) -> list[Joined]:
+def assigned(driven: Driven, members: list[Joined], partitions: dict[int, tuple[int, ...]]) -> list[Joined]:
     """Let members sync; ``partitions`` of each by its place in the list."""
     assignments = {member.member_id: assigning(*partitions[place]) for place, member in enumerate(members)}
     for member in sorted(members, key=lambda one: one.leads):
@@ -189,10 +189,10 @@ def test_a_static_member_that_returns_keeps_the_generation_and_is_no_rebalance()
 
 def test_needless_moves_are_counted_against_the_least_possible() -> None:
     driven = Driven()
-    members = _assigned(driven, driven.join_with_members(2), {0: (0, 1), 1: (2, 3)})
+    members = assigned(driven, driven.join_with_members(2), {0: (0, 1), 1: (2, 3)})
     leader = driven.rejoin(members[0])
     follower = driven.rejoin(members[1])
-    _assigned(driven, [joined(leader), joined(follower)], {0: (2, 3), 1: (0, 1)})
+    assigned(driven, [joined(leader), joined(follower)], {0: (2, 3), 1: (0, 1)})
     moves = last(driven).moves
     assert moves is not None
     assert (moves.partitions, moves.moved, moves.least, moves.needless) == (4, 4, 0, 4)

@@ -8,11 +8,12 @@ from typing import Annotated
 import msgspec
 import typer
 
-from streaming.cli.commands.checkpoint import print_line, progress
+from streaming.cli.commands.checkpoint import progress
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given
+from streaming.cli.console import REFUSED, USAGE, fail, print_json, printable, time_given
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
+from streaming.explain.journal.entries import story_entry
 from streaming.explain.journal.group_journal import GroupJournal
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import concerns, story_of
@@ -52,8 +53,8 @@ def explain(
         fail("--live and --until exclude each other", USAGE)
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
     topic = TopicNames(connection.topic_prefix).journal
-    teller = StoryTeller(group)
-    with connection.errors_as_lines(), JournalReader(config, topic, connection.timeout, CLIENT_ID) as reader:
+    teller, timeout = StoryTeller(group), connection.timeout
+    with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, story_entry) as reader:
         journal = GroupJournal(reader, group, beginning, progress(as_json=True))
         for entry in journal.entries():
             if end is None or entry.timestamp <= end:
@@ -105,5 +106,7 @@ def _print_json_line(value: msgspec.Struct) -> None:
 
 
 def _print_lines(lines: Iterable[str]) -> None:
+    # Not through rich, which takes seconds for a long story.
     for line in lines:
-        print_line(line)
+        sys.stdout.write(printable(line) + "\n")
+    sys.stdout.flush()

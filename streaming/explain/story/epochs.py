@@ -1,0 +1,105 @@
+"""A consumer group (KIP-848) as its journal tells of it: its epochs, and how far each member has got."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from coordinator_logic.consumer_group.members import AssignedPartitions, MemberState
+from coordinator_logic.consumer_group.records import (
+    ConsumerMemberChanged,
+    GroupEpochBumped,
+    MemberAssignmentChanged,
+    TargetAssignmentChanged,
+    TopicsChanged,
+)
+from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.records import MemberRemoved, Record, StaticMemberReplaced
+from coordinator_logic.states import State
+from streaming.explain.story.model import Partitions
+from streaming.explain.story.moves import Owners
+
+
+class MemberEpochs(NamedTuple):
+    """A member's epoch, its state, and its partitions by topic id; ``since`` is when it entered the state, in ms."""
+
+    epoch: int
+    state: str
+    assigned: AssignedPartitions
+    pending: AssignedPartitions
+    since: int
+
+    @property
+    def must_revoke(self) -> bool:
+        """Whether it must give partitions up before it gets others."""
+        return self.state == MemberState.UNREVOKED_PARTITIONS.value
+
+
+def _new(time: int) -> MemberEpochs:
+    return MemberEpochs(0, MemberState.STABLE.value, {}, {}, time)
+
+
+class Epochs:
+    """The epochs of a group and its members, as far as the records that were taken tell."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.target_epoch = epoch
+        self.members: dict[str, MemberEpochs] = {}
+        self._topics: dict[str, str] = {}
+
+    def take(self, record: Record, timestamp: int) -> None:
+        """Change the epochs as a record of this time does."""
+        match record:
+            case ConsumerMemberChanged(member_id=member_id):
+                self.members.setdefault(member_id, _new(timestamp))
+            case StaticMemberReplaced(old_member_id=old, new_member_id=new):
+                self.members[new] = self.members.pop(old, _new(timestamp))._replace(epoch=0)
+            case MemberRemoved(member_id=member_id):
+                self.members.pop(member_id, None)
+            case GroupEpochBumped(epoch=epoch):
+                self.epoch = epoch
+            case TargetAssignmentChanged(epoch=epoch):
+                self.target_epoch = epoch
+            case TopicsChanged(described=described):
+                self._topics.update({topic.topic_id: topic.name for topic in described})
+            case MemberAssignmentChanged(member_id=member_id):
+                before = self.members.get(member_id)
+                stays = before is not None and before.state == record.state
+                since = before.since if before is not None and stays else timestamp
+                self.members[member_id] = MemberEpochs(
+                    record.epoch, record.state, record.assigned, record.pending_revocation, since
+                )
+            case _:
+                pass
+
+    @property
+    def state(self) -> State:
+        """The group's state (KIP-848, "Group States")."""
+        if not self.members:
+            return State.EMPTY
+        if self.epoch > self.target_epoch:
+            return State.ASSIGNING
+        if all(self.has_arrived(member) for member in self.members.values()):
+            return State.STABLE
+        return State.RECONCILING
+
+    def has_arrived(self, member: MemberEpochs) -> bool:
+        """Whether a member has reached the group's target."""
+        return member.state == MemberState.STABLE.value and member.epoch == self.target_epoch
+
+    @property
+    def owners(self) -> Owners:
+        """The member to which each partition is assigned; one that is being revoked has none."""
+        return {place: member for member, one in self.members.items() for place in self._places(one.assigned)}
+
+    def named(self, partitions: AssignedPartitions) -> Partitions:
+        """Partitions by the names of their topics."""
+        found: Partitions = {}
+        for topic, number in sorted(self._places(partitions)):
+            found.setdefault(topic, []).append(number)
+        return found
+
+    def _places(self, partitions: AssignedPartitions) -> Iterator[TopicPartition]:
+        # A topic that the journal does not name has its id for a name.
+        for topic_id, numbers in partitions.items():
+            for number in numbers:
+                yield TopicPartition(self._topics.get(topic_id, topic_id), number)

@@ -1,6 +1,9 @@
 """``group-coordinator explain``."""
 
+import json
 import uuid
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,40 +12,86 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeavingMember, Protocol
 from streaming.client import CoordinatorClient
 from streaming.client.errors import MemberIdRequired
-from tests.cli.test_commands import UNREACHABLE, printed_json, run, run_for
+from tests.cli.test_commands import COMMAND, UNREACHABLE, printed_json, run, run_for
 from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
 REASON = "the consumer is being closed"
+CLIENT_ID = "reader"
 
 
-def test_explain_names_the_cause_of_each_rebalance(coordinator: CoordinatorProcess) -> None:
-    group = f"group-{uuid.uuid4().hex[:8]}"
+def _joined(client: CoordinatorClient, group: str) -> str:
+    """Let a member join a group of its own; returns its id."""
     first_join = JoinGroupRequest(group, 10_000, "consumer", [Protocol("range", b"")], 20_000)
-    prefix = coordinator.topics.prefix
-    with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=prefix, client_id="reader") as client:
-        with pytest.raises(MemberIdRequired) as required:
-            client.join_group(first_join)
-        assert isinstance(required.value.body, JoinGroupResponse)
-        joined = client.join_group(msgspec.structs.replace(first_join, member_id=required.value.body.member_id))
-        left = client.leave_group(LeaveGroupRequest(group, members=[LeavingMember(joined.member_id, reason=REASON)]))
-        assert left.error_code == Error.NONE
+    with pytest.raises(MemberIdRequired) as required:
+        client.join_group(first_join)
+    assert isinstance(required.value.body, JoinGroupResponse)
+    return client.join_group(msgspec.structs.replace(first_join, member_id=required.value.body.member_id)).member_id
 
-    def has_ended() -> bool:
-        # The journal and the answer are written by one batch, in any order.
-        told = run_for(coordinator, "explain", group, "--json")
-        return told.returncode == 0 and printed_json(told)["state"] == "Empty"
 
-    wait_until(has_ended, "the journal says that the member has left")
-    story = printed_json(run_for(coordinator, "explain", group, "--json"))
+def _leave(client: CoordinatorClient, group: str, member_id: str) -> None:
+    left = client.leave_group(LeaveGroupRequest(group, members=[LeavingMember(member_id, reason=REASON)]))
+    assert left.error_code == Error.NONE
+
+
+@pytest.fixture
+def client(coordinator: CoordinatorProcess) -> Iterator[CoordinatorClient]:
+    """A client of the coordinator."""
+    servers, prefix = coordinator.bootstrap_servers, coordinator.topics.prefix
+    with CoordinatorClient(servers, topic_prefix=prefix, client_id=CLIENT_ID) as connected:
+        yield connected
+
+
+def _await_empty(coordinator: CoordinatorProcess, group: str) -> Any:
+    """The story of the group as soon as it is Empty: the journal and the answer are written in any order."""
+
+    def told() -> Any:
+        ended = run_for(coordinator, "explain", group, "--json")
+        return printed_json(ended) if ended.returncode == 0 else {"now": {"state": ""}}
+
+    wait_until(lambda: told()["now"]["state"] == "Empty", "the journal says that the member has left")
+    return told()
+
+
+def test_explain_names_the_cause_of_each_rebalance(coordinator: CoordinatorProcess, client: CoordinatorClient) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    _leave(client, group, _joined(client, group))
+    story = _await_empty(coordinator, group)
     first, last = story["rebalances"]
     assert (first["causes"][0]["trigger"], first["causes"][0]["isCertain"]) == ("member joined", True)
     assert last["causes"][0]["trigger"] == "member left"
     assert REASON in last["causes"][0]["text"]
     assert last["causes"][0]["evidence"]
-    told = run_for(coordinator, "explain", group, "--since", "1h")
+    told = run_for(coordinator, "explain", group, "--since", "1h", "--member", CLIENT_ID)
     assert told.returncode == 0
     assert "member joined -> generation 1" in told.stdout
+    of_nobody = printed_json(run_for(coordinator, "explain", group, "--member", "nobody", "--json"))
+    assert of_nobody["rebalances"] == []
+
+
+def test_explain_follows_a_group_that_does_not_exist_yet(
+    coordinator: CoordinatorProcess, client: CoordinatorClient
+) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    servers, prefix = coordinator.bootstrap_servers, coordinator.topics.prefix
+    command = [str(COMMAND), "explain", group, "--live", "--json", "-b", servers, "--topic-prefix", prefix]
+    following = Process("explain --live", command)
+    following.start()
+    try:
+        _leave(client, group, _joined(client, group))
+        line = following.await_line("the member that left", lambda one: '"member left"' in one)
+    finally:
+        following.kill()
+    # The story as it was at first is a line, too.
+    told = json.loads(line)
+    assert REASON in told.get("rebalances", [told])[-1]["causes"][0]["text"]
+
+
+def test_following_has_no_end_to_choose() -> None:
+    ended = run("explain", "billing", "-b", UNREACHABLE, "--live", "--until", "1h")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--live and --until" in ended.stderr
 
 
 def test_a_group_without_entries_is_named(coordinator: CoordinatorProcess) -> None:

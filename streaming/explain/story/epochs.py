@@ -91,6 +91,11 @@ class Epochs:
         """The member to which each partition is assigned; one that is being revoked has none."""
         return {place: member for member, one in self.members.items() for place in self._places(one.assigned)}
 
+    def held_by(self, member_id: str) -> frozenset[TopicPartition]:
+        """The partitions that no other member may get: those that are assigned to a member, or that it is to revoke."""
+        one = self.members[member_id]
+        return frozenset([*self._places(one.assigned), *self._places(one.pending)])
+
     def named(self, partitions: AssignedPartitions) -> Partitions:
         """Partitions by the names of their topics."""
         found: Partitions = {}

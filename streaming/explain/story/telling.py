@@ -1,8 +1,10 @@
 """Tells a group's story from its journal."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 from coordinator_logic.consumer_group.records import ConsumerGroupRecord
+from coordinator_logic.consumer_protocol import TopicPartition
 from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.records import (
     AssignmentChanged,
@@ -17,6 +19,7 @@ from coordinator_logic.records import (
     MemberAdded,
     MemberRemoved,
     MemberUpdated,
+    OffsetRecord,
     StateChanged,
     StaticMemberReplaced,
     TargetAssignmentChanged,
@@ -31,6 +34,7 @@ from streaming.explain.story.summary import summary_of
 from streaming.explain.story.triggers import Known, causes_of
 from streaming.explain.story.waits import Waits
 
+OFFSET_RECORDS = frozenset(get_args(OffsetRecord))
 UNSTABLE = frozenset({State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.ASSIGNING, State.RECONCILING})
 
 
@@ -56,6 +60,7 @@ class StoryTeller:
         self._generation: int | None = None
         self._owners: Owners | None = None
         """Those of the last assignment, also of members that have gone since; None if they are not known."""
+        self._gone: set[str] = set()
         self._epochs: Epochs | None = None
         self._state, self._state_since, self._unstable_ms = State.EMPTY, 0, 0
 
@@ -72,18 +77,20 @@ class StoryTeller:
     @property
     def owners(self) -> Owners:
         """The partitions with their owners, as far as they are known; without members that have gone."""
-        if self._epochs is not None:
-            return self._epochs.owners
-        return without(self._owners or {}, set((self._owners or {}).values()) - self._roster.members.keys())
+        return without(self._owners or {}, self._gone) if self._epochs is None else self._epochs.owners
+
+    def held_by(self, member_id: str) -> frozenset[TopicPartition]:
+        """What a member of a consumer group holds: also what it is to revoke."""
+        return frozenset() if self._epochs is None else self._epochs.held_by(member_id)
 
     def member_ids(self, wanted: str) -> frozenset[str]:
         """The ids of all members, also earlier ones, whose member id, group instance id or client id is ``wanted``."""
         return self._roster.ids(wanted)
 
-    def add(self, entry: JournalEntry) -> None:
-        """Take the next entry."""
+    def add(self, entry: JournalEntry) -> bool:
+        """Take the next entry; whether it is new."""
         if entry.sequence <= self._seen.get(entry.incarnation, 0):
-            return
+            return False
         if not self._seen:
             self._first = self._state_since = entry.timestamp
             self._is_complete = isinstance(entry.record, GroupCreated)
@@ -93,11 +100,15 @@ class StoryTeller:
             # Of the first entry it is not known when that start began.
             self._job_began = None if self._job_epoch is None else entry.timestamp
             self._job_epoch = entry.job_epoch
+        # Most entries are commits, which change no member.
+        if type(entry.record) in OFFSET_RECORDS:
+            return True
         if self._turn and self._turn[-1].cause != entry.cause:
             self.end_turn()
         self._turn.append(entry)
         self._roster.introduce(entry.record)
         self._take(entry)
+        return True
 
     def end_turn(self) -> None:
         """Remember the members after a turn: within it, a cause needs what was known of them before."""
@@ -132,7 +143,7 @@ class StoryTeller:
         epochs = {} if self._epochs is None else self._epochs.members
         members = [
             Owner(member, self._roster.name(member), held.get(member, {}), epochs[member].epoch if epochs else None)
-            for member in (epochs or self._roster.members)
+            for member in (epochs or dict.fromkeys([*self._roster.members, *held]))
         ]
         if self._epochs is None:
             waits, deadline = self._waits.of_classic_group(self._state, self._state_since, self._leader)
@@ -187,7 +198,9 @@ class StoryTeller:
                 pass
 
     def _note_member(self, entry: JournalEntry, record: MemberAdded | MemberUpdated | MemberRemoved) -> None:
-        if not isinstance(record, MemberRemoved):
+        if isinstance(record, MemberRemoved):
+            self._gone.add(record.member_id)
+        else:
             self._waits.note_joined(record.member_id)
         # Otherwise a rebalance begins with it, or none does.
         if self._state is State.PREPARING_REBALANCE:
@@ -198,6 +211,7 @@ class StoryTeller:
             self._course.move(self._owners, owners, len(self._roster.members))
         self._course.add_waits(self._waits.for_leader(entry, self._course.joined_of_open))
         self._owners = owners
+        self._gone.clear()
 
     def _change_state(self, before: State, state: State, time: int) -> None:
         self._enter(state, time)

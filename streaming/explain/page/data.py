@@ -1,0 +1,226 @@
+"""The data of a page: a story and its lanes as compact JSON.
+
+Times are ms since the story's first entry; within a list they are differences. Lanes, partitions and sets of partitions
+are named by their place in a list, so that a page of hundreds of members and rebalances stays small.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import msgspec
+
+from coordinator_logic.consumer_protocol import TopicPartition
+from streaming.explain.page.lanes import Held, Lane, Lanes
+from streaming.explain.story.model import Cause, Rebalance, Story
+from streaming.explain.story.ranges import in_words
+
+MARKS = 60_000
+"""The most marks of commits on a page."""
+FINEST_MARKS = 4_000
+COARSEST_MARKS = 200
+"""Into how many intervals the time is divided at most and at least; a lane has a mark for each with a commit."""
+
+OUTSIDE = -1
+"""In place of a lane: no member."""
+
+
+class PageCause(msgspec.Struct, frozen=True, rename="camel"):
+    """A possible cause; ``entries`` are the sequence numbers of the first and the last entry that shows it."""
+
+    trigger: str
+    is_certain: bool
+    lane: int
+    member: str
+    text: str
+    entries: tuple[int, int]
+
+
+class PageRebalance(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A rebalance; ``moves`` are the partitions, those that moved, and how many had to.
+
+    ``waits`` are the lane that was waited for, what it was to do, begin and end.
+    """
+
+    began: int
+    causes: list[PageCause]
+    joined: int | None = None
+    ended: int | None = None
+    is_interrupted: bool = False
+    was_empty: bool = False
+    group_type: str = ""
+    generation: int | None = None
+    came: list[int] = []
+    went: list[tuple[int, str]] = []
+    moves: tuple[int, int, int] | None = None
+    waits: list[tuple[int, str, int, int | None]] = []
+
+
+class PageLane(msgspec.Struct, frozen=True, rename="camel"):
+    """A lane: ``stays`` are member id, begin, end, reason, 1 if it was expelled, 1 if it began before the journal.
+
+    ``owned`` alternates times and sets, ``commits`` times and numbers of commits.
+    """
+
+    name: str
+    instance: str
+    stays: list[tuple[str, int, int | None, str, int, int]]
+    owned: list[int]
+    commits: list[int]
+
+
+class Page(msgspec.Struct, frozen=True, rename="camel"):
+    """All data of a page. ``first`` and ``last`` are ms since the epoch. ``sets`` are ranges of ``partitions``.
+
+    ``now`` has lines about the group after its last entry, ``outside`` commits of no member, as those of a lane.
+    """
+
+    group: str
+    group_type: str
+    first: int
+    last: int
+    is_complete: bool
+    summary: dict[str, object]
+    now: list[str]
+    partitions: list[str]
+    sets: list[list[int]]
+    set_names: list[str]
+    lanes: list[PageLane]
+    outside: list[int]
+    rebalances: list[PageRebalance]
+
+
+class _Sets:
+    """Gives each set of partitions a number. A set is a list of first and last places in the list of partitions."""
+
+    def __init__(self, lanes: Iterable[Lane]) -> None:
+        every: set[TopicPartition] = set()
+        numbers: dict[Held, int] = {}
+        for _, held in chain.from_iterable(lane.owned for lane in lanes):
+            if held not in numbers:
+                numbers[held] = len(numbers)
+                every |= held
+        self.numbers = numbers
+        self.partitions = sorted(every)
+
+    def ranges(self) -> list[list[int]]:
+        place = {partition: number for number, partition in enumerate(self.partitions)}
+        return [_ranges(sorted(place[partition] for partition in held)) for held in self.numbers]
+
+    def names(self) -> list[str]:
+        return [_name(held) for held in self.numbers]
+
+
+def page_of(story: Story, lanes: Lanes, now: Sequence[str]) -> Page:
+    """The page of a story and its lanes; ``now`` are lines about the group after its last entry."""
+    first, sets = story.first, _Sets(lanes.lanes)
+    place = {stay.member_id: number for number, lane in enumerate(lanes.lanes) for stay in lane.stays}
+    width = _interval(story.last - first, len(lanes.lanes) + 1)
+    return Page(
+        group=story.group_id,
+        group_type=story.group_type,
+        first=first,
+        last=story.last,
+        is_complete=story.is_complete,
+        summary=msgspec.to_builtins(story.summary),
+        now=list(now),
+        partitions=[str(partition) for partition in sets.partitions],
+        sets=sets.ranges(),
+        set_names=sets.names(),
+        lanes=[_lane(lane, first, sets, width) for lane in lanes.lanes],
+        outside=_marks(lanes.outside, first, width),
+        rebalances=[_rebalance(one, first, place) for one in story.rebalances],
+    )
+
+
+def _lane(lane: Lane, first: int, sets: _Sets, width: int) -> PageLane:
+    stays = [
+        (
+            stay.member_id,
+            stay.since - first,
+            None if stay.until is None else stay.until - first,
+            stay.reason or "",
+            int(stay.was_expelled),
+            int(stay.began_before),
+        )
+        for stay in lane.stays
+    ]
+    owned: list[int] = []
+    before = first
+    for time, held in lane.owned:
+        owned += (time - before, sets.numbers[held])
+        before = time
+    return PageLane(lane.name, lane.instance_id or "", stays, owned, _marks(lane.commits, first, width))
+
+
+def _rebalance(one: Rebalance, first: int, place: dict[str, int]) -> PageRebalance:
+    moves = one.moves
+    return PageRebalance(
+        began=one.began - first,
+        causes=[_cause(cause, place) for cause in one.causes],
+        joined=None if one.joined is None else one.joined - first,
+        ended=None if one.ended is None else one.ended - first,
+        is_interrupted=one.is_interrupted,
+        was_empty=one.was_empty,
+        group_type=one.group_type,
+        generation=one.generation,
+        came=[place.get(change.member, OUTSIDE) for change in one.came],
+        went=[(place.get(change.member, OUTSIDE), change.reason or "") for change in one.went],
+        moves=None if moves is None else (moves.partitions, moves.moved, moves.least),
+        waits=[
+            (
+                place.get(wait.member, OUTSIDE),
+                wait.what,
+                wait.since - first,
+                None if wait.until is None else wait.until - first,
+            )
+            for wait in one.waited_for
+        ],
+    )
+
+
+def _cause(cause: Cause, place: dict[str, int]) -> PageCause:
+    member = cause.member or ""
+    return PageCause(
+        cause.trigger.value,
+        cause.is_certain,
+        place.get(member, OUTSIDE),
+        member,
+        cause.text,
+        (cause.evidence[0].sequence, cause.evidence[-1].sequence),
+    )
+
+
+def _interval(span: int, lanes: int) -> int:
+    """The width of an interval in ms, within which the commits of a lane are one mark."""
+    return max(1, span // max(COARSEST_MARKS, min(FINEST_MARKS, MARKS // lanes)))
+
+
+def _marks(times: Iterable[int], first: int, width: int) -> list[int]:
+    """Times as marks: the difference from the mark before, in ms, and the number of times in its interval."""
+    counts: dict[int, int] = {}
+    for time in times:
+        interval = (time - first) // width
+        counts[interval] = counts.get(interval, 0) + 1
+    marks: list[int] = []
+    before = 0
+    for interval in sorted(counts):
+        marks += ((interval - before) * width, counts[interval])
+        before = interval
+    return marks
+
+
+def _ranges(places: Sequence[int]) -> list[int]:
+    ranges: list[int] = []
+    for place in places:
+        if ranges and ranges[-1] == place - 1:
+            ranges[-1] = place
+        else:
+            ranges += (place, place)
+    return ranges
+
+
+def _name(held: Held) -> str:
+    topics: dict[str, list[int]] = {}
+    for topic, number in sorted(held):
+        topics.setdefault(topic, []).append(number)
+    return in_words(topics)

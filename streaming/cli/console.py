@@ -86,13 +86,6 @@ def failures_as_lines() -> Iterator[None]:
         fail(str(error), REFUSED)
 
 
-def printable(text: str) -> str:
-    """A line without characters that control a terminal: clients choose ids and reasons."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
-
-
 def print_json(value: Any) -> None:
     """Print a message, or a list of messages, as JSON."""
     sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False) + "\n")

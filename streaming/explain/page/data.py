@@ -10,9 +10,9 @@ from itertools import chain
 import msgspec
 
 from coordinator_logic.consumer_protocol import TopicPartition
-from streaming.explain.page.lanes import Held, Lane, Lanes
+from streaming.explain.page.lanes import Held, Lane, Lanes, partitions_in_words
 from streaming.explain.story.model import Cause, Rebalance, Story
-from streaming.explain.story.ranges import in_words
+from streaming.explain.story.printable import printable
 
 MARKS = 60_000
 """The most marks of commits on a page."""
@@ -107,23 +107,24 @@ class _Sets:
         return [_ranges(sorted(place[partition] for partition in held)) for held in self.numbers]
 
     def names(self) -> list[str]:
-        return [_name(held) for held in self.numbers]
+        return [partitions_in_words(held) for held in self.numbers]
 
 
 def page_of(story: Story, lanes: Lanes, now: Sequence[str]) -> Page:
     """The page of a story and its lanes; ``now`` are lines about the group after its last entry."""
     first, sets = story.first, _Sets(lanes.lanes)
     place = {stay.member_id: number for number, lane in enumerate(lanes.lanes) for stay in lane.stays}
+    figures, busiest = msgspec.to_builtins(story.summary), story.summary.busiest
     width = _interval(story.last - first, len(lanes.lanes) + 1)
     return Page(
-        group=story.group_id,
+        group=printable(story.group_id),
         group_type=story.group_type,
         first=first,
         last=story.last,
         is_complete=story.is_complete,
-        summary=msgspec.to_builtins(story.summary),
-        now=list(now),
-        partitions=[str(partition) for partition in sets.partitions],
+        summary={**figures, "busiest": None if busiest is None else printable(busiest)},
+        now=[printable(line) for line in now],
+        partitions=[printable(str(partition)) for partition in sets.partitions],
         sets=sets.ranges(),
         set_names=sets.names(),
         lanes=[_lane(lane, first, sets, width) for lane in lanes.lanes],
@@ -135,10 +136,10 @@ def page_of(story: Story, lanes: Lanes, now: Sequence[str]) -> Page:
 def _lane(lane: Lane, first: int, sets: _Sets, width: int) -> PageLane:
     stays = [
         (
-            stay.member_id,
+            printable(stay.member_id),
             stay.since - first,
             None if stay.until is None else stay.until - first,
-            stay.reason or "",
+            printable(stay.reason or ""),
             int(stay.was_expelled),
             int(stay.began_before),
         )
@@ -149,7 +150,9 @@ def _lane(lane: Lane, first: int, sets: _Sets, width: int) -> PageLane:
     for time, held in lane.owned:
         owned += (time - before, sets.numbers[held])
         before = time
-    return PageLane(lane.name, lane.instance_id or "", stays, owned, _marks(lane.commits, first, width))
+    return PageLane(
+        printable(lane.name), printable(lane.instance_id or ""), stays, owned, _marks(lane.commits, first, width)
+    )
 
 
 def _rebalance(one: Rebalance, first: int, place: dict[str, int]) -> PageRebalance:
@@ -164,12 +167,12 @@ def _rebalance(one: Rebalance, first: int, place: dict[str, int]) -> PageRebalan
         group_type=one.group_type,
         generation=one.generation,
         came=[place.get(change.member, OUTSIDE) for change in one.came],
-        went=[(place.get(change.member, OUTSIDE), change.reason or "") for change in one.went],
+        went=[(place.get(change.member, OUTSIDE), printable(change.reason or "")) for change in one.went],
         moves=None if moves is None else (moves.partitions, moves.moved, moves.least),
         waits=[
             (
                 place.get(wait.member, OUTSIDE),
-                wait.what,
+                printable(wait.what),
                 wait.since - first,
                 None if wait.until is None else wait.until - first,
             )
@@ -184,8 +187,8 @@ def _cause(cause: Cause, place: dict[str, int]) -> PageCause:
         cause.trigger.value,
         cause.is_certain,
         place.get(member, OUTSIDE),
-        member,
-        cause.text,
+        printable(member),
+        printable(cause.text),
         (cause.evidence[0].sequence, cause.evidence[-1].sequence),
     )
 
@@ -217,10 +220,3 @@ def _ranges(places: Sequence[int]) -> list[int]:
         else:
             ranges += (place, place)
     return ranges
-
-
-def _name(held: Held) -> str:
-    topics: dict[str, list[int]] = {}
-    for topic, number in sorted(held):
-        topics.setdefault(topic, []).append(number)
-    return in_words(topics)

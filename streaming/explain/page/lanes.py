@@ -20,9 +20,20 @@ from coordinator_logic.records import (
     TransactionalOffsetsCommitted,
 )
 from coordinator_logic.states import State
+from streaming.explain.story.model import Partitions
+from streaming.explain.story.printable import printable
+from streaming.explain.story.ranges import in_words
 from streaming.explain.story.telling import StoryTeller
 
 Held = frozenset[TopicPartition]
+
+
+def partitions_in_words(held: Held) -> str:
+    """Partitions in words, such as ``orders 0-3``, safe to show."""
+    topics: Partitions = {}
+    for topic, number in sorted(held):
+        topics.setdefault(topic, []).append(number)
+    return printable(in_words(topics))
 
 
 @dataclass
@@ -51,7 +62,7 @@ class Lane:
     instance_id: str | None
     stays: list[Stay] = field(default_factory=list)
     owned: list[tuple[int, Held]] = field(default_factory=list)
-    commits: array[int] = field(default_factory=lambda: array("q"))
+    commits: "array[int]" = field(default_factory=lambda: array("q"))
 
     @property
     def is_free(self) -> bool:

@@ -20,7 +20,7 @@ def lines_of(story: Story) -> Iterator[str]:
         yield ""
         yield from rebalance_lines(rebalance)
     yield ""
-    yield from _now(story)
+    yield from now_lines(story)
 
 
 def rebalance_lines(rebalance: Rebalance) -> Iterator[str]:
@@ -92,7 +92,8 @@ def phases(rebalance: Rebalance) -> str:
     return f"{joining}, {second} {(rebalance.ended - rebalance.joined) / 1000:.1f} s{end}"
 
 
-def _now(story: Story) -> Iterator[str]:
+def now_lines(story: Story) -> Iterator[str]:
+    """The group after its last entry: its state, what it waits for, and who owns what."""
     now = story.now
     epoch = f" in {'generation' if story.group_type == CLASSIC_TYPE else 'epoch'} {now.generation}"
     reached = "" if now.generation is None else epoch

@@ -2,23 +2,29 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from streaming.cli.commands.checkpoint import progress
+from streaming.cli.commands.checkpoint import print_line, progress
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, USAGE, fail, print_json, printable, time_given
+from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
 from streaming.explain.journal.entries import story_entry
 from streaming.explain.journal.group_journal import GroupJournal
+from streaming.explain.page.data import page_of
+from streaming.explain.page.lanes import Lanes
+from streaming.explain.page.trace import trace_of
+from streaming.explain.page.writing import html_of
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import concerns, story_of
+from streaming.explain.story.printable import printable
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.story.words import lines_of, rebalance_lines
+from streaming.explain.story.words import lines_of, now_lines, rebalance_lines
 from streaming.job.backups.journal_reader import JournalReader
 
 Since = Annotated[
@@ -29,6 +35,12 @@ Until = Annotated[str | None, option("--until", metavar="TIME", text="Only what 
 Member = Annotated[
     str | None,
     option("--member", metavar="ID", text="Only rebalances that concern this member id, instance id or client id."),
+]
+Html = Annotated[
+    Path | None, option("--html", metavar="FILE", text="Write the story as a page for a browser, instead of lines.")
+]
+Trace = Annotated[
+    Path | None, option("--trace", metavar="FILE", text="Write it as a trace, for Perfetto or chrome://tracing.")
 ]
 Live = Annotated[bool, flag("--live", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
 
@@ -41,6 +53,8 @@ def explain(
     until: Until = None,
     member: Member = None,
     live: Live = False,
+    html: Html = None,
+    trace: Trace = None,
 ) -> None:
     """Tell why a group rebalanced: each rebalance with its cause and the journal's evidence, and the state now.
 
@@ -49,19 +63,23 @@ def explain(
     """
     beginning = 0 if since is None else time_given(since, "--since")
     end = None if until is None else time_given(until, "--until")
-    if live and end is not None:
-        fail("--live and --until exclude each other", USAGE)
+    files = {html: written_page, trace: trace_of}
+    if live and (end is not None or html or trace):
+        fail("--live excludes --until, --html and --trace", USAGE)
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
     topic = TopicNames(connection.topic_prefix).journal
     teller, timeout = StoryTeller(group), connection.timeout
+    lanes = Lanes(teller) if html or trace else None
     with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, story_entry) as reader:
         journal = GroupJournal(reader, group, beginning, progress(as_json=True))
         for entry in journal.entries():
-            if end is None or entry.timestamp <= end:
-                teller.add(entry)
+            if (end is None or entry.timestamp <= end) and teller.add(entry) and lanes is not None:
+                lanes.add(entry)
         if not (teller.has_entries or live):
             fail(f"{topic} has no entries of group {group} in this time", REFUSED)
-        if teller.has_entries:
+        if lanes is not None:
+            _write(_selected(teller, member), lanes, {file: write for file, write in files.items() if file})
+        elif teller.has_entries:
             _print_story(_selected(teller, member), connection.as_json, live)
         if live:
             _follow(journal, teller, member, connection.as_json)
@@ -70,6 +88,23 @@ def explain(
 def _selected(teller: StoryTeller, member: str | None) -> Story:
     story = teller.story()
     return story if member is None else story_of(story, teller.member_ids(member))
+
+
+def written_page(story: Story, lanes: Lanes) -> bytes:
+    """The story as a page."""
+    return html_of(page_of(story, lanes, list(now_lines(story)))).encode()
+
+
+def _write(story: Story, lanes: Lanes, files: Mapping[Path, Callable[[Story, Lanes], bytes]]) -> None:
+    for file, made in files.items():
+        content = made(story, lanes)
+        try:
+            file.write_bytes(content)
+        except OSError as error:
+            fail(f"{file} cannot be written: {error.strerror}", REFUSED)
+        print_line(
+            f"wrote {file}, {len(content):,} bytes: {len(story.rebalances)} rebalances, {len(lanes.lanes)} members"
+        )
 
 
 def _follow(journal: GroupJournal, teller: StoryTeller, member: str | None, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -54,7 +55,9 @@ def _await_empty(coordinator: CoordinatorProcess, group: str) -> Any:
     return told()
 
 
-def test_explain_names_the_cause_of_each_rebalance(coordinator: CoordinatorProcess, client: CoordinatorClient) -> None:
+def test_explain_names_the_cause_of_each_rebalance(
+    coordinator: CoordinatorProcess, client: CoordinatorClient, tmp_path: Path
+) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"
     _leave(client, group, _joined(client, group))
     story = _await_empty(coordinator, group)
@@ -66,6 +69,11 @@ def test_explain_names_the_cause_of_each_rebalance(coordinator: CoordinatorProce
     told = run_for(coordinator, "explain", group, "--since", "1h", "--member", CLIENT_ID)
     assert told.returncode == 0
     assert "member joined -> generation 1" in told.stdout
+    page, trace = tmp_path / "story.html", tmp_path / "story.json"
+    written = run_for(coordinator, "explain", group, "--html", str(page), "--trace", str(trace))
+    assert f"wrote {page}" in written.stdout
+    assert f"<title>{group}: rebalances</title>" in page.read_text()
+    assert {"joined", "left"} <= {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
     of_nobody = printed_json(run_for(coordinator, "explain", group, "--member", "nobody", "--json"))
     assert of_nobody["rebalances"] == []
 

@@ -5,19 +5,19 @@ are named by their place in a list, so that a page of hundreds of members and re
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 
 import msgspec
 
 from coordinator_logic.consumer_protocol import TopicPartition
-from streaming.explain.page.lanes import Held, Lane, Lanes, partitions_in_words
+from streaming.explain.page.lanes import Held, Lane, Lanes
 from streaming.explain.story.model import Cause, Rebalance, Story
 from streaming.explain.story.printable import printable
 
-MARKS = 60_000
+MARKS = 30_000
 """The most marks of commits on a page."""
 FINEST_MARKS = 4_000
-COARSEST_MARKS = 200
+COARSEST_MARKS = 100
 """Into how many intervals the time is divided at most and at least; a lane has a mark for each with a commit."""
 
 OUTSIDE = -1
@@ -58,7 +58,8 @@ class PageRebalance(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 class PageLane(msgspec.Struct, frozen=True, rename="camel"):
     """A lane: ``stays`` are member id, begin, end, reason, 1 if it was expelled, 1 if it began before the journal.
 
-    ``owned`` alternates times and sets, ``commits`` times and numbers of commits.
+    ``owned`` alternates places in the page's times and sets, both as differences; ``commits`` alternates times and
+    numbers of commits.
     """
 
     name: str
@@ -69,9 +70,11 @@ class PageLane(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Page(msgspec.Struct, frozen=True, rename="camel"):
-    """All data of a page. ``first`` and ``last`` are ms since the epoch. ``sets`` are ranges of ``partitions``.
+    """All data of a page. ``first`` and ``last`` are ms since the epoch. ``times`` are those at which owners changed.
 
-    ``now`` has lines about the group after its last entry, ``outside`` commits of no member, as those of a lane.
+    ``partitions`` are topic and number. A set is a list of differences: a positive number goes on to the partition that
+    is so many places later, a negative one adds so many that follow. ``now`` has lines about the group after its last
+    entry, ``outside`` commits of no member, as those of a lane.
     """
 
     group: str
@@ -81,33 +84,32 @@ class Page(msgspec.Struct, frozen=True, rename="camel"):
     is_complete: bool
     summary: dict[str, object]
     now: list[str]
-    partitions: list[str]
+    partitions: list[tuple[str, int]]
     sets: list[list[int]]
-    set_names: list[str]
+    times: list[int]
     lanes: list[PageLane]
     outside: list[int]
     rebalances: list[PageRebalance]
 
 
 class _Sets:
-    """Gives each set of partitions a number. A set is a list of first and last places in the list of partitions."""
+    """Gives each set of partitions a number, in the order in which the lanes own them, and each time of a change."""
 
     def __init__(self, lanes: Iterable[Lane]) -> None:
         every: set[TopicPartition] = set()
         numbers: dict[Held, int] = {}
-        for _, held in chain.from_iterable(lane.owned for lane in lanes):
+        every_change = list(chain.from_iterable(lane.owned for lane in lanes))
+        for _, held in every_change:
             if held not in numbers:
                 numbers[held] = len(numbers)
                 every |= held
         self.numbers = numbers
+        self.times = {time: place for place, time in enumerate(sorted({time for time, _ in every_change}))}
         self.partitions = sorted(every)
 
-    def ranges(self) -> list[list[int]]:
+    def differences(self) -> list[list[int]]:
         place = {partition: number for number, partition in enumerate(self.partitions)}
-        return [_ranges(sorted(place[partition] for partition in held)) for held in self.numbers]
-
-    def names(self) -> list[str]:
-        return [partitions_in_words(held) for held in self.numbers]
+        return [_differences(sorted(place[partition] for partition in held)) for held in self.numbers]
 
 
 def page_of(story: Story, lanes: Lanes, now: Sequence[str]) -> Page:
@@ -124,9 +126,9 @@ def page_of(story: Story, lanes: Lanes, now: Sequence[str]) -> Page:
         is_complete=story.is_complete,
         summary={**figures, "busiest": None if busiest is None else printable(busiest)},
         now=[printable(line) for line in now],
-        partitions=[printable(str(partition)) for partition in sets.partitions],
-        sets=sets.ranges(),
-        set_names=sets.names(),
+        partitions=[(printable(topic), number) for topic, number in sets.partitions],
+        sets=sets.differences(),
+        times=_steps([time - first for time in sets.times]),
         lanes=[_lane(lane, first, sets, width) for lane in lanes.lanes],
         outside=_marks(lanes.outside, first, width),
         rebalances=[_rebalance(one, first, place) for one in story.rebalances],
@@ -145,11 +147,9 @@ def _lane(lane: Lane, first: int, sets: _Sets, width: int) -> PageLane:
         )
         for stay in lane.stays
     ]
-    owned: list[int] = []
-    before = first
-    for time, held in lane.owned:
-        owned += (time - before, sets.numbers[held])
-        before = time
+    times = _steps([sets.times[time] for time, _ in lane.owned])
+    numbers = _steps([sets.numbers[held] for _, held in lane.owned])
+    owned = list(chain.from_iterable(zip(times, numbers, strict=True)))
     return PageLane(
         printable(lane.name), printable(lane.instance_id or ""), stays, owned, _marks(lane.commits, first, width)
     )
@@ -212,11 +212,21 @@ def _marks(times: Iterable[int], first: int, width: int) -> list[int]:
     return marks
 
 
-def _ranges(places: Sequence[int]) -> list[int]:
-    ranges: list[int] = []
+def _steps(values: Sequence[int]) -> list[int]:
+    """Each value as the difference from the one before, the first one from 0."""
+    return [value - before for before, value in pairwise([0, *values])]
+
+
+def _differences(places: Sequence[int]) -> list[int]:
+    """Sorted places as the differences of :class:`Page`; the first one counts from the place before the list."""
+    differences: list[int] = []
+    before = -1
     for place in places:
-        if ranges and ranges[-1] == place - 1:
-            ranges[-1] = place
+        if place > before + 1 or not differences:
+            differences.append(place - before)
+        elif differences[-1] < 0:
+            differences[-1] -= 1
         else:
-            ranges += (place, place)
-    return ranges
+            differences.append(-1)
+        before = place
+    return differences

@@ -39,15 +39,24 @@ BEGIN = 1_764_000_000_000
 
 
 class ScriptedGroup:
-    """A classic group whose members come and go; each change is one rebalance, complete before the next one."""
+    """A classic group whose members come and go; each change is one rebalance, complete before the next one.
 
-    def __init__(self, group_id: str = "billing", topics: Sequence[tuple[str, int]] = (("orders", 12),)) -> None:
+    ``shuffle``: the leader assigns at random, and does not let members keep what they have.
+    """
+
+    def __init__(
+        self,
+        group_id: str = "billing",
+        topics: Sequence[tuple[str, int]] = (("orders", 12),),
+        shuffle: Random | None = None,
+    ) -> None:
         self.journal: list[JournalEntry] = []
         self.now = BEGIN
         self.members: dict[str, str] = {}
         self._group_id = group_id
         self._partitions = [TopicPartition(name, number) for name, count in topics for number in range(count)]
         self._owners: dict[TopicPartition, str] = {}
+        self._shuffle = shuffle
         self._topics = [name for name, _ in topics]
         self._generation = 0
         self._requests = 0
@@ -121,6 +130,9 @@ class ScriptedGroup:
 
     def _assigned(self) -> dict[str, bytes]:
         """Each keeps what it has, up to its share."""
+        if self._shuffle is not None:
+            self._shuffle.shuffle(self._partitions)
+            self._owners.clear()
         share = -(-len(self._partitions) // len(self.members))
         held: dict[str, list[TopicPartition]] = {member: [] for member in self.members}
         for partition in self._partitions:
@@ -165,15 +177,17 @@ def incident() -> ScriptedGroup:
     _work(group, random, 10)
     for name in ("billing-5", "billing-6"):
         group.expire(_member(group, name), joining_ms=40_000)
+        group.sleep(400)
     _work(group, random, 20)
     group.start("billing-7", "billing-8", host="/10.0.4.2")
     _work(group, random, 12)
     return group
 
 
-def large(members: int = 200, rebalances: int = 500, partitions: int = 1_000) -> ScriptedGroup:
-    """A group of many members in which one leaves and another one comes, again and again."""
-    group, random = ScriptedGroup("large", (("orders", partitions),)), Random(5)
+def large(members: int = 200, rebalances: int = 500, *, shuffles: bool = False) -> ScriptedGroup:
+    """A group of many members and 1,000 partitions, in which one leaves and another one comes, again and again."""
+    random = Random(5)
+    group = ScriptedGroup("large", (("orders", 1_000),), random if shuffles else None)
     group.start(*(f"worker-{number}" for number in range(members)))
     for number in range((rebalances - 1) // 2):
         group.sleep(60_000)

@@ -6,6 +6,7 @@ const fit = document.getElementById("fit");
 const help = document.getElementById("help");
 let isPlanned = false;
 let dragged = null;
+let addressTimer = 0;
 
 /** Draw at the next opportunity, once for all changes until then. */
 function redraw() {
@@ -14,6 +15,7 @@ function redraw() {
   requestAnimationFrame(() => {
     isPlanned = false;
     draw();
+    writeAddress();
   });
 }
 
@@ -34,8 +36,29 @@ function select(number, zooms = true) {
     }
   }
   markSelected();
-  history.replaceState(null, "", one ? `#rebalance=${number}` : "#");
   redraw();
+}
+
+/** Keep what is shown in the address, so that it can be passed on; not with every step of a movement. */
+function writeAddress() {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(() => {
+    const parts = [];
+    if (view.selected >= 0) parts.push(`rebalance=${view.selected}`);
+    if (view.to - view.from < SPAN) parts.push(`from=${Math.floor(view.from)}`, `to=${Math.ceil(view.to)}`);
+    history.replaceState(null, "", `#${parts.join("&")}`);
+  }, 400);
+}
+
+/** Show what the address names: a rebalance, and the part of the time, in ms since the first entry. */
+function followAddress() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const number = (name) => (/^\d+$/.test(wanted.get(name) ?? "") ? Number(wanted.get(name)) : -1);
+  const [rebalance, from, to] = ["rebalance", "from", "to"].map(number);
+  const hasTimes = from >= 0 && to > from;
+  if (hasTimes) show(from, to);
+  if (rebalances[rebalance]) select(rebalance, !hasTimes);
+  draw();
 }
 
 function step(by) {
@@ -195,11 +218,7 @@ function begin() {
   listenToKeys();
   listenToControls();
   draw();
-  const wanted = /^#rebalance=(\d+)$/.exec(location.hash);
-  if (wanted && rebalances[Number(wanted[1])]) {
-    select(Number(wanted[1]));
-    draw();
-  }
+  followAddress();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
 

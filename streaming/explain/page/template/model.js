@@ -30,18 +30,28 @@ const CATEGORY_OF = {
   "group changed its type": "change",
 };
 
-/** Alternating differences of times and values, as two arrays. */
-function series(flat) {
-  const count = flat.length / 2;
-  const times = new Float64Array(count);
-  const values = new Int32Array(count);
-  let time = 0;
-  for (let i = 0; i < count; i++) {
-    time += flat[2 * i];
-    times[i] = time;
-    values[i] = flat[2 * i + 1];
-  }
-  return { times, values, count };
+/** The sums of differences. */
+function sums(differences) {
+  let sum = 0;
+  return Float64Array.from(differences, (difference) => (sum += difference));
+}
+
+const changeTimes = sums(page.times);
+
+/** When a lane changed what it owned, and the sets that it owned from then on. */
+function ownedBy(flat) {
+  const places = sums(flat.filter((_, i) => i % 2 === 0));
+  return {
+    times: places.map((place) => changeTimes[place]),
+    values: sums(flat.filter((_, i) => i % 2 === 1)),
+    count: places.length,
+  };
+}
+
+/** The times of commits. */
+function commitsOf(flat) {
+  const times = sums(flat.filter((_, i) => i % 2 === 0));
+  return { times, count: times.length };
 }
 
 /** The place of the last of the sorted times that is not later than a time; -1 if all are. */
@@ -84,8 +94,8 @@ const lanes = page.lanes.map((lane, number) => ({
     expelled: expelled === 1,
     before: before === 1,
   })),
-  owned: series(lane.owned),
-  commits: series(lane.commits),
+  owned: ownedBy(lane.owned),
+  commits: commitsOf(lane.commits),
   caused: 0,
   text: [lane.name, lane.instance, ...lane.stays.map((stay) => stay[0])].join("\n").toLowerCase(),
 }));
@@ -101,9 +111,10 @@ const partitionsOfSet = new Array(page.sets.length);
 function partitionsOf(set) {
   if (partitionsOfSet[set] === undefined) {
     const found = [];
-    const ranges = page.sets[set];
-    for (let i = 0; i < ranges.length; i += 2) {
-      for (let place = ranges[i]; place <= ranges[i + 1]; place++) found.push(place);
+    let place = -1;
+    for (const difference of page.sets[set]) {
+      if (difference > 0) found.push((place += difference));
+      for (let more = difference; more < 0; more++) found.push((place += 1));
     }
     partitionsOfSet[set] = found;
   }
@@ -116,9 +127,19 @@ function setAt(lane, time) {
   return place < 0 ? -1 : lane.owned.values[place];
 }
 
-/** A set in words. */
+/** A set in words: its topics, each with ranges of numbers. */
 function setName(set) {
-  return set < 0 || page.sets[set].length === 0 ? "none" : page.setNames[set];
+  const topics = new Map();
+  for (const place of set < 0 ? [] : partitionsOf(set)) {
+    const [topic, number] = page.partitions[place];
+    if (!topics.has(topic)) topics.set(topic, []);
+    const ranges = topics.get(topic);
+    const last = ranges[ranges.length - 1];
+    if (last && last[1] === number - 1) last[1] = number;
+    else ranges.push([number, number]);
+  }
+  const named = (ranges) => ranges.map(([low, high]) => (low === high ? low : `${low}-${high}`)).join(",");
+  return [...topics].map(([topic, ranges]) => `${topic} ${named(ranges)}`).join("; ") || "none";
 }
 
 /** The stay of a lane at a time, if it had a member then. */

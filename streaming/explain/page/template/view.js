@@ -76,7 +76,9 @@ function scrollTo(top) {
 /** Choose the members that the search finds, in the chosen order. A partition finds those that owned it. */
 function chooseRows() {
   const query = view.query.trim().toLowerCase();
-  view.partition = query === "" ? -1 : page.partitions.findIndex((name) => name.toLowerCase() === query);
+  view.partition = query === "" ? -1 : page.partitions.findIndex(
+    ([topic, number]) => `${topic}-${number}`.toLowerCase() === query || `${topic} ${number}`.toLowerCase() === query,
+  );
   let found = lanes;
   if (view.partition >= 0) {
     found = lanes.filter((lane) => lane.owned.values.some((set) => partitionsOf(set).includes(view.partition)));

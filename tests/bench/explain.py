@@ -4,6 +4,7 @@ The journal is written as a job would have, with the partitioning of Kafka's Jav
 of which one is explained, and once of a single group. Eight in ten entries are commits.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -32,12 +33,13 @@ Record = tuple[str, bytes]
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """How long it took until the first line, and until the end, in seconds; and how many lines were told."""
+    """Seconds until the first line and until the end, seconds of CPU time, and the number of lines."""
 
     journal: str
     records: int
     first_line: float
     end: float
+    cpu: float
     lines: int
 
 
@@ -114,7 +116,7 @@ def _write(bootstrap_servers: str, topic: str, journal: Iterable[Record]) -> Non
 
 def _explained(bootstrap_servers: str, prefix: str, records: int) -> Timed:
     command = [sys.executable, "-m", "streaming.cli", "explain", "group-0", "-b", bootstrap_servers]
-    begun = time.monotonic()
+    begun, used = time.monotonic(), os.times()
     with subprocess.Popen(
         [*command, "--topic-prefix", prefix], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -122,7 +124,9 @@ def _explained(bootstrap_servers: str, prefix: str, records: int) -> Timed:
         times = [time.monotonic() - begun for _ in process.stdout]
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return Timed(prefix, records, round(times[0], 2), round(times[-1], 2), len(times))
+    now = os.times()
+    cpu = now.children_user + now.children_system - used.children_user - used.children_system
+    return Timed(prefix, records, round(times[0], 2), round(times[-1], 2), round(cpu, 2), len(times))
 
 
 if __name__ == "__main__":

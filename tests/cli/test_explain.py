@@ -1,4 +1,4 @@
-"""``group-coordinator explain``."""
+"""``group-coordinator explain`` and ``events``."""
 
 import json
 import uuid
@@ -94,6 +94,22 @@ def test_explain_follows_a_group_that_does_not_exist_yet(
     # The story as it was at first is a line, too.
     told = json.loads(line)
     assert REASON in told.get("rebalances", [told])[-1]["causes"][0]["text"]
+
+
+def test_events_have_the_rebalances_of_every_group(coordinator: CoordinatorProcess, client: CoordinatorClient) -> None:
+    groups = [f"group-{uuid.uuid4().hex[:8]}" for _ in range(2)]
+    for group in groups:
+        _leave(client, group, _joined(client, group))
+        _await_empty(coordinator, group)
+    lines = run_for(coordinator, "events", "--since", "1h").stdout.splitlines()
+    for group in groups:
+        told = [line for line in lines if f"  {group}  " in line]
+        assert [line.split("  ")[2] for line in told] == [
+            "member joined -> generation 1",
+            "member left -> generation 2",
+        ]
+    as_json = [json.loads(line) for line in run_for(coordinator, "events", "--json").stdout.splitlines()]
+    assert {(one["groupId"], one["causes"][0]["trigger"]) for one in as_json} >= {(groups[1], "member left")}
 
 
 def test_following_has_no_end_to_choose() -> None:

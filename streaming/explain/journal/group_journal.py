@@ -1,14 +1,11 @@
 """One group's entries of the journal, read from the one partition that has them."""
 
-import time
 from collections.abc import Callable, Iterator
 
 from coordinator_logic.records import JournalEntry
 from streaming.client.key_partition import partition_of_key
+from streaming.explain.journal.reading import Progress
 from streaming.job.backups.journal_reader import JournalReader
-
-REPORT_SECONDS = 0.5
-"""How long a reading takes before it reports its progress, and how often it reports."""
 
 
 class GroupJournal:
@@ -50,23 +47,7 @@ class GroupJournal:
         return self._reader.further(self._key)
 
     def _read(self, partitions: frozenset[int]) -> Iterator[JournalEntry]:
-        progress = _Progress(self._reader.count(partitions), self._report)
+        progress = Progress(self._reader.count(partitions), self._report)
         for entry in self._reader.entries(partitions, self._since, self._key, progress.add):
             if entry is not None:
                 yield entry
-
-
-class _Progress:
-    """Reports how much was read. ``total`` also counts the records before the time from which the journal is read."""
-
-    def __init__(self, total: int, report: Callable[[str], object]) -> None:
-        self._total = total
-        self._report = report
-        self._read = 0
-        self._next = time.monotonic() + REPORT_SECONDS
-
-    def add(self, count: int) -> None:
-        self._read += count
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + REPORT_SECONDS
-            self._report(f"read {self._read:,} of at most {self._total:,} records of the journal")

@@ -74,6 +74,10 @@ class StoryTeller:
         """The rebalances until now; the last one may go on."""
         return self._course.rebalances
 
+    def take_ended(self) -> list[Rebalance]:
+        """The rebalances that have ended and were not taken before; :attr:`rebalances` no longer has them."""
+        return self._course.take_ended()
+
     @property
     def owners(self) -> Owners:
         """The partitions with their owners, as far as they are known; without members that have gone."""

@@ -76,6 +76,21 @@ def _cause(cause: Cause) -> str:
     return f"{who}{cause.text} [{certainty}; {entries} of the journal]"
 
 
+def event_line(group_id: str, rebalance: Rebalance) -> str:
+    """A rebalance that has ended, of a group, in one line."""
+    time, _, what = headline(rebalance).partition("  ")
+    took = ((rebalance.ended or rebalance.began) - rebalance.began) / 1000
+    parts = [time, group_id, what, f"{took:.1f} s"]
+    if rebalance.is_interrupted:
+        parts.append("interrupted")
+    if rebalance.moves is not None:
+        parts.append(_moves(rebalance.moves))
+    cause = rebalance.cause
+    doubt = "" if cause.is_certain else f"perhaps: {' or '.join(one.trigger for one in rebalance.causes)}; "
+    parts.append(f"{doubt}{cause.member}: {cause.text}" if cause.member else f"{doubt}{cause.text}")
+    return "  ".join(parts)
+
+
 def phases(rebalance: Rebalance) -> str:
     """How long the phases took, or what the rebalance waits for."""
     first, second, waits = "joining", "the assignment", ("its members to join", "the leader's assignment")

@@ -1,10 +1,10 @@
-"""A commit is decoded without its offsets, and every other entry as it is."""
+"""A commit is decoded without what a story does not need, and every other entry as it is."""
 
 import msgspec
 import pytest
 
 from coordinator_logic.records import JournalEntry, OffsetsCommitted
-from streaming.explain.journal.entries import COMMIT, story_entry
+from streaming.explain.journal.entries import COMMIT, NO_CAUSE, NO_OFFSETS, page_entry, story_entry
 from tests.logic.driver import Driven
 
 
@@ -17,17 +17,16 @@ def _journal() -> list[JournalEntry]:
     return driven.journal
 
 
-def test_only_a_commit_loses_its_offsets() -> None:
+def test_only_a_commit_is_cut() -> None:
     journal = _journal()
-    decoded = [story_entry(msgspec.json.encode(entry)) for entry in journal]
-    expected = [
-        msgspec.structs.replace(entry, record=OffsetsCommitted([]))
-        if isinstance(entry.record, OffsetsCommitted)
-        else entry
-        for entry in journal
-    ]
-    assert decoded == expected
-    assert decoded != journal
+    commits = [isinstance(entry.record, OffsetsCommitted) for entry in journal]
+    assert any(commits)
+    for entry, is_commit in zip(journal, commits, strict=True):
+        value = msgspec.json.encode(entry)
+        without_offsets = msgspec.structs.replace(entry, record=NO_OFFSETS) if is_commit else entry
+        assert page_entry(value) == without_offsets
+        cut = msgspec.structs.replace(without_offsets, cause=NO_CAUSE) if is_commit else entry
+        assert story_entry(value) == cut
 
 
 def test_the_words_of_a_client_are_not_taken_for_a_commit() -> None:

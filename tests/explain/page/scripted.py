@@ -114,9 +114,9 @@ class ScriptedGroup:
         self.sleep(joining_ms)
         self._generation += 1
         if not self.members:
-            cause = TimerCause("join", "", self.now)
-            self._record(GenerationStarted(self._generation, None), cause)
-            self._record(StateChanged("PreparingRebalance", "Empty", "no member is left"), cause)
+            timer = TimerCause("join", "", self.now)
+            self._record(GenerationStarted(self._generation, None), timer)
+            self._record(StateChanged("PreparingRebalance", "Empty", "no member is left"), timer)
             self._owners.clear()
             return
         leader, last = next(iter(self.members)), list(self.members)[-1]

@@ -14,7 +14,7 @@ from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
-from streaming.explain.journal.entries import story_entry
+from streaming.explain.journal.entries import page_entry, story_entry
 from streaming.explain.journal.group_journal import GroupJournal
 from streaming.explain.page.data import page_of
 from streaming.explain.page.lanes import Lanes
@@ -70,7 +70,8 @@ def explain(
     topic = TopicNames(connection.topic_prefix).journal
     teller, timeout = StoryTeller(group), connection.timeout
     lanes = Lanes(teller) if html or trace else None
-    with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, story_entry) as reader:
+    decode = story_entry if lanes is None else page_entry
+    with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, decode) as reader:
         journal = GroupJournal(reader, group, beginning, progress(as_json=True))
         for entry in journal.entries():
             if (end is None or entry.timestamp <= end) and teller.add(entry) and lanes is not None:

@@ -1,7 +1,7 @@
 """Pages of scripted groups."""
 
 from streaming.explain.page.data import Page, page_of
-from streaming.explain.page.writing import html_of
+from streaming.explain.page.of_group import page_of_story
 from streaming.explain.story.words import now_lines
 from tests.explain.page.scripted import ScriptedGroup, told
 
@@ -14,4 +14,4 @@ def data_page(group: ScriptedGroup, group_id: str = "billing") -> Page:
 
 def html_page(group: ScriptedGroup, group_id: str = "billing") -> str:
     """A group's page."""
-    return html_of(data_page(group, group_id))
+    return page_of_story(*told(group.journal, group_id))

@@ -16,15 +16,14 @@ from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
 from streaming.explain.journal.entries import page_entry, story_entry
 from streaming.explain.journal.group_journal import GroupJournal
-from streaming.explain.page.data import page_of
 from streaming.explain.page.lanes import Lanes
+from streaming.explain.page.of_group import page_of_story
 from streaming.explain.page.trace import trace_of
-from streaming.explain.page.writing import html_of
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import concerns, story_of
 from streaming.explain.story.printable import printable
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.story.words import lines_of, now_lines, rebalance_lines
+from streaming.explain.story.words import lines_of, rebalance_lines
 from streaming.job.backups.journal_reader import JournalReader
 
 Since = Annotated[
@@ -63,7 +62,7 @@ def explain(
     """
     beginning = 0 if since is None else time_given(since, "--since")
     end = None if until is None else time_given(until, "--until")
-    files = {html: written_page, trace: trace_of}
+    files = {html: _page, trace: trace_of}
     if live and (end is not None or html or trace):
         fail("--live excludes --until, --html and --trace", USAGE)
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
@@ -91,9 +90,8 @@ def _selected(teller: StoryTeller, member: str | None) -> Story:
     return story if member is None else story_of(story, teller.member_ids(member))
 
 
-def written_page(story: Story, lanes: Lanes) -> bytes:
-    """The story as a page."""
-    return html_of(page_of(story, lanes, list(now_lines(story)))).encode()
+def _page(story: Story, lanes: Lanes) -> bytes:
+    return page_of_story(story, lanes).encode()
 
 
 def _write(story: Story, lanes: Lanes, files: Mapping[Path, Callable[[Story, Lanes], bytes]]) -> None:

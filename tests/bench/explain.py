@@ -20,6 +20,7 @@ from coordinator_logic.messages import LeaveGroupRequest, LeavingMember
 from coordinator_logic.records import JournalEntry
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.explain.story.telling import StoryTeller
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
 from tests.logic.driver import Driven, joined
@@ -33,26 +34,28 @@ Record = tuple[str, bytes]
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """Seconds until the first line and until the end, seconds of CPU time, and the number of lines."""
+    """Seconds until the first line and until the end, seconds of CPU time, and how many rebalances were told."""
 
     journal: str
     records: int
     first_line: float
     end: float
     cpu: float
-    lines: int
+    rebalances: int
 
 
 def main(records: Annotated[int, typer.Option(min=GROUPS)] = 1_000_000) -> None:
     """Measure both journals, and print a line of JSON for each."""
     one = list(islice(entries_of("group-0"), records // GROUPS))
     journals: dict[str, Iterable[Record]] = {"groups.": _of_groups(one), "group.": _of_one_group(records)}
+    expected = {"groups.": _rebalances(one), "group.": _rebalances(islice(entries_of("group-0"), records))}
     with EmbeddedBroker() as broker:
         for prefix, journal in journals.items():
             topics = TopicNames(prefix)
             ensure_topics({"bootstrap.servers": broker.bootstrap_servers}, topics, TopicLayout(None, None, None))
             _write(broker.bootstrap_servers, topics.journal, journal)
             timed = _explained(broker.bootstrap_servers, prefix, records)
+            assert timed.rebalances == expected[prefix], "the whole journal was not told"
             print(msgspec.json.encode(timed).decode(), flush=True)
 
 
@@ -100,7 +103,8 @@ def _write(bootstrap_servers: str, topic: str, journal: Iterable[Record]) -> Non
         {
             "bootstrap.servers": bootstrap_servers,
             "linger.ms": 50,
-            "acks": 1,
+            # Otherwise a request that is sent again may change the order.
+            "enable.idempotence": True,
             "partitioner": "murmur2_random",
         }
     )
@@ -121,12 +125,20 @@ def _explained(bootstrap_servers: str, prefix: str, records: int) -> Timed:
         [*command, "--topic-prefix", prefix], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout is not None
-        times = [time.monotonic() - begun for _ in process.stdout]
+        lines = [(time.monotonic() - begun, line) for line in process.stdout]
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     now = os.times()
     cpu = now.children_user + now.children_system - used.children_user - used.children_system
-    return Timed(prefix, records, round(times[0], 2), round(times[-1], 2), round(cpu, 2), len(times))
+    told = sum(line.startswith("  because: ") for _, line in lines)
+    return Timed(prefix, records, round(lines[0][0], 2), round(lines[-1][0], 2), round(cpu, 2), told)
+
+
+def _rebalances(entries: Iterable[JournalEntry]) -> int:
+    teller = StoryTeller("group-0")
+    for entry in entries:
+        teller.add(entry)
+    return len(teller.rebalances)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,8 @@ class Lanes:
 
     def _commit(self, entry: JournalEntry) -> None:
         member_id = entry.cause.member_id if isinstance(entry.cause, RequestCause) else ""
-        if member_id:
+        # A member id that is none is accepted while the group is Empty.
+        if member_id in self._of_member or (member_id and not self._teller.knows_all_members):
             self._enter_known(member_id).commits.append(entry.timestamp)
         else:
             self.outside.append(entry.timestamp)

@@ -70,6 +70,11 @@ class StoryTeller:
         return bool(self._seen)
 
     @property
+    def knows_all_members(self) -> bool:
+        """Whether the entries name every member that the group has."""
+        return self._roster.is_complete
+
+    @property
     def rebalances(self) -> Sequence[Rebalance]:
         """The rebalances until now; the last one may go on."""
         return self._course.rebalances

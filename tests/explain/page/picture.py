@@ -5,9 +5,9 @@ from pathlib import Path
 
 from PIL import Image
 
+from tests.explain.page.chromium import picture_of
 from tests.explain.page.pages import html_page
 from tests.explain.page.scripted import incident
-from tests.support.chromium import picture_of
 
 PICTURE = Path(__file__).resolve().parents[3] / "docs" / "explain" / "billing.png"
 SIZE = (1280, 580)

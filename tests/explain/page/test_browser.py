@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.explain.page.chromium import chromium, dom_of
 from tests.explain.page.pages import html_page
 from tests.explain.page.scripted import ScriptedGroup, incident, large
-from tests.support.chromium import chromium, dom_of
 
 pytestmark = pytest.mark.skipif(
     chromium() is None,

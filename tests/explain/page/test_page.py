@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from streaming.explain.page.data import MARKS, Page
 from streaming.explain.page.writing import html_of
+from streaming.explain.story.model import Trigger
 from tests.explain.page.pages import data_page, html_page
 from tests.explain.page.scripted import ScriptedGroup, incident, large
 
@@ -139,6 +140,13 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
         (part,) = parts
         assert f"{kind}-src 'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'" in policy
     assert not re.findall(r"""\b(?:src|href)\s*=|https?:|url\(|@import|\binnerHTML\b|\beval\b""", text)
+
+
+def test_every_cause_has_a_colour() -> None:
+    text = html_page(incident())
+    (table,) = re.findall(r"const CATEGORY_OF = \{(.*?)\};", text, re.DOTALL)
+    coloured = set(re.findall(r'^  "(.*?)": "\w+",$', table, re.MULTILINE))
+    assert set(Trigger) - coloured == {Trigger.COORDINATOR_AWAY, Trigger.OTHER}
 
 
 PIECES = (

@@ -28,6 +28,7 @@ const CATEGORY_OF = {
   "leader rejoined": "change",
   "topic changed": "change",
   "group changed its type": "change",
+  "offsets reset by an operator": "change",
 };
 
 /** The sums of differences. */

@@ -14,7 +14,6 @@ from typing import Annotated
 
 import msgspec
 import typer
-from confluent_kafka import Producer
 
 from coordinator_logic.messages import LeaveGroupRequest, LeavingMember
 from coordinator_logic.records import JournalEntry
@@ -23,14 +22,20 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.explain.story.telling import StoryTeller
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
+from tests.bench.appending import append_all
 from tests.logic.driver import Driven, joined
 
 GROUPS = 1_000
 COMMITS = 60
 """In each round, beside the entries of a member that joins and leaves again."""
-LIMIT_SECONDS = 300.0
+PRODUCER: dict[str, str | int | bool] = {
+    "partitioner": "murmur2_random",
+    # Otherwise a request that is sent again may change the order.
+    "enable.idempotence": True,
+}
 
-Record = tuple[str, bytes]
+Entry = tuple[str, bytes]
+"""A group id and the value of a record of the journal."""
 
 
 class Timed(msgspec.Struct, frozen=True):
@@ -47,13 +52,14 @@ class Timed(msgspec.Struct, frozen=True):
 def main(records: Annotated[int, typer.Option(min=GROUPS)] = 1_000_000) -> None:
     """Measure both journals, and print a line of JSON for each."""
     one = list(islice(entries_of("group-0"), records // GROUPS))
-    journals: dict[str, Iterable[Record]] = {"groups.": _of_groups(one), "group.": _of_one_group(records)}
+    journals: dict[str, Iterable[Entry]] = {"groups.": _of_groups(one), "group.": _of_one_group(records)}
     expected = {"groups.": _rebalances(one), "group.": _rebalances(islice(entries_of("group-0"), records))}
     with EmbeddedBroker() as broker:
         for prefix, journal in journals.items():
             topics = TopicNames(prefix)
             ensure_topics({"bootstrap.servers": broker.bootstrap_servers}, topics, TopicLayout(None, None, None))
-            _write(broker.bootstrap_servers, topics.journal, journal)
+            records_of = ((topics.journal, group_id.encode(), value) for group_id, value in journal)
+            append_all(broker.bootstrap_servers, records_of, PRODUCER)
             timed = _explained(broker.bootstrap_servers, prefix, records)
             assert timed.rebalances == expected[prefix], "the whole journal was not told"
             print(msgspec.json.encode(timed).decode(), flush=True)
@@ -85,7 +91,7 @@ def entries_of(group_id: str) -> Iterator[JournalEntry]:
             yield msgspec.structs.replace(entry, sequence=sequence, timestamp=timestamp)
 
 
-def _of_groups(one: list[JournalEntry]) -> Iterator[Record]:
+def _of_groups(one: list[JournalEntry]) -> Iterator[Entry]:
     values = [msgspec.json.encode(entry) for entry in one]
     for value in values:
         for number in range(GROUPS):
@@ -93,29 +99,9 @@ def _of_groups(one: list[JournalEntry]) -> Iterator[Record]:
             yield group_id, value.replace(b'"groupId":"group-0"', f'"groupId":"{group_id}"'.encode(), 1)
 
 
-def _of_one_group(records: int) -> Iterator[Record]:
+def _of_one_group(records: int) -> Iterator[Entry]:
     for entry in islice(entries_of("group-0"), records):
         yield "group-0", msgspec.json.encode(entry)
-
-
-def _write(bootstrap_servers: str, topic: str, journal: Iterable[Record]) -> None:
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "linger.ms": 50,
-            # Otherwise a request that is sent again may change the order.
-            "enable.idempotence": True,
-            "partitioner": "murmur2_random",
-        }
-    )
-    for key, value in journal:
-        while True:
-            try:
-                producer.produce(topic, key=key, value=value)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    assert producer.flush(LIMIT_SECONDS) == 0
 
 
 def _explained(bootstrap_servers: str, prefix: str, records: int) -> Timed:

@@ -1,7 +1,7 @@
 """Whatever clients do, the story agrees with the group's state, and every part of it can be shown."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -133,13 +133,14 @@ class Members:
             self._driven.beat(member, -1)
             del self._epochs[member]
             return
-        fields = {"rebalance_timeout_ms": REVOKE_MS, "subscribed_topic_names": names}
+        fields: dict[str, Any] = {"rebalance_timeout_ms": REVOKE_MS, "subscribed_topic_names": names}
+        says_all = self._epochs[member] == 0 or step.action == "other topics"
         answer = self._driven.beat(
             member,
             self._epochs[member],
             owned=self._owned[member],
             topics={"t": self._partitions, "u": 2},
-            **(fields if self._epochs[member] == 0 or step.action == "other topics" else {}),
+            **(fields if says_all else {}),
         )
         if answer.error is not Error.NONE:
             del self._epochs[member]

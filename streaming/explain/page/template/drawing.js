@@ -237,7 +237,9 @@ function drawLabels(context, first, last, row) {
     if (i % every !== 0) continue;
     context.fillStyle = colours.ink;
     const y = AXIS + STRIP + i * row - view.top + (row * every) / 2;
-    context.fillText(fitted(context, view.rows[i].label, labelWidth() - 24), 18, y);
+    const { label, short } = view.rows[i];
+    const width = labelWidth() - 24;
+    context.fillText(context.measureText(label).width <= width ? label : fitted(context, short, width), 18, y);
   }
   context.restore();
   if (view.rows.length === 0) {

@@ -86,6 +86,7 @@ const lanes = page.lanes.map((lane, number) => ({
   name: lane.name,
   instance: lane.instance,
   label: lane.instance ? `${lane.instance} (${lane.name})` : lane.name,
+  short: lane.instance || lane.name.replace(/ at [^ ]*$/, ""),
   stays: lane.stays.map(([id, from, to, reason, expelled, before]) => ({
     id,
     from,

@@ -2,15 +2,26 @@
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from coordinator_logic import apis
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeavingMember, Protocol
+from coordinator_logic.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeavingMember,
+    Protocol,
+    TopicDescription,
+    TopicIdPartitions,
+)
 from streaming.client import CoordinatorClient
 from streaming.client.errors import MemberIdRequired
 from tests.cli.test_commands import COMMAND, UNREACHABLE, printed_json, run, run_for
@@ -110,6 +121,42 @@ def test_events_have_the_rebalances_of_every_group(coordinator: CoordinatorProce
         ]
     as_json = [json.loads(line) for line in run_for(coordinator, "events", "--json").stdout.splitlines()]
     assert {(one["groupId"], one["causes"][0]["trigger"]) for one in as_json} >= {(groups[1], "member left")}
+
+
+def test_explain_names_the_member_whose_revocation_a_consumer_group_waited_for(
+    coordinator: CoordinatorProcess, client: CoordinatorClient
+) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    topic = TopicDescription("orders", "orders________________", 2)
+
+    def beat(member_id: str, epoch: int, owned: Sequence[int]) -> ConsumerGroupHeartbeatResponse:
+        request = ConsumerGroupHeartbeatRequest(
+            group,
+            member_id,
+            epoch,
+            rebalance_timeout_ms=30_000 if epoch == 0 else -1,
+            subscribed_topic_names=["orders"] if epoch == 0 else None,
+            topic_partitions=[TopicIdPartitions(topic.topic_id, list(owned))] if owned else [],
+            topics=[topic],
+        )
+        return client.ask(apis.CONSUMER_GROUP_HEARTBEAT, group, request).result().unwrap()
+
+    epoch = beat("a", 0, []).member_epoch
+    beat("b", 0, [])
+    # The target may be computed a moment later.
+    wait_until(lambda: beat("a", epoch, [0, 1]).assignment is not None, "a is to revoke a partition")
+
+    def waits() -> list[tuple[str, str]]:
+        story = printed_json(run_for(coordinator, "explain", group, "--json"))
+        assert story["groupType"] == "consumer"
+        return [(one["member"], one["what"]) for one in story["now"]["waitsFor"]]
+
+    wait_until(lambda: waits() == [("a", "to revoke orders 1")], "the journal says what a is to revoke")
+    beat("a", epoch, [0])
+    wait_until(lambda: ("a", "to revoke orders 1") not in waits(), "the journal says that a has revoked it")
+    text = run_for(coordinator, "explain", group).stdout
+    assert "member joined -> epoch 3" in text
+    assert "to revoke orders 1" in text
 
 
 def test_following_has_no_end_to_choose() -> None:

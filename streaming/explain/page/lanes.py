@@ -13,6 +13,7 @@ from coordinator_logic.records import (
     MemberAdded,
     MemberRemoved,
     OffsetsCommitted,
+    QuarantinedStateDropped,
     RequestCause,
     StateChanged,
     StaticMemberReplaced,
@@ -108,7 +109,7 @@ class Lanes:
                 self._own_all(time)
             case MemberAssignmentChanged(member_id=member_id):
                 self._own_one(record, time)
-            case StateChanged(to_state=State.EMPTY.value) | GroupCreated() | GroupDeleted():
+            case StateChanged(to_state=State.EMPTY.value) | GroupCreated() | GroupDeleted() | QuarantinedStateDropped():
                 for member_id in list(self._of_member):
                     self._go(member_id, time, "the group is empty", was_expelled=False)
             case OffsetsCommitted() | TransactionalOffsetsCommitted():

@@ -44,32 +44,51 @@ class Epochs:
         self.epoch = epoch
         self.target_epoch = epoch
         self.members: dict[str, MemberEpochs] = {}
+        self._late: set[str] = set()
+        """Members that have not reached the target: to look at all of them for each record would take long."""
         self._topics: dict[str, str] = {}
 
     def take(self, record: Record, timestamp: int) -> None:
         """Change the epochs as a record of this time does."""
         match record:
             case ConsumerMemberChanged(member_id=member_id):
-                self.members.setdefault(member_id, _new(timestamp))
+                if member_id not in self.members:
+                    self._put(member_id, _new(timestamp))
             case StaticMemberReplaced(old_member_id=old, new_member_id=new):
-                self.members[new] = self.members.pop(old, _new(timestamp))._replace(epoch=0)
+                one = self.members.get(old, _new(timestamp))
+                self._remove(old)
+                self._put(new, one._replace(epoch=0))
             case MemberRemoved(member_id=member_id):
-                self.members.pop(member_id, None)
+                self._remove(member_id)
             case GroupEpochBumped(epoch=epoch):
                 self.epoch = epoch
             case TargetAssignmentChanged(epoch=epoch):
                 self.target_epoch = epoch
+                for member_id, one in self.members.items():
+                    self._put(member_id, one)
             case TopicsChanged(described=described):
                 self._topics.update({topic.topic_id: topic.name for topic in described})
             case MemberAssignmentChanged(member_id=member_id):
                 before = self.members.get(member_id)
                 stays = before is not None and before.state == record.state
                 since = before.since if before is not None and stays else timestamp
-                self.members[member_id] = MemberEpochs(
-                    record.epoch, record.state, record.assigned, record.pending_revocation, since
+                self._put(
+                    member_id,
+                    MemberEpochs(record.epoch, record.state, record.assigned, record.pending_revocation, since),
                 )
             case _:
                 pass
+
+    def _put(self, member_id: str, member: MemberEpochs) -> None:
+        self.members[member_id] = member
+        if self.has_arrived(member):
+            self._late.discard(member_id)
+        else:
+            self._late.add(member_id)
+
+    def _remove(self, member_id: str) -> None:
+        self.members.pop(member_id, None)
+        self._late.discard(member_id)
 
     @property
     def state(self) -> State:
@@ -78,9 +97,7 @@ class Epochs:
             return State.EMPTY
         if self.epoch > self.target_epoch:
             return State.ASSIGNING
-        if all(self.has_arrived(member) for member in self.members.values()):
-            return State.STABLE
-        return State.RECONCILING
+        return State.RECONCILING if self._late else State.STABLE
 
     def has_arrived(self, member: MemberEpochs) -> bool:
         """Whether a member has reached the group's target."""

@@ -13,9 +13,13 @@ from coordinator_logic.records import (
     MemberAdded,
     MemberRemoved,
     MemberUpdated,
+    QuarantinedStateDropped,
     Record,
     StaticMemberReplaced,
 )
+
+NO_MEMBERS = (GroupCreated, GroupDeleted, QuarantinedStateDropped, ClassicGroupFormed, ConsumerGroupFormed)
+"""The records after which a group has no member; those that it keeps are told of again."""
 
 
 class KnownMember(NamedTuple):
@@ -69,7 +73,7 @@ class Roster:
             case StaticMemberReplaced(old_member_id=old, new_member_id=new):
                 self._names[new] = self.name(old)
                 self._identities[new] = self._identities.get(old, frozenset()) | {record.group_instance_id}
-            case GroupCreated() | GroupDeleted() | ClassicGroupFormed() | ConsumerGroupFormed():
+            case _ if isinstance(record, NO_MEMBERS):
                 self.is_complete = True
             case _:
                 pass
@@ -88,8 +92,7 @@ class Roster:
                 members[new] = members.pop(old)
             case MemberRemoved(member_id=member_id):
                 members.pop(member_id, None)
-            case GroupCreated() | GroupDeleted() | ClassicGroupFormed() | ConsumerGroupFormed():
-                # After a change of the group's type, its members follow with all their fields.
+            case _ if isinstance(record, NO_MEMBERS):
                 members.clear()
             case _:
                 pass

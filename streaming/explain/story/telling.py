@@ -20,6 +20,7 @@ from coordinator_logic.records import (
     MemberRemoved,
     MemberUpdated,
     OffsetRecord,
+    QuarantinedStateDropped,
     StateChanged,
     StaticMemberReplaced,
     TargetAssignmentChanged,
@@ -113,28 +114,21 @@ class StoryTeller:
         if type(entry.record) in OFFSET_RECORDS:
             return True
         if self._turn and self._turn[-1].cause != entry.cause:
-            self.end_turn()
+            self._end_turn()
         self._turn.append(entry)
         self._roster.introduce(entry.record)
         self._take(entry)
         return True
 
-    def end_turn(self) -> None:
-        """Remember the members after a turn: within it, a cause needs what was known of them before."""
-        for entry in self._turn:
-            self._roster.change(entry.record)
-            match entry.record:
-                case LeaderElected(member_id=leader):
-                    self._leader = leader
-                case GroupCreated() | GroupDeleted() | ConsumerGroupFormed():
-                    self._leader = None
-                case _:
-                    pass
-        self._turn = []
-
     def story(self) -> Story:
-        """The story until now."""
-        self.end_turn()
+        """The story until now; the last turn may go on."""
+        members, leader, turn = dict(self._roster.members), self._leader, self._turn
+        self._end_turn()
+        story = self._story()
+        self._roster.members, self._leader, self._turn = members, leader, turn
+        return story
+
+    def _story(self) -> Story:
         unstable_ms = self._unstable_ms + (self._last - self._state_since if self._state in UNSTABLE else 0)
         return Story(
             self._group_id,
@@ -167,6 +161,19 @@ class StoryTeller:
             deadline=deadline,
         )
 
+    def _end_turn(self) -> None:
+        """Remember the members after a turn: within it, a cause needs what was known of them before."""
+        for entry in self._turn:
+            self._roster.change(entry.record)
+            match entry.record:
+                case LeaderElected(member_id=leader):
+                    self._leader = leader
+                case GroupCreated() | GroupDeleted() | QuarantinedStateDropped() | ConsumerGroupFormed():
+                    self._leader = None
+                case _:
+                    pass
+        self._turn = []
+
     # ---- entries -------------------------------------------------------------------------------------------
 
     def _take(self, entry: JournalEntry) -> None:
@@ -176,7 +183,8 @@ class StoryTeller:
                 self._epochs, self._generation = Epochs(epoch), epoch
             case ClassicGroupFormed(state=state):
                 self._end_epochs(entry, State(state))
-            case GroupCreated() | GroupDeleted():
+            case GroupCreated() | GroupDeleted() | QuarantinedStateDropped():
+                self._course.amend(is_interrupted=True, ended=time)
                 self._epochs, self._owners, self._generation = None, {}, None
                 self._enter(State.EMPTY if isinstance(record, GroupCreated) else State.DEAD, time)
             case _ if self._epochs is None and isinstance(record, ConsumerGroupRecord):
@@ -248,14 +256,16 @@ class StoryTeller:
 
     def _take_of_consumer_group(self, entry: JournalEntry, epochs: Epochs) -> None:
         record, time = entry.record, entry.timestamp
-        before = dict(epochs.members)
+        member_id = getattr(record, "member_id", "")
+        before = epochs.members.get(member_id)
         is_new_epoch = isinstance(record, GroupEpochBumped) and record.epoch > epochs.epoch
         owners = epochs.owners if is_new_epoch else None
         if owners is not None:
-            self._move_to(owners, len(before))
+            self._move_to(owners, len(epochs.members))
             self._course.amend(is_interrupted=True, ended=time)
         epochs.take(record, time)
-        self._course.add_waits(self._waits.ended_in_consumer_group(before, epochs, time))
+        if before is not None:
+            self._course.add_waits(self._waits.ended_revocation(member_id, before, epochs, time))
         if owners is not None:
             self._generation = epochs.epoch
             self._begin(was_empty=False)

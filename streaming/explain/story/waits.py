@@ -1,6 +1,6 @@
 """For whom a group waits, and for whom it has waited."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from coordinator_logic.records import (
     JournalEntry,
@@ -71,12 +71,11 @@ class Waits:
 
     # ---- consumer groups -----------------------------------------------------------------------------------
 
-    def ended_in_consumer_group(self, before: Mapping[str, MemberEpochs], epochs: Epochs, time: int) -> Iterator[Wait]:
-        """The revocations that have ended with a record of this time; ``before`` are the members before it."""
-        for member_id, one in before.items():
-            now = epochs.members.get(member_id)
-            if one.must_revoke and (now is None or not now.must_revoke):
-                yield self._wait(member_id, f"to revoke {in_words(epochs.named(one.pending))}", one.since, time)
+    def ended_revocation(self, member_id: str, before: MemberEpochs, epochs: Epochs, time: int) -> Iterator[Wait]:
+        """The revocation that has ended with a record of this time, if the member had to revoke before it."""
+        now = epochs.members.get(member_id)
+        if before.must_revoke and (now is None or not now.must_revoke):
+            yield self._wait(member_id, f"to revoke {in_words(epochs.named(before.pending))}", before.since, time)
 
     def last_to_arrive(self, entry: JournalEntry, began: int) -> Iterator[Wait]:
         """The member with which all have reached the target, in a rebalance that began then."""

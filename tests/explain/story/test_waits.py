@@ -1,10 +1,13 @@
 """Whom a classic group waited for, who owned what before and after, and what it waits for now."""
 
+import msgspec
+
+from coordinator_logic.records import QuarantinedStateDropped
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import story_of
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of
-from tests.explain.story.test_story import assigned
+from tests.explain.story.test_story import assigned, leaving
 from tests.logic.driver import DELAY_MS, REBALANCE_MS, SESSION_MS, Driven, Joined, joined
 
 
@@ -119,3 +122,28 @@ def test_the_story_of_a_member_has_only_rebalances_that_concern_it() -> None:
     assert len(story_of(story, ids).rebalances) == 2
     assert story_of(story, {"nobody"}).rebalances == []
     assert story_of(story, ids).summary == story.summary
+
+
+def test_a_story_that_is_asked_for_in_the_middle_of_a_turn_does_not_change_what_follows() -> None:
+    driven = Driven()
+    first, second = driven.stable_group(2)
+    driven.sleep_with_heartbeats(SESSION_MS + 1, first)
+    driven.send("LeaveGroup", leaving(first), version=5, client="client-0")
+    assert second.member_id not in driven.group.members
+    teller = StoryTeller(driven.group_id)
+    for entry in driven.journal:
+        teller.add(entry)
+        teller.story()
+    assert teller.story() == told(driven)
+
+
+def test_a_group_whose_stored_state_was_dropped_has_no_members() -> None:
+    driven = Driven()
+    driven.join_with_members(2)
+    teller = teller_of(driven)
+    newest = driven.journal[-1]
+    dropped = QuarantinedStateDropped("cannot be read", 100, "dropped by hand")
+    teller.add(msgspec.structs.replace(newest, sequence=newest.sequence + 1, record=dropped))
+    story = teller.story()
+    assert (story.now.state, story.now.members) == ("Dead", [])
+    assert story.rebalances[-1].is_interrupted

@@ -21,7 +21,7 @@ archive: setup ## Make the class archive, with which the job's JVM starts in two
 	@$(PYTHON) -m streaming.job.make_class_archive
 
 demo: setup ## Show a broker, the coordinator and consumers on this machine, with three kill -9s
-	@$(VENV)/bin/group-coordinator demo
+	@$(VENV)/bin/group-coordinator demo --html build/demo.html
 
 DRILL ?= all
 drill: archive ## Break a coordinator in eight ways under live clients, measure, write a report: DRILL=all, several minutes

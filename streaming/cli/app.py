@@ -20,7 +20,7 @@ from streaming.cli.commands import (
     schema,
     version,
 )
-from streaming.cli.commands.history import explain, replay, sql, top
+from streaming.cli.commands.history import events, explain, replay, sql, top
 from streaming.cli.commands.offsets import changes, files, listing, reset, restoring
 from streaming.cli.connection import ENVIRONMENT_HELP
 from streaming.cli.help_output import Command, Group, examples, unwrapped
@@ -102,6 +102,17 @@ _add(
     explain.explain,
     "explain billing",
     "explain billing --since 2h --json",
+    "explain billing --member consumer-1 --live",
+    "explain billing --since 2h --html billing.html",
+    panel=ANSWERS,
+    environment=ENVIRONMENT_HELP,
+)
+_add(
+    app,
+    "events",
+    events.events,
+    "events --since 1h",
+    "events --follow --json",
     panel=ANSWERS,
     environment=ENVIRONMENT_HELP,
 )

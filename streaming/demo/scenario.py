@@ -17,7 +17,9 @@ from rich.table import Table
 
 from coordinator_logic.messages import GroupToFetch
 from streaming.client import CoordinatorClient
+from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.errors import CannotRun
+from streaming.contract.topics import TopicNames
 from streaming.demo.consumer_reports import Check
 from streaming.demo.environment import (
     GROUP,
@@ -35,19 +37,23 @@ from streaming.demo.environment import (
 from streaming.demo.gateway_clients import GatewayClients
 from streaming.embedded.jars import resolve_jars
 from streaming.embedded.job_process import JobProcess
+from streaming.explain.page.of_group import page_of_group
 
 __all__ = ["DemoFailed", "run_demo"]
 
 
-def run_demo(console: Console, as_json: bool = False) -> bool:
-    """Run the whole demo, and leave neither processes nor files behind; returns whether every check passed.
+def run_demo(console: Console, as_json: bool = False, page: Path | None = None) -> bool:
+    """Run the whole demo, and leave neither processes nor other files behind; returns whether every check passed.
 
-    as_json: also write the checks to standard output as JSON. Raises DemoFailed when a step does not finish.
+    as_json: also write the checks to standard output as JSON. page: the file for the story of the demo's group, as a
+    page. Raises DemoFailed when a step does not finish.
     """
     with tempfile.TemporaryDirectory(prefix="group-coordinator-demo-") as folder, ExitStack() as stack:
         demo = Environment(console, Path(folder), stack)
-        checks = list(_steps(demo))
+        checks = list(_steps(demo, page))
         _print_summary(console, checks, time.monotonic() - demo.started)
+        if page is not None:
+            console.print(f"\nThe story of group {GROUP}, for a browser: {page.absolute().as_uri()}", soft_wrap=True)
         passed = all(check.passed for check in checks)
         if as_json:
             result = {"passed": passed, "checks": [vars(check) for check in checks]}
@@ -55,7 +61,7 @@ def run_demo(console: Console, as_json: bool = False) -> bool:
         return passed
 
 
-def _steps(demo: Environment) -> Iterator[Check]:
+def _steps(demo: Environment, page: Path | None) -> Iterator[Check]:
     active, producer = _start_services(demo)
     _join_three_consumers(demo)
     # Its start takes seconds, which the next steps need anyway.
@@ -68,6 +74,10 @@ def _steps(demo: Environment) -> Iterator[Check]:
     yield _kill_active_job(demo, active, standby)
     yield clients.check_no_rebalance(assignments)
     yield from _finish(demo, producer, clients)
+    if page is not None:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        config: LibrdkafkaConfig = {"bootstrap.servers": demo.broker.bootstrap_servers}
+        page.write_text(page_of_group(config, TopicNames().journal, GROUP, WAIT_SECONDS), "utf-8")
     exit_code = standby.process.terminate()
     yield Check("the coordinator shut down cleanly", exit_code == 0, f"exit code {exit_code}")
 

@@ -1,48 +1,168 @@
-"""``group-coordinator explain``."""
+"""``group-coordinator explain`` and ``events``."""
 
+import json
 import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from coordinator_logic import apis
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeavingMember, Protocol
+from coordinator_logic.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeavingMember,
+    Protocol,
+    TopicDescription,
+    TopicIdPartitions,
+)
 from streaming.client import CoordinatorClient
 from streaming.client.errors import MemberIdRequired
-from tests.cli.test_commands import UNREACHABLE, printed_json, run, run_for
+from tests.cli.test_commands import COMMAND, UNREACHABLE, printed_json, run, run_for
 from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
 REASON = "the consumer is being closed"
+CLIENT_ID = "reader"
 
 
-def test_explain_names_the_cause_of_each_rebalance(coordinator: CoordinatorProcess) -> None:
-    group = f"group-{uuid.uuid4().hex[:8]}"
+def _joined(client: CoordinatorClient, group: str) -> str:
+    """Let a member join a group of its own; returns its id."""
     first_join = JoinGroupRequest(group, 10_000, "consumer", [Protocol("range", b"")], 20_000)
-    prefix = coordinator.topics.prefix
-    with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=prefix, client_id="reader") as client:
-        with pytest.raises(MemberIdRequired) as required:
-            client.join_group(first_join)
-        assert isinstance(required.value.body, JoinGroupResponse)
-        joined = client.join_group(msgspec.structs.replace(first_join, member_id=required.value.body.member_id))
-        left = client.leave_group(LeaveGroupRequest(group, members=[LeavingMember(joined.member_id, reason=REASON)]))
-        assert left.error_code == Error.NONE
+    with pytest.raises(MemberIdRequired) as required:
+        client.join_group(first_join)
+    assert isinstance(required.value.body, JoinGroupResponse)
+    return client.join_group(msgspec.structs.replace(first_join, member_id=required.value.body.member_id)).member_id
 
-    def has_ended() -> bool:
-        # The journal and the answer are written by one batch, in any order.
-        told = run_for(coordinator, "explain", group, "--json")
-        return told.returncode == 0 and printed_json(told)["state"] == "Empty"
 
-    wait_until(has_ended, "the journal says that the member has left")
-    story = printed_json(run_for(coordinator, "explain", group, "--json"))
+def _leave(client: CoordinatorClient, group: str, member_id: str) -> None:
+    left = client.leave_group(LeaveGroupRequest(group, members=[LeavingMember(member_id, reason=REASON)]))
+    assert left.error_code == Error.NONE
+
+
+@pytest.fixture
+def client(coordinator: CoordinatorProcess) -> Iterator[CoordinatorClient]:
+    """A client of the coordinator."""
+    servers, prefix = coordinator.bootstrap_servers, coordinator.topics.prefix
+    with CoordinatorClient(servers, topic_prefix=prefix, client_id=CLIENT_ID) as connected:
+        yield connected
+
+
+def _await_empty(coordinator: CoordinatorProcess, group: str) -> Any:
+    """The story of the group as soon as it is Empty: the journal and the answer are written in any order."""
+
+    def told() -> Any:
+        ended = run_for(coordinator, "explain", group, "--json")
+        return printed_json(ended) if ended.returncode == 0 else {"now": {"state": ""}}
+
+    wait_until(lambda: told()["now"]["state"] == "Empty", "the journal says that the member has left")
+    return told()
+
+
+def test_explain_names_the_cause_of_each_rebalance(
+    coordinator: CoordinatorProcess, client: CoordinatorClient, tmp_path: Path
+) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    _leave(client, group, _joined(client, group))
+    story = _await_empty(coordinator, group)
     first, last = story["rebalances"]
     assert (first["causes"][0]["trigger"], first["causes"][0]["isCertain"]) == ("member joined", True)
     assert last["causes"][0]["trigger"] == "member left"
     assert REASON in last["causes"][0]["text"]
     assert last["causes"][0]["evidence"]
-    told = run_for(coordinator, "explain", group, "--since", "1h")
+    told = run_for(coordinator, "explain", group, "--since", "1h", "--member", CLIENT_ID)
     assert told.returncode == 0
     assert "member joined -> generation 1" in told.stdout
+    page, trace = tmp_path / "story.html", tmp_path / "story.json"
+    written = run_for(coordinator, "explain", group, "--html", str(page), "--trace", str(trace))
+    assert f"wrote {page}" in written.stdout
+    assert f"<title>{group}: rebalances</title>" in page.read_text()
+    assert {"joined", "left"} <= {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
+    of_nobody = printed_json(run_for(coordinator, "explain", group, "--member", "nobody", "--json"))
+    assert of_nobody["rebalances"] == []
+
+
+def test_explain_follows_a_group_that_does_not_exist_yet(
+    coordinator: CoordinatorProcess, client: CoordinatorClient
+) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    servers, prefix = coordinator.bootstrap_servers, coordinator.topics.prefix
+    command = [str(COMMAND), "explain", group, "--live", "--json", "-b", servers, "--topic-prefix", prefix]
+    following = Process("explain --live", command)
+    following.start()
+    try:
+        _leave(client, group, _joined(client, group))
+        line = following.await_line("the member that left", lambda one: '"member left"' in one)
+    finally:
+        following.kill()
+    # The story as it was at first is a line, too.
+    told = json.loads(line)
+    assert REASON in told.get("rebalances", [told])[-1]["causes"][0]["text"]
+
+
+def test_events_have_the_rebalances_of_every_group(coordinator: CoordinatorProcess, client: CoordinatorClient) -> None:
+    groups = [f"group-{uuid.uuid4().hex[:8]}" for _ in range(2)]
+    for group in groups:
+        _leave(client, group, _joined(client, group))
+        _await_empty(coordinator, group)
+    lines = run_for(coordinator, "events", "--since", "1h").stdout.splitlines()
+    for group in groups:
+        told = [line for line in lines if f"  {group}  " in line]
+        assert [line.split("  ")[2] for line in told] == [
+            "member joined -> generation 1",
+            "member left -> generation 2",
+        ]
+    as_json = [json.loads(line) for line in run_for(coordinator, "events", "--json").stdout.splitlines()]
+    assert {(one["groupId"], one["causes"][0]["trigger"]) for one in as_json} >= {(groups[1], "member left")}
+
+
+def test_explain_names_the_member_whose_revocation_a_consumer_group_waited_for(
+    coordinator: CoordinatorProcess, client: CoordinatorClient
+) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    topic = TopicDescription("orders", "orders________________", 2)
+
+    def beat(member_id: str, epoch: int, owned: Sequence[int]) -> ConsumerGroupHeartbeatResponse:
+        request = ConsumerGroupHeartbeatRequest(
+            group,
+            member_id,
+            epoch,
+            rebalance_timeout_ms=30_000 if epoch == 0 else -1,
+            subscribed_topic_names=["orders"] if epoch == 0 else None,
+            topic_partitions=[TopicIdPartitions(topic.topic_id, list(owned))] if owned else [],
+            topics=[topic],
+        )
+        return client.ask(apis.CONSUMER_GROUP_HEARTBEAT, group, request).result().unwrap()
+
+    epoch = beat("a", 0, []).member_epoch
+    beat("b", 0, [])
+    # The target may be computed a moment later.
+    wait_until(lambda: beat("a", epoch, [0, 1]).assignment is not None, "a is to revoke a partition")
+
+    def waits() -> list[tuple[str, str]]:
+        story = printed_json(run_for(coordinator, "explain", group, "--json"))
+        assert story["groupType"] == "consumer"
+        return [(one["member"], one["what"]) for one in story["now"]["waitsFor"]]
+
+    wait_until(lambda: waits() == [("a", "to revoke orders 1")], "the journal says what a is to revoke")
+    beat("a", epoch, [0])
+    wait_until(lambda: ("a", "to revoke orders 1") not in waits(), "the journal says that a has revoked it")
+    text = run_for(coordinator, "explain", group).stdout
+    assert "member joined -> epoch 3" in text
+    assert "to revoke orders 1" in text
+
+
+def test_following_has_no_end_to_choose() -> None:
+    ended = run("explain", "billing", "-b", UNREACHABLE, "--live", "--until", "1h")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--live excludes" in ended.stderr
 
 
 def test_a_group_without_entries_is_named(coordinator: CoordinatorProcess) -> None:

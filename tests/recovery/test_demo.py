@@ -14,8 +14,9 @@ LIMIT_SECONDS = 600
 @pytest.mark.timeout(LIMIT_SECONDS + 30)
 def test_the_demo_passes_its_own_checks_and_leaves_nothing_behind(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    page = tmp_path / "pages" / "demo.html"
     demo = subprocess.run(
-        [sys.executable, "-m", "streaming.cli", "demo", "--json"],
+        [sys.executable, "-m", "streaming.cli", "demo", "--json", "--html", str(page)],
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
@@ -27,6 +28,8 @@ def test_the_demo_passes_its_own_checks_and_leaves_nothing_behind(tmp_path: Path
     assert len(result["checks"]) == 10
     (take_over,) = (check for check in result["checks"] if check["name"] == "the take-over caused no rebalance")
     assert take_over["detail"].startswith("first answer after ")
+    assert page.as_uri() in demo.stderr
+    assert "session expired" in page.read_text()
     assert list(tmp_path.glob("group-coordinator-*")) == []
     assert commands_with(str(tmp_path)) == []
 

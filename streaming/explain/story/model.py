@@ -1,8 +1,10 @@
-"""The story of a classic group. Times are ms since the epoch, by the group's own clock; durations are ms."""
+"""The story of a group. Times are ms since the epoch, by the group's own clock; durations are ms."""
 
 from enum import StrEnum
 
 import msgspec
+
+from coordinator_logic.group import CLASSIC_TYPE
 
 
 class Trigger(StrEnum):
@@ -15,6 +17,8 @@ class Trigger(StrEnum):
     SESSION_EXPIRED = "session expired"
     FIRST_JOIN_TOO_SLOW = "first join took too long"
     DID_NOT_SYNC = "member did not sync"
+    DID_NOT_REJOIN = "member did not rejoin"
+    DID_NOT_REVOKE = "member did not revoke its partitions"
     SUBSCRIPTION_CHANGED = "subscription changed"
     PARTITIONS_GIVEN_UP = "cooperative member gave partitions up"
     METADATA_CHANGED = "member metadata changed"
@@ -76,16 +80,47 @@ class Moves(msgspec.Struct, frozen=True, rename="camel"):
         return max(0, self.moved - self.least)
 
 
+Partitions = dict[str, list[int]]
+"""Numbers of partitions by topic, both sorted."""
+
+
+class Share(msgspec.Struct, frozen=True, rename="camel"):
+    """The partitions of a member before a rebalance and after it. Only members whose partitions changed have one."""
+
+    member: str
+    name: str
+    before: Partitions
+    after: Partitions
+
+
+class Wait(msgspec.Struct, frozen=True, rename="camel"):
+    """A member that the group waited for, what it was to do, and from when until when; null while it still waits.
+
+    The journal has no entry of a member that rejoins unchanged. So of those that rejoined, only the last one is known,
+    and those that did not.
+    """
+
+    member: str
+    name: str
+    what: str
+    since: int
+    until: int | None
+
+
 class Rebalance(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A rebalance. Of several ``causes`` the first is the most probable; a certain one stands alone or first.
 
-    ``joined`` is when the generation began with its members, ``ended`` when the leader's assignment came or no member
-    was left; null while that has not happened. ``is_interrupted``: another rebalance began before this one was
-    complete. ``was_empty``: it began with the initial delay of an Empty group.
+    Of a classic group, ``joined`` is when the generation began with its members, and ``ended`` when the leader's
+    assignment came or no member was left. Of a consumer group (KIP-848), a rebalance is what follows from a new group
+    epoch: ``generation`` is that epoch, ``joined`` when its target assignment was computed, and ``ended`` when all
+    members had reached it. Both are null while that has not happened. ``is_interrupted``: another rebalance began
+    before this one was complete. ``was_empty``: it began with the initial delay of an Empty classic group.
+    ``group_type`` is ``classic`` or ``consumer``.
     """
 
     began: int
     causes: list[Cause]
+    group_type: str = CLASSIC_TYPE
     joined: int | None = None
     ended: int | None = None
     is_interrupted: bool = False
@@ -94,6 +129,8 @@ class Rebalance(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     came: list[MemberChange] = []
     went: list[MemberChange] = []
     moves: Moves | None = None
+    shares: list[Share] = []
+    waited_for: list[Wait] = []
 
     @property
     def cause(self) -> Cause:
@@ -115,20 +152,43 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
     busiest_count: int
 
 
+class Owner(msgspec.Struct, frozen=True, rename="camel"):
+    """A member now, and its partitions; ``epoch`` is its member epoch in a consumer group, otherwise null."""
+
+    member: str
+    name: str
+    partitions: Partitions
+    epoch: int | None = None
+
+
+class Now(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """The group after its last entry.
+
+    ``waits_for`` are the members that it waits for, with what they are to do; one that has rejoined unchanged may be
+    among them. ``deadline`` is when the group goes on without them, null if it waits for none or the journal does not
+    say. The ends of sessions are never known: heartbeats are not journalled.
+    """
+
+    state: str
+    since: int
+    generation: int | None
+    members: list[Owner]
+    waits_for: list[Wait]
+    deadline: int | None
+
+
 class Story(msgspec.Struct, frozen=True, rename="camel"):
     """What happened to a group between its first and its last entry, and its state after that.
 
     ``is_complete``: the story begins with the group's creation. Otherwise the members and the assignment at its
-    beginning are not known. ``epochs``: it is, or was, a consumer group (KIP-848), whose epochs are not told here.
+    beginning are not known. ``group_type`` is ``classic`` or ``consumer`` (KIP-848), as it is now.
     """
 
     group_id: str
     first: int
     last: int
     is_complete: bool
-    epochs: bool
-    state: str
-    state_since: int
-    members: list[str]
+    group_type: str
+    now: Now
     rebalances: list[Rebalance]
     summary: Summary

@@ -1,9 +1,13 @@
 """Which partitions changed their owner, and how many had to."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, TopicPartition, decode_assignment
-from streaming.explain.story.model import Moves
+from streaming.explain.story.model import Moves, Partitions, Share
+
+ASSIGNMENTS_REMEMBERED = 4096
+"""Most members keep their assignment in a rebalance, and to decode it takes longer than everything else."""
 
 Owners = dict[TopicPartition, str]
 """The member that owns each partition."""
@@ -14,11 +18,15 @@ def owners_of(assignments: Mapping[str, bytes]) -> Owners | None:
     owners: Owners = {}
     for member, assignment in assignments.items():
         try:
-            partitions = decode_assignment(assignment).partitions if assignment else []
+            owners.update(dict.fromkeys(_assigned(assignment), member))
         except ConsumerProtocolError:
             return None
-        owners.update(dict.fromkeys(partitions, member))
     return owners
+
+
+@lru_cache(ASSIGNMENTS_REMEMBERED)
+def _assigned(assignment: bytes) -> Sequence[TopicPartition]:
+    return tuple(decode_assignment(assignment).partitions) if assignment else ()
 
 
 def moves_between(before: Owners, after: Owners, members: int) -> Moves:
@@ -26,6 +34,38 @@ def moves_between(before: Owners, after: Owners, members: int) -> Moves:
     both = before.keys() & after.keys()
     moved = sum(before[partition] != after[partition] for partition in both)
     return Moves(len(after), moved, _least(before, after, members))
+
+
+def partitions_of(owners: Owners) -> dict[str, Partitions]:
+    """The partitions of each member that owns one."""
+    found: dict[str, Partitions] = {}
+    for (topic, number), member in sorted(owners.items()):
+        found.setdefault(member, {}).setdefault(topic, []).append(number)
+    return found
+
+
+def shares_between(before: Owners, after: Owners, name: Callable[[str], str]) -> list[Share]:
+    """The members whose partitions differ between two assignments, in the order of their names."""
+    moved = [one for one in before.keys() | after.keys() if before.get(one) != after.get(one)]
+    changed = {owners[one] for owners in (before, after) for one in moved if one in owners}
+    had, have = partitions_of(_only(before, changed)), partitions_of(_only(after, changed))
+    shares = [Share(member, name(member), had.get(member, {}), have.get(member, {})) for member in changed]
+    return sorted(shares, key=lambda share: (share.name, share.member))
+
+
+def _only(owners: Owners, members: Set[str]) -> Owners:
+    return {partition: owner for partition, owner in owners.items() if owner in members}
+
+
+def renamed(owners: Owners, old: str, new: str) -> Owners:
+    """The owners after a member got another id."""
+    return {partition: new if owner == old else owner for partition, owner in owners.items()}
+
+
+def without(owners: Owners, members: Iterable[str]) -> Owners:
+    """The owners without these members."""
+    gone = frozenset(members)
+    return {partition: owner for partition, owner in owners.items() if owner not in gone}
 
 
 def _least(before: Owners, after: Owners, members: int) -> int:

@@ -1,12 +1,14 @@
 """Tells a group's story from its journal."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import get_args
 
-import msgspec
-
+from coordinator_logic.consumer_group.records import ConsumerGroupRecord
+from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.records import (
     AssignmentChanged,
+    ClassicGroupFormed,
     ConsumerGroupFormed,
     GenerationStarted,
     GroupCreated,
@@ -17,18 +19,24 @@ from coordinator_logic.records import (
     MemberAdded,
     MemberRemoved,
     MemberUpdated,
-    Record,
+    OffsetRecord,
+    QuarantinedStateDropped,
     StateChanged,
     StaticMemberReplaced,
+    TargetAssignmentChanged,
 )
 from coordinator_logic.states import State
-from streaming.explain.story.model import MemberChange, Rebalance, Story, Summary
-from streaming.explain.story.moves import Owners, moves_between, owners_of
-from streaming.explain.story.triggers import Known, KnownMember, causes_of
+from streaming.explain.story.course import Course
+from streaming.explain.story.epochs import Epochs
+from streaming.explain.story.model import Now, Owner, Rebalance, Story
+from streaming.explain.story.moves import Owners, owners_of, partitions_of, renamed, without
+from streaming.explain.story.roster import Roster
+from streaming.explain.story.summary import summary_of
+from streaming.explain.story.triggers import Known, causes_of
+from streaming.explain.story.waits import Waits
 
-FLAPPING_MS = 600_000
-HOUR_MS = 3_600_000
-UNSTABLE = frozenset({State.PREPARING_REBALANCE.value, State.COMPLETING_REBALANCE.value})
+OFFSET_RECORDS = frozenset(get_args(OffsetRecord))
+UNSTABLE = frozenset({State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.ASSIGNING, State.RECONCILING})
 
 
 class StoryTeller:
@@ -41,23 +49,58 @@ class StoryTeller:
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
         self._first = self._last = 0
-        self._is_complete = self._has_epochs = False
+        self._is_complete = False
         self._seen: dict[str, int] = {}
-        self._members: dict[str, KnownMember] = {}
-        self._names: dict[str, str] = {}
-        self._leader: str | None = None
-        self._owners: Owners | None = None
+        self._turn: list[JournalEntry] = []
         self._job_epoch: int | None = None
         self._job_began: int | None = None
-        self._turn: list[JournalEntry] = []
-        self._rebalances: list[Rebalance] = []
-        self._state, self._state_since = State.EMPTY.value, 0
-        self._unstable_ms = 0
+        self._roster = Roster()
+        self._course = Course(self._roster)
+        self._waits = Waits(self._roster)
+        self._leader: str | None = None
+        self._generation: int | None = None
+        self._owners: Owners | None = None
+        """Those of the last assignment, also of members that have gone since; None if they are not known."""
+        self._gone: set[str] = set()
+        self._epochs: Epochs | None = None
+        self._state, self._state_since, self._unstable_ms = State.EMPTY, 0, 0
 
-    def add(self, entry: JournalEntry) -> None:
-        """Take the next entry."""
+    @property
+    def has_entries(self) -> bool:
+        """Whether an entry was added."""
+        return bool(self._seen)
+
+    @property
+    def knows_all_members(self) -> bool:
+        """Whether the entries name every member that the group has."""
+        return self._roster.is_complete
+
+    @property
+    def rebalances(self) -> Sequence[Rebalance]:
+        """The rebalances until now; the last one may go on."""
+        return self._course.rebalances
+
+    def take_ended(self) -> list[Rebalance]:
+        """The rebalances that have ended and were not taken before; :attr:`rebalances` no longer has them."""
+        return self._course.take_ended()
+
+    @property
+    def owners(self) -> Owners:
+        """The partitions with their owners, as far as they are known; without members that have gone."""
+        return without(self._owners or {}, self._gone) if self._epochs is None else self._epochs.owners
+
+    def held_by(self, member_id: str) -> frozenset[TopicPartition]:
+        """What a member of a consumer group holds: also what it is to revoke."""
+        return frozenset() if self._epochs is None else self._epochs.held_by(member_id)
+
+    def member_ids(self, wanted: str) -> frozenset[str]:
+        """The ids of all members, also earlier ones, whose member id, group instance id or client id is ``wanted``."""
+        return self._roster.ids(wanted)
+
+    def add(self, entry: JournalEntry) -> bool:
+        """Take the next entry; whether it is new."""
         if entry.sequence <= self._seen.get(entry.incarnation, 0):
-            return
+            return False
         if not self._seen:
             self._first = self._state_since = entry.timestamp
             self._is_complete = isinstance(entry.record, GroupCreated)
@@ -67,151 +110,183 @@ class StoryTeller:
             # Of the first entry it is not known when that start began.
             self._job_began = None if self._job_epoch is None else entry.timestamp
             self._job_epoch = entry.job_epoch
+        # Most entries are commits, which change no member.
+        if type(entry.record) in OFFSET_RECORDS:
+            return True
         if self._turn and self._turn[-1].cause != entry.cause:
             self._end_turn()
         self._turn.append(entry)
+        self._roster.introduce(entry.record)
         self._take(entry)
+        return True
 
     def story(self) -> Story:
-        """The story until now."""
+        """The story until now; the last turn may go on."""
+        members, leader, turn = dict(self._roster.members), self._leader, self._turn
         self._end_turn()
+        story = self._story()
+        self._roster.members, self._leader, self._turn = members, leader, turn
+        return story
+
+    def _story(self) -> Story:
+        unstable_ms = self._unstable_ms + (self._last - self._state_since if self._state in UNSTABLE else 0)
         return Story(
             self._group_id,
             self._first,
             self._last,
             self._is_complete,
-            self._has_epochs,
-            self._state,
-            self._state_since,
-            [member.name for member in self._members.values()],
-            list(self._rebalances),
-            self._summary(),
+            CLASSIC_TYPE if self._epochs is None else CONSUMER_TYPE,
+            self._now(),
+            list(self._course.rebalances),
+            summary_of(self._course.rebalances, self._roster, self._last - self._first, unstable_ms),
         )
 
-    def _take(self, entry: JournalEntry) -> None:
-        match entry.record:
-            case StateChanged(to_state=state):
-                self._change_state(entry, state)
-            case MemberAdded() as added:
-                self._names[added.member_id] = f"{added.client_id} at {added.client_host}"
-                self._note_change(entry)
-            case StaticMemberReplaced() as replaced:
-                self._names[replaced.new_member_id] = self._name(replaced.old_member_id)
-            case MemberRemoved():
-                self._note_change(entry)
-            case GenerationStarted(generation=generation):
-                self._amend(joined=entry.timestamp, generation=generation)
-            case AssignmentChanged(assignments=assignments) if assignments:
-                self._assign(owners_of(assignments))
-            case GroupCreated() | GroupDeleted():
-                self._owners = {}
-            case ConsumerGroupFormed() | GroupEpochBumped():
-                self._has_epochs = True
-            case _:
-                pass
+    def _now(self) -> Now:
+        held = partitions_of(self.owners)
+        epochs = {} if self._epochs is None else self._epochs.members
+        members = [
+            Owner(member, self._roster.name(member), held.get(member, {}), epochs[member].epoch if epochs else None)
+            for member in (epochs or dict.fromkeys([*self._roster.members, *held]))
+        ]
+        if self._epochs is None:
+            waits, deadline = self._waits.of_classic_group(self._state, self._state_since, self._leader)
+        else:
+            waits, deadline = self._waits.of_consumer_group(self._epochs)
+        return Now(
+            state=self._state.value,
+            since=self._state_since,
+            generation=self._generation,
+            members=members,
+            waits_for=waits,
+            deadline=deadline,
+        )
 
     def _end_turn(self) -> None:
-        """Remember the members after the turn: within it, a cause needs what was known of them before."""
+        """Remember the members after a turn: within it, a cause needs what was known of them before."""
         for entry in self._turn:
-            self._remember(entry.record)
+            self._roster.change(entry.record)
+            match entry.record:
+                case LeaderElected(member_id=leader):
+                    self._leader = leader
+                case GroupCreated() | GroupDeleted() | QuarantinedStateDropped() | ConsumerGroupFormed():
+                    self._leader = None
+                case _:
+                    pass
         self._turn = []
 
-    def _remember(self, record: Record) -> None:
-        members = self._members
+    # ---- entries -------------------------------------------------------------------------------------------
+
+    def _take(self, entry: JournalEntry) -> None:
+        record, time = entry.record, entry.timestamp
         match record:
-            case MemberAdded() as added:
-                known = KnownMember(
-                    self._name(added.member_id), added.client_id, added.session_timeout_ms, added.protocols
-                )
-                members[added.member_id] = known
-            case MemberUpdated(member_id=member_id) as updated if member_id in members:
-                members[member_id] = members[member_id]._replace(
-                    session_timeout_ms=updated.session_timeout_ms, protocols=updated.protocols
-                )
-            case StaticMemberReplaced(old_member_id=old, new_member_id=new) if old in members:
-                members[new] = members.pop(old)
-                self._owners = {
-                    partition: new if owner == old else owner for partition, owner in (self._owners or {}).items()
-                }
-            case MemberRemoved(member_id=member_id):
-                members.pop(member_id, None)
-            case LeaderElected(member_id=leader):
-                self._leader = leader
-            case GroupCreated() | GroupDeleted():
-                members.clear()
-                self._leader = None
+            case ConsumerGroupFormed(epoch=epoch):
+                self._epochs, self._generation = Epochs(epoch), epoch
+            case ClassicGroupFormed(state=state):
+                self._end_epochs(entry, State(state))
+            case GroupCreated() | GroupDeleted() | QuarantinedStateDropped():
+                self._course.amend(is_interrupted=True, ended=time)
+                self._epochs, self._owners, self._generation = None, {}, None
+                self._enter(State.EMPTY if isinstance(record, GroupCreated) else State.DEAD, time)
+            case _ if self._epochs is None and isinstance(record, ConsumerGroupRecord):
+                # The journal began later than the group.
+                self._epochs = Epochs(0)
+            case _:
+                pass
+        if self._epochs is not None:
+            self._take_of_consumer_group(entry, self._epochs)
+            return
+        match record:
+            case StateChanged(from_state=before, to_state=state):
+                self._change_state(State(before), State(state), time)
+            case MemberAdded() | MemberUpdated() | MemberRemoved():
+                self._note_member(entry, record)
+            case StaticMemberReplaced(old_member_id=old, new_member_id=new):
+                self._waits.note_joined(new)
+                self._owners = None if self._owners is None else renamed(self._owners, old, new)
+            case GenerationStarted(generation=generation):
+                self._generation = generation
+                began = self._course.began_of_open
+                waited = [] if began is None else self._waits.for_members(self._turn, began)
+                self._course.amend(joined=time, generation=generation)
+                self._course.add_waits(waited)
+            case AssignmentChanged(assignments=assignments) if assignments:
+                self._assign(owners_of(assignments), entry)
             case _:
                 pass
 
-    def _change_state(self, entry: JournalEntry, state: str) -> None:
-        if self._state in UNSTABLE:
-            self._unstable_ms += max(0, entry.timestamp - self._state_since)
-        before, self._state, self._state_since = self._state, state, entry.timestamp
-        if state == State.PREPARING_REBALANCE.value:
-            self._begin(entry, before)
-        elif state in (State.STABLE.value, State.EMPTY.value):
-            self._amend(ended=entry.timestamp)
-            if state == State.EMPTY.value:
+    def _note_member(self, entry: JournalEntry, record: MemberAdded | MemberUpdated | MemberRemoved) -> None:
+        if isinstance(record, MemberRemoved):
+            self._gone.add(record.member_id)
+        else:
+            self._waits.note_joined(record.member_id)
+        # Otherwise a rebalance begins with it, or none does.
+        if self._state is State.PREPARING_REBALANCE:
+            self._course.note_change(entry)
+
+    def _assign(self, owners: Owners | None, entry: JournalEntry) -> None:
+        if owners is not None and self._owners is not None:
+            self._course.move(self._owners, owners, len(self._roster.members))
+        self._course.add_waits(self._waits.for_leader(entry, self._course.joined_of_open))
+        self._owners = owners
+        self._gone.clear()
+
+    def _change_state(self, before: State, state: State, time: int) -> None:
+        self._enter(state, time)
+        if state is State.PREPARING_REBALANCE:
+            self._course.amend(is_interrupted=True, ended=time)
+            self._begin(was_empty=before is State.EMPTY)
+            self._waits.begin(self._turn, has_initial_delay=before is State.EMPTY)
+        elif state in (State.STABLE, State.EMPTY):
+            self._course.amend(ended=time)
+            if state is State.EMPTY:
                 self._owners = {}
 
-    def _begin(self, entry: JournalEntry, before: str) -> None:
-        if before == State.COMPLETING_REBALANCE.value:
-            self._amend(is_interrupted=True, ended=entry.timestamp)
-        known = Known(self._members, self._leader, self._job_began)
-        self._rebalances.append(
-            Rebalance(
-                began=entry.timestamp,
-                causes=causes_of(self._turn, known),
-                was_empty=before == State.EMPTY.value,
-                came=[self._change(one) for one in self._turn if isinstance(one.record, MemberAdded)],
-                went=[self._change(one) for one in self._turn if isinstance(one.record, MemberRemoved)],
-            )
-        )
+    def _begin(self, *, was_empty: bool) -> None:
+        group_type = CLASSIC_TYPE if self._epochs is None else CONSUMER_TYPE
+        known = Known(self._roster.members, self._leader, self._job_began)
+        self._course.begin(self._turn, causes_of(self._turn, known), group_type, was_empty=was_empty)
 
-    def _note_change(self, entry: JournalEntry) -> None:
-        """Of a member that came or went while the group collected its members."""
-        if self._state == State.PREPARING_REBALANCE.value and self._rebalances:
-            field = "came" if isinstance(entry.record, MemberAdded) else "went"
-            self._amend(**{field: [*getattr(self._rebalances[-1], field), self._change(entry)]})
+    def _enter(self, state: State, time: int) -> None:
+        if self._state in UNSTABLE:
+            self._unstable_ms += max(0, time - self._state_since)
+        if state is not self._state:
+            self._state, self._state_since = state, time
 
-    def _assign(self, owners: Owners | None) -> None:
-        if owners is not None and self._owners:
-            self._amend(moves=moves_between(self._owners, owners, len(self._members)))
-        self._owners = owners
+    # ---- consumer groups -----------------------------------------------------------------------------------
 
-    def _amend(self, **changes: object) -> None:
-        if self._rebalances and self._rebalances[-1].ended is None:
-            self._rebalances[-1] = msgspec.structs.replace(self._rebalances[-1], **changes)
+    def _take_of_consumer_group(self, entry: JournalEntry, epochs: Epochs) -> None:
+        record, time = entry.record, entry.timestamp
+        member_id = getattr(record, "member_id", "")
+        before = epochs.members.get(member_id)
+        is_new_epoch = isinstance(record, GroupEpochBumped) and record.epoch > epochs.epoch
+        owners = epochs.owners if is_new_epoch else None
+        if owners is not None:
+            self._move_to(owners, len(epochs.members))
+            self._course.amend(is_interrupted=True, ended=time)
+        epochs.take(record, time)
+        if before is not None:
+            self._course.add_waits(self._waits.ended_revocation(member_id, before, epochs, time))
+        if owners is not None:
+            self._generation = epochs.epoch
+            self._begin(was_empty=False)
+            self._course.amend(generation=epochs.epoch)
+            self._owners = owners if self._roster.is_complete else None
+        elif isinstance(record, TargetAssignmentChanged):
+            self._course.amend(joined=time)
+        self._enter(epochs.state, time)
+        if epochs.state in (State.STABLE, State.EMPTY) and self._course.began_of_open is not None:
+            self._course.add_waits(self._waits.last_to_arrive(entry, self._course.began_of_open))
+            self._move_to(epochs.owners, len(epochs.members))
+            self._course.amend(ended=time)
 
-    def _change(self, entry: JournalEntry) -> MemberChange:
-        record = entry.record
-        assert isinstance(record, MemberAdded | MemberRemoved)
-        reason = record.reason if isinstance(record, MemberRemoved) else None
-        return MemberChange(record.member_id, self._name(record.member_id), entry.timestamp, reason)
+    def _move_to(self, owners: Owners, members: int) -> None:
+        if self._owners is not None:
+            self._course.move(self._owners, owners, members)
 
-    def _name(self, member_id: str) -> str:
-        return self._names.get(member_id, member_id)
-
-    def _summary(self) -> Summary:
-        span = max(self._last - self._first, 1)
-        causing = [self._names.get(one.cause.member or "") for one in self._rebalances]
-        counts = Counter(name for name in causing if name is not None)
-        busiest, count = counts.most_common(1)[0] if counts else (None, 0)
-        return Summary(
-            len(self._rebalances),
-            len(self._rebalances) * HOUR_MS / max(span, HOUR_MS),
-            self._unstable_ms / span,
-            _flapping(zip(self._rebalances, causing, strict=True), len(self._rebalances)),
-            busiest,
-            count,
-        )
-
-
-def _flapping(told: Iterable[tuple[Rebalance, str | None]], count: int) -> float:
-    last: dict[str, int] = {}
-    repeated = 0
-    for rebalance, name in told:
-        if name is not None:
-            repeated += name in last and rebalance.began - last[name] <= FLAPPING_MS
-            last[name] = rebalance.began
-    return repeated / count if count else 0.0
+    def _end_epochs(self, entry: JournalEntry, state: State) -> None:
+        """The group is a classic one from now on; a rebalance that goes on ends here."""
+        if self._epochs is not None:
+            self._owners = self._epochs.owners
+            self._course.amend(is_interrupted=True, ended=entry.timestamp)
+        self._epochs = None
+        self._enter(state, entry.timestamp)

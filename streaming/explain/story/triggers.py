@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator_logic.apis import RESET_OFFSETS
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, Subscription, decode_subscription
-from coordinator_logic.messages import Protocol
+from coordinator_logic.consumer_group.records import ConsumerMemberChanged
 from coordinator_logic.records import (
+    GroupEpochBumped,
     JournalEntry,
     MemberAdded,
     MemberRemoved,
@@ -17,6 +17,7 @@ from coordinator_logic.records import (
     TimerCause,
 )
 from streaming.explain.story.model import Cause, Evidence, Trigger
+from streaming.explain.story.roster import KnownMember, updated
 
 LEAVE_GROUP_FIRST_VERSION_WITH_REASON = 5
 """KIP-800."""
@@ -28,13 +29,22 @@ METADATA_WORDS = "cached metadata has changed"
 """In the reason that Java's leader sends when the partitions of a subscribed topic have changed (KIP-800)."""
 
 
-class KnownMember(NamedTuple):
-    """A member as the journal has told it."""
+TOPICS_CHANGED_WORDS = (
+    "the topics that it subscribes to have changed",
+    "its topics have changed",
+    "patterns match other topics",
+)
+"""How the reason of a new group epoch begins that no member has caused."""
 
-    name: str
-    client_id: str
-    session_timeout_ms: int
-    protocols: list[Protocol]
+EXPIRIES_OF_CONSUMER_GROUPS = {
+    "revocation": Trigger.DID_NOT_REVOKE,
+    "member-join": Trigger.DID_NOT_REJOIN,
+    "member-sync": Trigger.DID_NOT_SYNC,
+}
+"""By the timer that has removed a member of a consumer group."""
+
+LONGEST_USUAL_SESSION_MS = 45_000
+"""Kafka's default of ``group.consumer.session.timeout.ms``, for members whose session the journal does not name."""
 
 
 class Known(NamedTuple):
@@ -53,10 +63,11 @@ def evidence_of(entries: Sequence[JournalEntry]) -> list[Evidence]:
 def causes_of(turn: Sequence[JournalEntry], known: Known) -> list[Cause]:
     """The possible causes of the rebalance that the last entry of a turn began, the most probable one first.
 
-    ``turn`` has all entries of that turn until then: a :class:`StateChanged` is the last one.
+    ``turn`` has all entries of that turn until then: the last one is a :class:`StateChanged`, or in a consumer group a
+    :class:`GroupEpochBumped`.
     """
     changed = turn[-1].record
-    assert isinstance(changed, StateChanged)
+    assert isinstance(changed, StateChanged | GroupEpochBumped)
     evidence = evidence_of(turn)
     found = [
         Cause(trigger, is_certain, member, text, evidence)
@@ -87,10 +98,18 @@ def _guesses(turn: Sequence[JournalEntry], reason: str, known: Known) -> Iterato
             case MemberRemoved() as removed:
                 yield from _of_removal(removed, entry, known)
                 return
-            case MemberUpdated() as updated:
-                yield from _of_update(updated, reason, known)
+            case MemberUpdated() as update:
+                yield from _of_update(update, reason, known)
                 return
-    if isinstance(cause, RequestCause) and cause.api == "JoinGroup":
+            case ConsumerMemberChanged() as changed if changed.member_id not in known.members:
+                yield Trigger.MEMBER_JOINED, True, changed.member_id, "joined"
+                return
+            case ConsumerMemberChanged() as changed if reason.startswith(f"member {changed.member_id} "):
+                yield _of_change(changed, reason, known.members[changed.member_id])
+                return
+    if isinstance(turn[-1].record, GroupEpochBumped) and reason.startswith(TOPICS_CHANGED_WORDS):
+        yield Trigger.TOPIC_CHANGED, True, None, reason
+    elif isinstance(cause, RequestCause) and cause.api == "JoinGroup":
         yield from _of_unchanged_join(cause.member_id, reason, known)
 
 
@@ -118,15 +137,19 @@ def _of_removal(removed: MemberRemoved, entry: JournalEntry, known: Known) -> It
 
 def _of_expiry(removed: MemberRemoved, entry: JournalEntry, known: Known) -> Iterator[_Guess]:
     member_id = removed.member_id
+    assert isinstance(entry.cause, TimerCause)
     member = known.members.get(member_id)
     if removed.reason.startswith("did not sync"):
         yield Trigger.DID_NOT_SYNC, True, member_id, removed.reason
+    elif removed.reason.startswith("it did not"):
+        yield EXPIRIES_OF_CONSUMER_GROUPS.get(entry.cause.timer, Trigger.OTHER), True, member_id, removed.reason
     elif removed.reason.startswith("its first join"):
         yield Trigger.FIRST_JOIN_TOO_SLOW, True, member_id, removed.reason
     else:
-        silence = "" if member is None else f": no request of it for {member.session_timeout_ms / 1000:g} s"
+        timeout = 0 if member is None else member.session_timeout_ms
+        silence = "" if not timeout else f": no request of it for {timeout / 1000:g} s"
         began = known.job_began
-        was_away = member is not None and began is not None and entry.timestamp - began <= 2 * member.session_timeout_ms
+        was_away = began is not None and entry.timestamp - began <= 2 * (timeout or LONGEST_USUAL_SESSION_MS)
         yield Trigger.SESSION_EXPIRED, not was_away, member_id, f"{removed.reason}{silence}"
         if was_away:
             yield (
@@ -137,18 +160,15 @@ def _of_expiry(removed: MemberRemoved, entry: JournalEntry, known: Known) -> Ite
             )
 
 
-def _of_update(updated: MemberUpdated, reason: str, known: Known) -> Iterator[_Guess]:
-    member_id = updated.member_id
-    member = known.members.get(member_id)
-    before = None if member is None else _subscription(member.protocols)
-    after = _subscription(updated.protocols)
-    if before is None or after is None:
+def _of_update(update: MemberUpdated, reason: str, known: Known) -> Iterator[_Guess]:
+    member_id = update.member_id
+    before = known.members.get(member_id)
+    after = None if before is None else updated(before, update)
+    if before is None or after is None or before.topics is None or after.topics is None:
         yield Trigger.METADATA_CHANGED, True, member_id, reason
-    elif sorted(before.topics) != sorted(after.topics):
-        added, gone = set(after.topics) - set(before.topics), set(before.topics) - set(after.topics)
-        signs = [f"+{topic}" for topic in sorted(added)] + [f"-{topic}" for topic in sorted(gone)]
-        yield Trigger.SUBSCRIPTION_CHANGED, True, member_id, ", ".join(signs)
-    elif set(after.owned_partitions) < set(before.owned_partitions):
+    elif before.topics != after.topics:
+        yield Trigger.SUBSCRIPTION_CHANGED, True, member_id, _difference(before.topics, after.topics)
+    elif after.owned < before.owned:
         yield Trigger.PARTITIONS_GIVEN_UP, True, member_id, reason
     elif member_id == known.leader and METADATA_WORDS in reason:
         yield Trigger.TOPIC_CHANGED, True, member_id, reason
@@ -157,6 +177,17 @@ def _of_update(updated: MemberUpdated, reason: str, known: Known) -> Iterator[_G
         yield _topic_changed(member_id)
     else:
         yield Trigger.METADATA_CHANGED, True, member_id, reason
+
+
+def _of_change(changed: ConsumerMemberChanged, reason: str, before: KnownMember) -> _Guess:
+    topics = frozenset(changed.subscribed_topic_names)
+    text = reason if topics == before.topics else _difference(before.topics or frozenset(), topics)
+    return Trigger.SUBSCRIPTION_CHANGED, True, changed.member_id, text
+
+
+def _difference(before: frozenset[str], after: frozenset[str]) -> str:
+    signs = [f"+{topic}" for topic in sorted(after - before)] + [f"-{topic}" for topic in sorted(before - after)]
+    return ", ".join(signs)
 
 
 def _of_unchanged_join(member_id: str, reason: str, known: Known) -> Iterator[_Guess]:
@@ -172,10 +203,3 @@ def _of_unchanged_join(member_id: str, reason: str, known: Known) -> Iterator[_G
 def _topic_changed(member_id: str) -> _Guess:
     text = "a leader also rejoins when a topic of its subscription has other partitions; it gave no reason"
     return Trigger.TOPIC_CHANGED, False, member_id, text
-
-
-def _subscription(protocols: Sequence[Protocol]) -> Subscription | None:
-    try:
-        return decode_subscription(protocols[0].metadata) if protocols else None
-    except ConsumerProtocolError:
-        return None

@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from streaming.explain.story.model import Cause, Moves, Rebalance, Story
+from coordinator_logic.group import CLASSIC_TYPE
+from streaming.explain.story.model import Cause, Moves, Rebalance, Story, Wait
+from streaming.explain.story.ranges import in_words
 
 SHOWN_MEMBERS = 5
+SHOWN_SHARES = 10
 
 
 def lines_of(story: Story) -> Iterator[str]:
@@ -13,30 +16,38 @@ def lines_of(story: Story) -> Iterator[str]:
     yield _summary(story)
     if not story.is_complete:
         yield f"The journal begins at {clock(story.first)}: what the group was before is not known."
-    if story.epochs:
-        yield "It is, or was, a consumer group (KIP-848): only its time as a classic group is told here."
     for rebalance in story.rebalances:
         yield ""
         yield from rebalance_lines(rebalance)
     yield ""
-    yield f"Now: {story.state} since {clock(story.state_since)}, {len(story.members)} member(s)"
-    if story.members:
-        yield f"  {_some(story.members)}"
+    yield from now_lines(story)
 
 
 def rebalance_lines(rebalance: Rebalance) -> Iterator[str]:
-    """A rebalance: when, why, how long, who came and went, what moved."""
-    generation = f" -> generation {rebalance.generation}" if rebalance.generation is not None else ""
-    yield f"{clock(rebalance.began)}  {rebalance.cause.trigger}{generation}"
+    """A rebalance: when, why, how long, for whom it waited, who came and went, what moved."""
+    yield headline(rebalance)
     for place, cause in enumerate(rebalance.causes):
         yield f"  {'or perhaps' if place else 'because'}: {_cause(cause)}"
-    yield f"  {_phases(rebalance)}"
+    yield f"  {phases(rebalance)}"
+    for wait in rebalance.waited_for[:SHOWN_MEMBERS]:
+        yield f"  waited {_duration(wait)}for {wait.name} {wait.what}"
     if rebalance.came:
         yield f"  came: {_some([one.name for one in rebalance.came])}"
     for one in rebalance.went:
         yield f"  went: {one.name} ({one.reason})"
     if rebalance.moves is not None:
         yield f"  {_moves(rebalance.moves)}"
+    for share in rebalance.shares[:SHOWN_SHARES]:
+        yield f"    {share.name}: {in_words(share.before) or 'none'} -> {in_words(share.after) or 'none'}"
+    if (more := len(rebalance.shares) - SHOWN_SHARES) > 0:
+        yield f"    and {more} more members"
+
+
+def headline(rebalance: Rebalance) -> str:
+    """A rebalance in one line: when it began, why, and to which generation or epoch it led."""
+    number = "generation" if rebalance.group_type == CLASSIC_TYPE else "epoch"
+    reached = f" -> {number} {rebalance.generation}" if rebalance.generation is not None else ""
+    return f"{clock(rebalance.began)}  {rebalance.cause.trigger}{reached}"
 
 
 def clock(time: int) -> str:
@@ -65,16 +76,58 @@ def _cause(cause: Cause) -> str:
     return f"{who}{cause.text} [{certainty}; {entries} of the journal]"
 
 
-def _phases(rebalance: Rebalance) -> str:
+def event_line(group_id: str, rebalance: Rebalance) -> str:
+    """A rebalance that has ended, of a group, in one line."""
+    time, _, what = headline(rebalance).partition("  ")
+    took = ((rebalance.ended or rebalance.began) - rebalance.began) / 1000
+    parts = [time, group_id, what, f"{took:.1f} s"]
+    if rebalance.is_interrupted:
+        parts.append("interrupted")
+    if rebalance.moves is not None:
+        parts.append(_moves(rebalance.moves))
+    cause = rebalance.cause
+    doubt = "" if cause.is_certain else f"perhaps: {' or '.join(one.trigger for one in rebalance.causes)}; "
+    parts.append(f"{doubt}{cause.member}: {cause.text}" if cause.member else f"{doubt}{cause.text}")
+    return "  ".join(parts)
+
+
+def phases(rebalance: Rebalance) -> str:
+    """How long the phases took, or what the rebalance waits for."""
+    first, second, waits = "joining", "the assignment", ("its members to join", "the leader's assignment")
+    if rebalance.group_type != CLASSIC_TYPE:
+        first, second, waits = "the target", "its members", ("its target assignment", "its members to reach the target")
+    end = ", interrupted by the next rebalance" if rebalance.is_interrupted else ""
     if rebalance.joined is None:
-        return "waits for its members to join"
-    joining = f"joining took {(rebalance.joined - rebalance.began) / 1000:.1f} s"
+        return f"{first} was not complete{end}" if rebalance.is_interrupted else f"waits for {waits[0]}"
+    joining = f"{first} took {(rebalance.joined - rebalance.began) / 1000:.1f} s"
     if rebalance.was_empty:
         joining += " with the initial delay"
     if rebalance.ended is None:
-        return f"{joining}, waits for the leader's assignment"
-    syncing = f"the assignment {(rebalance.ended - rebalance.joined) / 1000:.1f} s"
-    return f"{joining}, {syncing}{', interrupted by the next rebalance' if rebalance.is_interrupted else ''}"
+        return f"{joining}, waits for {waits[1]}"
+    return f"{joining}, {second} {(rebalance.ended - rebalance.joined) / 1000:.1f} s{end}"
+
+
+def now_lines(story: Story) -> Iterator[str]:
+    """The group after its last entry: its state, what it waits for, and who owns what."""
+    now = story.now
+    epoch = f" in {'generation' if story.group_type == CLASSIC_TYPE else 'epoch'} {now.generation}"
+    reached = "" if now.generation is None else epoch
+    yield f"Now: {now.state} since {clock(now.since)}{reached}, {len(now.members)} member(s)"
+    for wait in now.waits_for[:SHOWN_MEMBERS]:
+        yield f"  waits for {wait.name} {wait.what}, since {clock(wait.since)}"
+    if (more := len(now.waits_for) - SHOWN_MEMBERS) > 0:
+        yield f"  waits for {more} more members"
+    if now.deadline is not None:
+        yield f"  goes on without them at {clock(now.deadline)}"
+    for owner in now.members[:SHOWN_SHARES]:
+        at = "" if owner.epoch is None else f" at epoch {owner.epoch}"
+        yield f"  {owner.name}{at}: {in_words(owner.partitions) or 'no known partition'}"
+    if (more := len(now.members) - SHOWN_SHARES) > 0:
+        yield f"  and {more} more members"
+
+
+def _duration(wait: Wait) -> str:
+    return "" if wait.until is None else f"{(wait.until - wait.since) / 1000:.1f} s "
 
 
 def _moves(moves: Moves) -> str:

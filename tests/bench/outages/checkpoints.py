@@ -8,13 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
-from confluent_kafka import Producer
 
 from coordinator_logic.records import directory_entry
 from streaming.contract.topics import TopicNames
@@ -23,14 +22,11 @@ from streaming.job.backups.backup import finished_backups
 from streaming.job.group_batch.steps import DEADLINE_CHECK
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
+from tests.bench.appending import LIMIT_SECONDS, Record, append_all
 from tests.bench.usage import memory
 from tests.logic.driver import Driven
 from tests.support.processes import Process, process_tree
 from tests.support.waiting import wait_until
-
-LIMIT_SECONDS = 900.0
-
-Record = tuple[str, bytes, bytes]
 
 
 class Timed(msgspec.Struct, frozen=True):
@@ -47,7 +43,7 @@ def main(groups: Annotated[int, typer.Option(min=1)] = 100_000, driver_memory: s
     with tempfile.TemporaryDirectory() as name, EmbeddedBroker() as broker:
         folder, topics = Path(name), TopicNames()
         ensure_topics({"bootstrap.servers": broker.bootstrap_servers}, topics, TopicLayout(None, None, None))
-        written = _write(broker.bootstrap_servers, _records(topics, groups))
+        written = append_all(broker.bootstrap_servers, _records(topics, groups), {"acks": 1})
         print(f"{groups} groups, {written} records", flush=True)
         place, backups, rocksdb = folder / "checkpoint", folder / "backups", folder / "rocksdb"
         brokers, heap = ("-b", broker.bootstrap_servers), f"--set=driver-memory={driver_memory}"
@@ -105,21 +101,6 @@ def _records(topics: TopicNames, groups: int) -> Iterator[Record]:
         for entry in journal:
             yield topics.journal, group_id.encode(), entry.replace(old, new, 1)
         yield topics.directory, group_id.encode(), directory.replace(old, new, 1)
-
-
-def _write(bootstrap_servers: str, records: Iterable[Record]) -> int:
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 50, "acks": 1})
-    count = 0
-    for topic, key, value in records:
-        count += 1
-        while True:
-            try:
-                producer.produce(topic, key=key, value=value)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    assert producer.flush(LIMIT_SECONDS) == 0
-    return count
 
 
 if __name__ == "__main__":

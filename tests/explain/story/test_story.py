@@ -47,11 +47,12 @@ def assigning(*partitions: int) -> bytes:
     return encode_assignment(Assignment([TopicPartition("orders", partition) for partition in partitions]))
 
 
-def _leaving(member: Joined, reason: str | None = None) -> LeaveGroupRequest:
-    return LeaveGroupRequest(GROUP_ID, members=[LeavingMember(member.member_id, reason=reason)])
+def leaving(member: Joined, reason: str | None = None, group_id: str = GROUP_ID) -> LeaveGroupRequest:
+    """The request with which a member leaves."""
+    return LeaveGroupRequest(group_id, members=[LeavingMember(member.member_id, reason=reason)])
 
 
-def _assigned(driven: Driven, members: list[Joined], partitions: dict[int, tuple[int, ...]]) -> list[Joined]:
+def assigned(driven: Driven, members: list[Joined], partitions: dict[int, tuple[int, ...]]) -> list[Joined]:
     """Let members sync; ``partitions`` of each by its place in the list."""
     assignments = {member.member_id: assigning(*partitions[place]) for place, member in enumerate(members)}
     for member in sorted(members, key=lambda one: one.leads):
@@ -101,7 +102,7 @@ def test_phases_follow_the_initial_delay_and_the_assignment() -> None:
 def test_a_leave_without_a_reason_may_be_a_poll_interval_that_has_passed() -> None:
     driven = Driven()
     _, second = driven.stable_group(2)
-    driven.send("LeaveGroup", _leaving(second), version=5, client="client-1")
+    driven.send("LeaveGroup", leaving(second), version=5, client="client-1")
     assert triggers(driven) == [(Trigger.MEMBER_LEFT, False), (Trigger.POLL_TIMEOUT, False)]
 
 
@@ -115,7 +116,7 @@ def test_a_leave_without_a_reason_may_be_a_poll_interval_that_has_passed() -> No
 def test_the_reason_of_the_client_makes_the_cause_of_a_leave_certain(reason: str, trigger: Trigger) -> None:
     driven = Driven()
     _, second = driven.stable_group(2)
-    driven.send("LeaveGroup", _leaving(second, reason), version=5, client="client-1")
+    driven.send("LeaveGroup", leaving(second, reason), version=5, client="client-1")
     assert triggers(driven) == [(trigger, True)]
     assert reason in last(driven).cause.text
 
@@ -123,7 +124,7 @@ def test_the_reason_of_the_client_makes_the_cause_of_a_leave_certain(reason: str
 def test_a_member_that_another_client_removes_is_told_from_one_that_leaves() -> None:
     driven = Driven()
     _, second = driven.stable_group(2)
-    driven.send("LeaveGroup", _leaving(second), version=5, client="operator")
+    driven.send("LeaveGroup", leaving(second), version=5, client="operator")
     assert triggers(driven) == [(Trigger.REMOVED_BY_ANOTHER, True)]
     assert "operator" in last(driven).cause.text
 
@@ -189,10 +190,10 @@ def test_a_static_member_that_returns_keeps_the_generation_and_is_no_rebalance()
 
 def test_needless_moves_are_counted_against_the_least_possible() -> None:
     driven = Driven()
-    members = _assigned(driven, driven.join_with_members(2), {0: (0, 1), 1: (2, 3)})
+    members = assigned(driven, driven.join_with_members(2), {0: (0, 1), 1: (2, 3)})
     leader = driven.rejoin(members[0])
     follower = driven.rejoin(members[1])
-    _assigned(driven, [joined(leader), joined(follower)], {0: (2, 3), 1: (0, 1)})
+    assigned(driven, [joined(leader), joined(follower)], {0: (2, 3), 1: (0, 1)})
     moves = last(driven).moves
     assert moves is not None
     assert (moves.partitions, moves.moved, moves.least, moves.needless) == (4, 4, 0, 4)
@@ -203,7 +204,7 @@ def test_a_summary_names_the_client_that_causes_most_rebalances_and_the_flapping
     (first,) = driven.stable_group(1)
     for _ in range(3):
         first, newcomer = _with_newcomer(driven, first)
-        driven.send("LeaveGroup", _leaving(newcomer, "restart"), version=5, client="flapping")
+        driven.send("LeaveGroup", leaving(newcomer, "restart"), version=5, client="flapping")
         first = joined(driven.rejoin(first))
         driven.sync_all([first])
     summary = told(driven).summary

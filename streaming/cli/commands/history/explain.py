@@ -1,22 +1,47 @@
 """``group-coordinator explain``: why a group rebalanced."""
 
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
+from streaming.cli.commands.checkpoint import print_line, progress
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, fail, out, print_json, time_given
-from streaming.cli.help_output import option
+from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given
+from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
+from streaming.explain.journal.entries import page_entry, story_entry
+from streaming.explain.journal.group_journal import GroupJournal
+from streaming.explain.page.lanes import Lanes
+from streaming.explain.page.of_group import page_of_story
+from streaming.explain.page.trace import trace_of
+from streaming.explain.story.model import Rebalance, Story
+from streaming.explain.story.of_member import concerns, story_of
+from streaming.explain.story.printable import printable
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.story.words import lines_of
-from streaming.job.backups.journal_reader import journal_entries
+from streaming.explain.story.words import lines_of, rebalance_lines
+from streaming.job.backups.journal_reader import JournalReader
 
 Since = Annotated[
     str | None,
     option("--since", metavar="TIME", text="Only what the journal got since then: a time, or an age such as 2h."),
 ]
 Until = Annotated[str | None, option("--until", metavar="TIME", text="Only what happened until then.")]
+Member = Annotated[
+    str | None,
+    option("--member", metavar="ID", text="Only rebalances that concern this member id, instance id or client id."),
+]
+Html = Annotated[
+    Path | None, option("--html", metavar="FILE", text="Write the story as a page for a browser, instead of lines.")
+]
+Trace = Annotated[
+    Path | None, option("--trace", metavar="FILE", text="Write it as a trace, for Perfetto or chrome://tracing.")
+]
+Live = Annotated[bool, flag("--live", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
 
 
 @connected
@@ -25,26 +50,97 @@ def explain(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
     since: Since = None,
     until: Until = None,
+    member: Member = None,
+    live: Live = False,
+    html: Html = None,
+    trace: Trace = None,
 ) -> None:
     """Tell why a group rebalanced: each rebalance with its cause and the journal's evidence, and the state now.
 
     Where two causes are possible, both are named. With --since, members that joined before are known by their ids only.
+    With --live and --json, each further rebalance is a line of JSON.
     """
     beginning = 0 if since is None else time_given(since, "--since")
     end = None if until is None else time_given(until, "--until")
+    files = {html: _page, trace: trace_of}
+    if live and (end is not None or html or trace):
+        fail("--live excludes --until, --html and --trace", USAGE)
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
     topic = TopicNames(connection.topic_prefix).journal
-    teller, has_entries = StoryTeller(group), False
-    with connection.errors_as_lines():
-        for entry in journal_entries(config, topic, connection.timeout, beginning, CLIENT_ID, key=group.encode()):
-            if entry is not None and (end is None or entry.timestamp <= end):
-                has_entries = True
-                teller.add(entry)
-    if not has_entries:
-        fail(f"{topic} has no entries of group {group} in this time", REFUSED)
+    teller, timeout = StoryTeller(group), connection.timeout
+    lanes = Lanes(teller) if html or trace else None
+    decode = story_entry if lanes is None else page_entry
+    with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, decode) as reader:
+        journal = GroupJournal(reader, group, beginning, progress(as_json=True))
+        for entry in journal.entries():
+            if (end is None or entry.timestamp <= end) and teller.add(entry) and lanes is not None:
+                lanes.add(entry)
+        if not (teller.has_entries or live):
+            fail(f"{topic} has no entries of group {group} in this time", REFUSED)
+        if lanes is not None:
+            _write(_selected(teller, member), lanes, {file: write for file, write in files.items() if file})
+        elif teller.has_entries:
+            _print_story(_selected(teller, member), connection.as_json, live)
+        if live:
+            _follow(journal, teller, member, connection.as_json)
+
+
+def _selected(teller: StoryTeller, member: str | None) -> Story:
     story = teller.story()
-    if connection.as_json:
+    return story if member is None else story_of(story, teller.member_ids(member))
+
+
+def _page(story: Story, lanes: Lanes) -> bytes:
+    return page_of_story(story, lanes).encode()
+
+
+def _write(story: Story, lanes: Lanes, files: Mapping[Path, Callable[[Story, Lanes], bytes]]) -> None:
+    for file, made in files.items():
+        content = made(story, lanes)
+        try:
+            file.write_bytes(content)
+        except OSError as error:
+            fail(f"{file} cannot be written: {error.strerror}", REFUSED)
+        print_line(
+            f"wrote {file}, {len(content):,} bytes: {len(story.rebalances)} rebalances, {len(lanes.lanes)} members"
+        )
+
+
+def _follow(journal: GroupJournal, teller: StoryTeller, member: str | None, as_json: bool) -> None:
+    told = sum(rebalance.ended is not None for rebalance in teller.rebalances)
+    for entry in journal.further():
+        if entry is not None:
+            teller.add(entry)
+        while told < len(teller.rebalances) and teller.rebalances[told].ended is not None:
+            rebalance = teller.rebalances[told]
+            told += 1
+            if member is None or concerns(rebalance, teller.member_ids(member)):
+                _print_rebalance(rebalance, as_json)
+
+
+def _print_story(story: Story, as_json: bool, in_one_line: bool) -> None:
+    if not as_json:
+        _print_lines(lines_of(story))
+    elif in_one_line:
+        _print_json_line(story)
+    else:
         print_json(story)
-        return
-    for line in lines_of(story):
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_rebalance(rebalance: Rebalance, as_json: bool) -> None:
+    if as_json:
+        _print_json_line(rebalance)
+    else:
+        _print_lines(["", *rebalance_lines(rebalance)])
+
+
+def _print_json_line(value: msgspec.Struct) -> None:
+    sys.stdout.write(json.dumps(msgspec.to_builtins(value), ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    # Not through rich, which takes seconds for a long story.
+    for line in lines:
+        sys.stdout.write(printable(line) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,77 @@
+"""A story in the trace-event format, which Perfetto and chrome://tracing open: a track of rebalances and one a lane.
+
+Source: "Trace Event Format" of the Chromium project: complete events (``X``), instants (``i``) and metadata (``M``).
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from streaming.explain.page.lanes import Lane, Lanes, partitions_in_words
+from streaming.explain.story.model import Rebalance, Story
+from streaming.explain.story.printable import printable
+
+PROCESS = 1
+REBALANCES = 0
+"""The track of the rebalances; lanes have the tracks after it."""
+
+Event = dict[str, Any]
+
+
+def trace_of(story: Story, lanes: Lanes) -> bytes:
+    """The trace as JSON. Its times are absolute, so that the traces of several groups can be shown together."""
+    events = [
+        {"ph": "M", "name": "process_name", "pid": PROCESS, "args": {"name": printable(f"group {story.group_id}")}},
+        _track(REBALANCES, "rebalances"),
+        *(event for one in story.rebalances for event in _of_rebalance(one, story.last)),
+    ]
+    for track, lane in enumerate(lanes.lanes, REBALANCES + 1):
+        events.append(_track(track, lane.instance_id or lane.name))
+        events += _of_lane(lane, track, story.last)
+    return msgspec.json.encode({"traceEvents": events, "displayTimeUnit": "ms"})
+
+
+def _of_rebalance(one: Rebalance, last: int) -> Iterator[Event]:
+    end = last if one.ended is None else one.ended
+    reached = "" if one.generation is None else f" -> {one.generation}"
+    details = {
+        "because": [printable(cause.text) for cause in one.causes],
+        "certain": one.cause.is_certain,
+        "member": printable(one.cause.member or ""),
+        "came": [printable(change.name) for change in one.came],
+        "went": [printable(f"{change.name}: {change.reason}") for change in one.went],
+    }
+    yield _span(REBALANCES, f"{one.cause.trigger}{reached}", one.began, end, details)
+    if one.joined is not None:
+        names = ("target", "members") if one.group_type == "consumer" else ("joining", "assignment")
+        yield _span(REBALANCES, names[0], one.began, one.joined)
+        yield _span(REBALANCES, names[1], one.joined, end)
+
+
+def _of_lane(lane: Lane, track: int, last: int) -> Iterator[Event]:
+    for (time, held), (until, _) in pairwise([*lane.owned, (last, frozenset())]):
+        if held:
+            yield _span(track, partitions_in_words(held), time, until)
+    for stay in lane.stays:
+        if not stay.began_before:
+            yield _instant(track, "joined", stay.since, {"member": printable(stay.member_id)})
+        if stay.until is not None:
+            name = "expelled" if stay.was_expelled else "left"
+            yield _instant(track, name, stay.until, {"reason": printable(stay.reason or "")})
+    for time in lane.commits:
+        yield _instant(track, "commit", time, {})
+
+
+def _track(number: int, name: str) -> Event:
+    return {"ph": "M", "name": "thread_name", "pid": PROCESS, "tid": number, "args": {"name": printable(name)}}
+
+
+def _span(track: int, name: str, begin: int, end: int, details: Event | None = None) -> Event:
+    span = {"ph": "X", "pid": PROCESS, "tid": track, "name": name, "ts": begin * 1000, "dur": (end - begin) * 1000}
+    return span if details is None else {**span, "args": details}
+
+
+def _instant(track: int, name: str, time: int, details: Event) -> Event:
+    return {"ph": "i", "s": "t", "pid": PROCESS, "tid": track, "name": name, "ts": time * 1000, "args": details}

@@ -1,0 +1,92 @@
+"""The rebalances of a group in their order, of which the last one may go on."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from coordinator_logic.consumer_group.records import ConsumerMemberChanged
+from coordinator_logic.records import JournalEntry, MemberAdded, MemberRemoved
+from streaming.explain.story.model import Cause, MemberChange, Rebalance, Wait
+from streaming.explain.story.moves import Owners, moves_between, shares_between
+from streaming.explain.story.roster import Roster
+
+
+class Course:
+    """The rebalances; each method but :meth:`begin` changes the one that goes on, and does nothing without one."""
+
+    def __init__(self, roster: Roster) -> None:
+        self.rebalances: list[Rebalance] = []
+        self._roster = roster
+
+    @property
+    def began_of_open(self) -> int | None:
+        """When the rebalance that goes on began, in ms; None if none does."""
+        last = self._open
+        return None if last is None else last.began
+
+    @property
+    def joined_of_open(self) -> int | None:
+        """When the rebalance that goes on had its members, in ms; None if it has not, or none goes on."""
+        last = self._open
+        return None if last is None else last.joined
+
+    def begin(self, turn: Sequence[JournalEntry], causes: list[Cause], group_type: str, *, was_empty: bool) -> None:
+        """Begin a rebalance with the last entry of a turn, which has the entries of that turn until then."""
+        changes = [self._change(entry) for entry in turn]
+        self.rebalances.append(
+            Rebalance(
+                began=turn[-1].timestamp,
+                causes=causes,
+                group_type=group_type,
+                was_empty=was_empty,
+                came=[change for change in changes if change is not None and change.reason is None],
+                went=[change for change in changes if change is not None and change.reason is not None],
+            )
+        )
+
+    def amend(self, **changes: object) -> None:
+        """Set fields."""
+        if self._open is not None:
+            self.rebalances[-1] = msgspec.structs.replace(self.rebalances[-1], **changes)
+
+    def note_change(self, entry: JournalEntry) -> None:
+        """Note a member that came or went."""
+        last, change = self._open, self._change(entry)
+        if last is not None and change is not None:
+            field = "came" if change.reason is None else "went"
+            self.amend(**{field: [*getattr(last, field), change]})
+
+    def add_waits(self, waits: Iterable[Wait]) -> None:
+        """Add members for which the group has waited."""
+        added, last = list(waits), self._open
+        if last is not None and added:
+            self.amend(waited_for=[*last.waited_for, *added])
+
+    def move(self, before: Owners, after: Owners, members: int) -> None:
+        """Note who owned what before and who owns what after it, of so many members."""
+        moves = moves_between(before, after, members) if before else None
+        self.amend(moves=moves, shares=shares_between(before, after, self._roster.name))
+
+    def take_ended(self) -> list[Rebalance]:
+        """Remove the rebalances that have ended, and return them."""
+        kept = 0 if self._open is None else 1
+        ended = self.rebalances[: len(self.rebalances) - kept]
+        del self.rebalances[: len(ended)]
+        return ended
+
+    @property
+    def _open(self) -> Rebalance | None:
+        return self.rebalances[-1] if self.rebalances and self.rebalances[-1].ended is None else None
+
+    def _change(self, entry: JournalEntry) -> MemberChange | None:
+        record, name = entry.record, self._roster.name
+        match record:
+            case MemberAdded(member_id=member_id) | ConsumerMemberChanged(member_id=member_id):
+                # A member that stays is told of again when the group changes its type.
+                if member_id in self._roster.members:
+                    return None
+                return MemberChange(member_id, name(member_id), entry.timestamp)
+            case MemberRemoved(member_id=member_id, reason=reason):
+                return MemberChange(member_id, name(member_id), entry.timestamp, reason)
+            case _:
+                return None

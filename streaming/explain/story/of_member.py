@@ -1,0 +1,22 @@
+"""The part of a story that concerns one member."""
+
+from collections.abc import Container
+
+import msgspec
+
+from streaming.explain.story.model import Rebalance, Story
+
+
+def concerns(rebalance: Rebalance, members: Container[str]) -> bool:
+    """Whether one of these members may have caused it, was waited for, came, went, or got other partitions."""
+    ids = [cause.member for cause in rebalance.causes]
+    ids += [wait.member for wait in rebalance.waited_for]
+    ids += [share.member for share in rebalance.shares]
+    ids += [change.member for change in (*rebalance.came, *rebalance.went)]
+    return any(member_id in members for member_id in ids)
+
+
+def story_of(story: Story, members: Container[str]) -> Story:
+    """The story with the rebalances that concern these member ids only; its summary stays that of the group."""
+    told = [rebalance for rebalance in story.rebalances if concerns(rebalance, members)]
+    return msgspec.structs.replace(story, rebalances=told)

@@ -17,11 +17,12 @@ from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.librdkafka import admin_config
 from streaming.contract.topics import TopicNames
+from streaming.explain.journal.group_journal import GroupJournal
 from streaming.explain.offsets.changes import OffsetChange, changes_of, matters_for_offsets
 from streaming.explain.offsets.log_positions import logs_of
 from streaming.explain.offsets.plan import Log, Position, position, positions_of
 from streaming.explain.time_travel.group_history import GroupAt, group_at
-from streaming.job.backups.journal_reader import journal_entries
+from streaming.job.backups.journal_reader import JournalReader
 from streaming.job.backups.rebuild.journal_fold import Known
 
 _TOPIC_PARTITIONS = re.compile(r"(?P<topic>[^:]+)(:(?P<numbers>\d+(-\d+)?(,\d+(-\d+)?)*))?")
@@ -39,10 +40,8 @@ def topic_of_journal(connection: Connection) -> str:
 def journal_of(connection: Connection, group: str) -> Iterable[JournalEntry]:
     """All entries of the journal about a group."""
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
-    topic, key = topic_of_journal(connection), group.encode()
-    for entry in journal_entries(config, topic, connection.timeout, client_id=CLIENT_ID, key=key):
-        if entry is not None:
-            yield entry
+    with JournalReader(config, topic_of_journal(connection), connection.timeout, CLIENT_ID) as reader:
+        yield from GroupJournal(reader, group).entries()
 
 
 def changes_in_journal(connection: Connection, group: str) -> list[OffsetChange]:

@@ -1,4 +1,4 @@
-"""Decodes journal entries: of a commit, a story needs only its time, and a page also its member."""
+"""Decodes journal entries: of a commit of a member, a story needs only its time, and a page also the member."""
 
 import msgspec
 
@@ -6,6 +6,9 @@ from coordinator_logic.records import Cause, JournalEntry, OffsetsCommitted, Tim
 
 COMMIT = b'"record":{"type":"OffsetsCommitted"'
 """Only the entry of a commit has these bytes: within a string, JSON escapes the quotes."""
+
+RESET = b'"api":"ResetOffsets"'
+"""An operator's reset is a cause of rebalances, and its offsets belong to the story."""
 
 NO_OFFSETS = OffsetsCommitted([])
 NO_CAUSE = TimerCause("", "", 0)
@@ -29,18 +32,18 @@ _decode_head_with_cause = msgspec.json.Decoder(_HeadWithCause).decode
 
 
 def story_entry(value: bytes) -> JournalEntry:
-    """The entry in a record's value; a commit has neither its offsets nor its cause, which makes reading twice as fast.
+    """The entry in a record's value; a member's commit lacks its offsets and its cause, which makes reading twice as fast.
 
     Raises msgspec.DecodeError, UnicodeDecodeError or RecursionError if it is none.
     """
-    if COMMIT not in value:
+    if COMMIT not in value or RESET in value:
         return _decode(value)
     return _commit(_decode_head(value), NO_CAUSE)
 
 
 def page_entry(value: bytes) -> JournalEntry:
-    """The entry in a record's value; a commit has no offsets. Raises as :func:`story_entry`."""
-    if COMMIT not in value:
+    """The entry in a record's value; a member's commit has no offsets. Raises as :func:`story_entry`."""
+    if COMMIT not in value or RESET in value:
         return _decode(value)
     head = _decode_head_with_cause(value)
     return _commit(head, head.cause)

@@ -32,7 +32,7 @@ from streaming.explain.story.model import Now, Owner, Rebalance, Story
 from streaming.explain.story.moves import Owners, owners_of, partitions_of, renamed, without
 from streaming.explain.story.roster import Roster
 from streaming.explain.story.summary import summary_of
-from streaming.explain.story.triggers import Known, causes_of
+from streaming.explain.story.triggers import Known, causes_of, is_reset
 from streaming.explain.story.waits import Waits
 
 OFFSET_RECORDS = frozenset(get_args(OffsetRecord))
@@ -111,7 +111,7 @@ class StoryTeller:
             self._job_began = None if self._job_epoch is None else entry.timestamp
             self._job_epoch = entry.job_epoch
         # Most entries are commits, which change no member.
-        if type(entry.record) in OFFSET_RECORDS:
+        if type(entry.record) in OFFSET_RECORDS and not is_reset(entry.cause):
             return True
         if self._turn and self._turn[-1].cause != entry.cause:
             self._end_turn()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from coordinator_logic import records
 from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.consumer_group.records import ConsumerMemberChanged
 from coordinator_logic.records import (
@@ -47,6 +48,11 @@ LONGEST_USUAL_SESSION_MS = 45_000
 """Kafka's default of ``group.consumer.session.timeout.ms``, for members whose session the journal does not name."""
 
 
+def is_reset(cause: records.Cause) -> bool:
+    """Whether an operator's ResetOffsets made a change."""
+    return isinstance(cause, RequestCause) and cause.api == RESET_OFFSETS.name
+
+
 class Known(NamedTuple):
     """What was known before a turn. ``job_began`` is when the newest start of the coordinator's query wrote first."""
 
@@ -84,7 +90,7 @@ def _guesses(turn: Sequence[JournalEntry], reason: str, known: Known) -> Iterato
     if reason.startswith("the group became a classic group"):
         yield Trigger.TYPE_CHANGED, True, None, reason
         return
-    if isinstance(cause, RequestCause) and cause.api == RESET_OFFSETS.name:
+    if isinstance(cause, RequestCause) and is_reset(cause):
         yield Trigger.OFFSETS_RESET, True, None, f"{cause.client_id} at {cause.client_host}: {reason}"
         return
     for entry in turn[:-1]:

@@ -22,7 +22,7 @@ from streaming.job.backups.backup import finished_backups
 from streaming.job.group_batch.steps import DEADLINE_CHECK
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
-from tests.bench.appending import LIMIT_SECONDS, Record, append_all
+from tests.bench.journal.appending import LIMIT_SECONDS, Record, append_all
 from tests.bench.usage import memory
 from tests.logic.driver import Driven
 from tests.support.processes import Process, process_tree

@@ -1,4 +1,4 @@
-"""How long ``explain`` takes with a journal of a million records: ``python -m tests.bench.explain``.
+"""How long ``explain`` takes with a journal of a million records: ``python -m tests.bench.journal.explain``.
 
 The journal is written as a job would have, with the partitioning of Kafka's Java producer: once of a thousand groups,
 of which one is explained, and once of a single group. Eight in ten entries are commits.
@@ -22,7 +22,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.explain.story.telling import StoryTeller
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
-from tests.bench.appending import append_all
+from tests.bench.journal.appending import append_all
 from tests.logic.driver import Driven, joined
 
 GROUPS = 1_000

@@ -1,0 +1,1 @@
+"""Journals of many records, and how long a command reads them."""

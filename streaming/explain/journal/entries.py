@@ -32,7 +32,7 @@ _decode_head_with_cause = msgspec.json.Decoder(_HeadWithCause).decode
 
 
 def story_entry(value: bytes) -> JournalEntry:
-    """The entry in a record's value; a member's commit lacks its offsets and its cause, which makes reading twice as fast.
+    """The entry in a record's value; a member's commit lacks offsets and cause: that is read twice as fast.
 
     Raises msgspec.DecodeError, UnicodeDecodeError or RecursionError if it is none.
     """

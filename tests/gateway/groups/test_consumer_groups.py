@@ -171,6 +171,8 @@ def test_a_heartbeat_without_a_response_is_answered_so_that_the_client_sends_all
         await member.join("t")
         coordinator.is_silent = True
         assert (await member.beat()).error_code is ErrorCode.coordinator_not_available
+        coordinator.catch_up()
+        await member.beat()
         coordinator.is_away = True
         assert (await member.beat()).error_code is ErrorCode.coordinator_load_in_progress
 

@@ -12,14 +12,12 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    ResponseEnvelope,
     TopicDescription,
 )
-from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
+from streaming.client.errors import CoordinatorNotAvailable
+from streaming.gateway.groups.awaited_heartbeats import AwaitedHeartbeats, MemberHeartbeats, advanced
 from streaming.gateway.groups.backend import GroupBackend, decode_response
-from streaming.gateway.groups.channel import RequestEvent
 from streaming.gateway.groups.error_responses import outage_error
-from streaming.gateway.groups.late_responses import LateResponses, combined
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
 from streaming.gateway.groups.subscriptions.lookups import has_members
@@ -39,7 +37,7 @@ class ConsumerGroupHeartbeatHandler:
         self._backend = backend
         self._topics = topics
         self._watched = watched
-        self._late = LateResponses()
+        self._awaited = AwaitedHeartbeats()
 
     async def handle(self, request: ClientRequest) -> ConsumerGroupHeartbeatResponse:
         """Answer a heartbeat. The caller needs READ on the group, and DESCRIBE on each topic that it names."""
@@ -63,44 +61,44 @@ class ConsumerGroupHeartbeatHandler:
         return response
 
     async def _ask(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
-        late = self._late.take(body)
-        if late is None:
-            return await self._wait(request, body, self._send(request, body))
-        if late.error_code == Error.NONE:
-            # It goes on in the name of the member as it will be once it has the late response. The coordinator's
-            # response is for the member's next heartbeat.
-            advanced = replace(body, member_epoch=late.member_epoch)
-            self._keep_when_done(request, advanced, self._send(request, advanced))
-        return late
+        """Ask the coordinator, or answer with what an earlier heartbeat of the member has led to."""
+        policy = self._backend.policies.for_request(CONSUMER_GROUP_HEARTBEAT, body)
+        deadline = _now() + policy.seconds
+        earlier = self._awaited.find(body)
+        if earlier is not None and earlier.is_open and not earlier.may_repeat:
+            await earlier.settle(policy.seconds)
+            if earlier.is_open:
+                return _refused(policy.unanswered if earlier.is_appended else policy.unsent)
+        if earlier is not None and not earlier.is_open:
+            news = earlier.take_news()
+            if news is not None:
+                self._go_on(request, body, news)
+                return news
+            earlier = None
+        heartbeats = earlier or self._awaited.begin(body)
+        self._send(request, body, heartbeats)
+        await heartbeats.settle(deadline - _now())
+        if heartbeats.is_open:
+            return _refused(policy.unanswered if heartbeats.is_appended else policy.unsent)
+        self._awaited.end(body, heartbeats)
+        response = heartbeats.take()
+        if response is None and heartbeats.failure is not None:
+            return _refused(outage_error(policy, heartbeats.failure, appended=heartbeats.is_appended))
+        return response or _refused(policy.unanswered)
 
-    def _send(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> RequestEvent:
+    def _go_on(
+        self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, news: ConsumerGroupHeartbeatResponse
+    ) -> None:
+        """Let a heartbeat go on whose client is answered with a late response."""
+        if news.error_code == Error.NONE:
+            going_on = advanced(body, news)
+            self._send(request, going_on, self._awaited.begin(going_on))
+
+    def _send(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, heartbeats: MemberHeartbeats) -> None:
         timeouts, api = self._backend.policies.timeouts, CONSUMER_GROUP_HEARTBEAT
         seconds = max(timeouts.late_heartbeat_seconds, self._backend.policies.for_request(api, body).seconds)
-        return self._backend.channel.send(body.group_id, api.name, request.version, body, request.caller, seconds)
-
-    async def _wait(
-        self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, event: RequestEvent
-    ) -> ConsumerGroupHeartbeatResponse:
-        policy = self._backend.policies.for_request(CONSUMER_GROUP_HEARTBEAT, body)
-        try:
-            await asyncio.wait((event.response,), timeout=policy.seconds)
-            if event.response.done():
-                answer = _decoded(request, body, event.response.result())
-                # An earlier heartbeat of the member may have been answered in the meantime.
-                return combined(self._late.take(body), answer)
-        except CoordinatorError as failure:
-            return _refused(outage_error(policy, failure, appended=event.appended))
-        finally:
-            if not event.response.done():
-                self._keep_when_done(request, body, event)
-        return self._late.take(body) or _refused(policy.unanswered if event.appended else policy.unsent)
-
-    def _keep_when_done(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, event: RequestEvent) -> None:
-        def keep(response: "asyncio.Future[ResponseEnvelope]") -> None:
-            if not response.cancelled() and response.exception() is None:
-                self._late.keep(body, _decoded(request, body, response.result()))
-
-        event.response.add_done_callback(keep)
+        event = self._backend.channel.send(body.group_id, api.name, request.version, body, request.caller, seconds)
+        heartbeats.add(event, lambda envelope: decode_response(api, body, request.version, envelope))
 
     def _note(
         self,
@@ -126,12 +124,6 @@ class ConsumerGroupHeartbeatHandler:
                 group.learned(topics)
 
 
-def _decoded(
-    request: ClientRequest, body: ConsumerGroupHeartbeatRequest, envelope: ResponseEnvelope
-) -> ConsumerGroupHeartbeatResponse:
-    return decode_response(CONSUMER_GROUP_HEARTBEAT, body, request.version, envelope)
-
-
 def _refused(error: Error) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error)
 
@@ -139,3 +131,7 @@ def _refused(error: Error) -> ConsumerGroupHeartbeatResponse:
 def _entry_count(body: ConsumerGroupHeartbeatRequest) -> int:
     owned = body.topic_partitions or ()
     return len(body.subscribed_topic_names or ()) + len(owned) + sum(len(topic.partitions) for topic in owned)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

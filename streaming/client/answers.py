@@ -38,7 +38,9 @@ class Answer(Generic[ResponseT]):
         """
         request = f"{self.api} for group {self.group_id!r}"
         if self.error_code != Error.NONE:
-            failure = coordinator_error(self.error_code, f"{request}: {self.message}" if self.message else request)
+            # The newer APIs explain an error in their body.
+            reason = self.message or getattr(self.body, "error_message", None)
+            failure = coordinator_error(self.error_code, f"{request}: {reason}" if reason else request)
             failure.body = self.body
             raise failure
         if self.body is None:

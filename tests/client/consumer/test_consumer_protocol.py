@@ -149,7 +149,7 @@ def test_a_static_consumer_returns_to_its_partitions_and_a_second_process_is_ref
     wait_until(lambda: share(other, static), "they share the partitions")
     impostor = new(group_instance_id="i-1")
     impostor.subscribe([topic])
-    with pytest.raises(UnreleasedInstanceId):
+    with pytest.raises(UnreleasedInstanceId, match="the instance id is owned by"):
         impostor.poll(LIMIT_SECONDS)
     wait_until(lambda: len(listener.calls) >= 3, "the other consumer has ended its rebalance")
     calls, owned = list(listener.calls), static.owned

@@ -53,7 +53,8 @@ def test_a_topic_that_is_created_again_has_another_id(broker: EmbeddedBroker) ->
     first = cluster.topic_ids([topic, unique("missing"), "not/valid"], LIMIT_SECONDS)
     assert first.keys() == {topic}
     assert re.fullmatch(TOPIC_ID, first[topic])
-    AdminClient({"bootstrap.servers": broker.bootstrap_servers}).delete_topics([topic])[topic].result(LIMIT_SECONDS)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(LIMIT_SECONDS)
     wait_until(lambda: cluster.topic_ids([topic], LIMIT_SECONDS) == {}, "the topic is gone")
     create_topic(broker.bootstrap_servers, topic, 1)
     wait_until(lambda: cluster.topic_ids([topic], LIMIT_SECONDS) != {}, "the topic is back")

@@ -149,17 +149,20 @@ def test_restarts_of_coordinator_and_gateway_cost_no_membership(system: System, 
 
 
 def test_clients_of_a_killed_gateway_fail_over_to_another_one(system: System, new_group: NewGroup) -> None:
-    """With clients that return to their bootstrap addresses, which kafka-python and aiokafka do not."""
+    """With clients that return to their bootstrap addresses, which kafka-python and aiokafka do not.
+
+    librdkafka does, but can keep the address of a coordinator that is gone: see docs/clients.md.
+    """
     other = GatewayProcess(system.broker.bootstrap_servers, system.coordinator.topics.prefix)
     both = f"{system.bootstrap_servers},{other.bootstrap_servers}"
     try:
         other.start()
         groups = {}
-        for library, protocol in ((Library.JAVA, CLASSIC), (Library.JAVA, CONSUMER), (Library.LIBRDKAFKA, CLASSIC)):
+        for protocol in (CLASSIC, CONSUMER):
             group = new_group(PARTITIONS, session_ms=SESSION_MS, bootstrap_servers=both, protocol=protocol)
             for name in NAMES:
-                group.start(name, library)
-            groups[group] = library
+                group.start(name, Library.JAVA)
+            groups[group] = Library.JAVA
         before = await_shared(groups)
 
         # Each gateway is killed once, so every client has to move.

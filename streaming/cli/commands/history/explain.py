@@ -11,7 +11,7 @@ import typer
 
 from streaming.cli.commands.checkpoint import print_line, progress
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given
+from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given, write_file
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
 from streaming.explain.journal.entries import page_entry, story_entry
@@ -97,10 +97,7 @@ def _page(story: Story, lanes: Lanes) -> bytes:
 def _write(story: Story, lanes: Lanes, files: Mapping[Path, Callable[[Story, Lanes], bytes]]) -> None:
     for file, made in files.items():
         content = made(story, lanes)
-        try:
-            file.write_bytes(content)
-        except OSError as error:
-            fail(f"{file} cannot be written: {error.strerror}", REFUSED)
+        write_file(file, content)
         print_line(
             f"wrote {file}, {len(content):,} bytes: {len(story.rebalances)} rebalances, {len(lanes.lanes)} members"
         )

@@ -127,6 +127,7 @@ class AnnouncementWatch:
         self._read_until = 0
         self._is_closed = False
         self._looked_at: float | None = None
+        self._awaited: Message | None = None
         try:
             required_partition_count(self._consumer, topic, timeout)
             self._consumer.assign([TopicPartition(topic, 0, 0)])
@@ -174,6 +175,11 @@ class AnnouncementWatch:
             silence = self._looked_at - looked_at
             self.silent_seconds += min(silence, SLOW_LOOK_SECONDS) if is_slow else silence
 
+    def wait(self, seconds: float) -> None:
+        """Wait until something is announced, but no longer than this; the next :meth:`look` reads it."""
+        if self._awaited is None:
+            self._awaited = self._consumer.poll(seconds)
+
     def is_free(self, lease_seconds: float) -> bool:
         """Whether no job is active, as far as the last look knows."""
         newest = self.newest
@@ -192,13 +198,14 @@ class AnnouncementWatch:
         A cluster's only broker says so while it starts or ends (confluentinc/librdkafka#5301).
         """
         self._consumer.close()
-        self._consumer = self._new_consumer()
+        self._consumer, self._awaited = self._new_consumer(), None
         self._consumer.assign([TopicPartition(self._topic, 0, self._read_until)])
 
     def _read_to_end(self, deadline: float) -> bool:
         """Read what the topic has now; returns whether there was no announcement. Raises as :meth:`look`."""
+        awaited, self._awaited = self._awaited, None
+        is_silent = awaited is None or not self._apply(awaited)
         end = end_offset(self._consumer, self._topic, 0, self._timeout)
-        is_silent = True
         while self._read_until < end:
             record = self._consumer.poll(POLL_SECONDS)
             if record is not None:

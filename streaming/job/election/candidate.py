@@ -83,7 +83,7 @@ class Candidate:
         self._lease.prepare()
         while not self.is_free():
             meanwhile()
-            time.sleep(LOOK_SECONDS)
+            self._watch.wait(LOOK_SECONDS)
 
     def take(self, least_epoch: int = 1) -> bool:
         """Become the active job; returns False if another candidate was quicker.

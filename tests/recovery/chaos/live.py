@@ -5,7 +5,9 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from random import Random
 from typing import Any, NamedTuple, Self
@@ -27,6 +29,9 @@ POLL_SECONDS = 0.05
 CONNECT_SECONDS = 30.0
 END_SECONDS = 5.0
 PRODUCER_PAUSE_SECONDS = 1.0
+
+HALF_OF_THE_CLIENTS = ("1", "3", "5", "7", "9")
+"""The ends of their names, which are numbers."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(ResponseEnvelope).decode
@@ -142,6 +147,7 @@ class LiveNetwork:
         self.delivered: dict[str, bytes] = {}
         """By group, the newest of the requests that :meth:`append` has appended."""
         self._newest_epoch = 0
+        self._held_back: list[Callable[[], None]] | None = None
         self._calls: dict[str, Call] = {}
         self._lock = threading.Lock()
         self._has_ended = threading.Event()
@@ -189,8 +195,29 @@ class LiveNetwork:
         with self._lock:
             self._calls[correlation_id] = call
         self._world.after(timeout_ms, call.give_up)
-        self._produce(call, group, _encode(request))
+        produce = partial(self._produce, call, group, _encode(request))
+        if self._held_back is not None and client.endswith(HALF_OF_THE_CLIENTS):
+            self._held_back.append(produce)
+        else:
+            produce()
         return call
+
+    @contextmanager
+    def cutting_off_half(self) -> Iterator[None]:
+        """Hold back the requests of every second client within the block; they are sent at its end, in their order."""
+        self._world.call(self._hold_back)
+        try:
+            yield
+        finally:
+            self._world.call(self._send_held_back)
+
+    def _hold_back(self) -> None:
+        self._held_back = []
+
+    def _send_held_back(self) -> None:
+        held_back, self._held_back = self._held_back, None
+        for produce in held_back or ():
+            produce()
 
     def append(self, group: str, value: bytes) -> None:
         """Append a request whose answer nobody awaits; ``delivered`` gets it when it is in the topic."""

@@ -132,8 +132,9 @@ class Run:
                 with self._clients(stage, recorder) as (populations, observers, members):
                     settled = partial(_are_settled, populations, members)
                     wait_until(settled, "groups", SETTLE_SECONDS, describe=partial(_unsettled, populations))
-                    for population in populations:
-                        self._world.call(population.disturb)
+                    if not any(FAULTS[fault.name].spares_clients for fault in plan.faults):
+                        for population in populations:
+                            self._world.call(population.disturb)
                     self._inject(stage, recorder)
                     self._await_calm(stage, recorder, populations, members)
                     self._read_last(observers)
@@ -157,7 +158,7 @@ class Run:
         checks_epoch = is_epoch_checked(self._environment)
         network = LiveNetwork(world, servers, stage.topics, checks_epoch=checks_epoch)
         with world, network, ExitStack() as ending:
-            stage.append = network.append
+            stage.append, stage.cutting_off_half = network.append, network.cutting_off_half
             populations: list[Population] = []
             visitors: list[Visitor] = []
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -42,11 +42,12 @@ EXECUTOR = {"master": "local-cluster[1,1,768]", "spark.executor.memory": "768m"}
 class Stage:
     """The processes of a run; all of them end with the ``with`` block.
 
-    ``options`` and ``environment``: of every job. ``append(group, request)`` appends a
-    request whose answer nobody awaits; the run sets it.
+    ``options`` and ``environment``: of every job. The run sets ``append(group, request)``, which appends a request
+    whose answer nobody awaits, and ``cutting_off_half()``, within which every second client reaches no broker.
     """
 
     append: Callable[[str, bytes], None]
+    cutting_off_half: Callable[[], AbstractContextManager[None]]
 
     def __init__(
         self,

@@ -17,10 +17,10 @@ from coordinator_logic.timing.sessions import NEVER_LATE_MS
 from tests.recovery.checker.history import ONLY_BROKER, Function, Kind
 from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
 
-OUTAGE_MS = 12_000
+OUTAGE_MS = 14_000
 """How long a fault of the only broker takes, at least, that surely was an outage: a session and twice the blur."""
 
-OUTAGE_BLUR_MS = 3_000
+OUTAGE_BLUR_MS = 4_000
 """For how long the broker may serve after the beginning of such a fault, and before its end."""
 
 OF_MEMBERS = (Function.JOIN, Function.SYNC, Function.HEARTBEAT, Function.COMMIT)
@@ -41,7 +41,8 @@ def check_sessions(operations: Sequence[Operation]) -> Iterator[Violation]:
         if unknown is None or (group, member) in left:
             continue
         before = [operation for operation in of_member if operation.called < unknown.called]
-        if _may_be_replaced(before, static_joins.get((group, unknown.call.instance), [])):
+        earlier = [o for o in static_joins.get((group, unknown.call.instance), []) if o.called < unknown.returned]
+        if _may_be_replaced(before, earlier):
             continue
         lived = _surely_lived(before, unknown, signs[unknown.call.client], outages)
         if lived is not None:
@@ -70,7 +71,8 @@ def _outages(operations: Sequence[Operation]) -> list[_Contact]:
 def _may_be_replaced(before: Sequence[Operation], joins: Sequence[Operation]) -> bool:
     """Whether another process, or another start of this one, may have taken over a static member's place.
 
-    ``joins``: those of its instance. A join without an answer may have, under an id that nobody has seen.
+    ``joins``: those of its instance, until it was told that it is unknown. A join without an answer may have, under an
+    id that nobody has seen.
     """
     own = next((o for o in reversed(before) if o.f is Function.JOIN and o.is_ok), None)
     return own is not None and any(o.member != own.member and o.returned > own.called for o in joins)

@@ -66,7 +66,7 @@ def no_fresh_session() -> None:
     """A restart gives no member a fresh session.
 
     Deadline checks come behind the heartbeats that waited for the job, so a restart alone expels nobody: what shows it
-    is an outage of the brokers, in which no heartbeat can be appended.
+    is an outage of the brokers, in which no heartbeat can be appended, and after which some members come back late.
     """
     from streaming.job.group_batch.settings import Settings
 
@@ -115,7 +115,7 @@ SHOWN_BY = {
     "random-member-ids": "kill-when-written",
     "state-not-stored": "kill-driver",
     "old-generations-commit": "pause-driver",
-    "no-fresh-session": "stop-broker-for-a-minute",
+    "no-fresh-session": "stop-broker-past-sessions",
     "deaf-to-the-fence": "force-two-actives",
     "no-fence": "force-two-actives",
     NO_EPOCH_CHECK: "force-two-actives",

@@ -11,6 +11,12 @@ SECONDS = (1.0, 6.0)
 MINUTE_SECONDS = 60.0
 """Longer than the sessions, than the limits of the clients' requests, and than those of the job's start."""
 
+PAST_SESSIONS_SECONDS = (12.0, 20.0)
+"""Longer than the sessions, which are of 6 s."""
+
+LATER_SECONDS = 4.0
+"""Less than a session, by enough for the heartbeats to be appended."""
+
 PAUSED_SECONDS = (3.0, 11.0)
 
 
@@ -22,6 +28,17 @@ def stop_broker(stage: Stage, chance: Random) -> str:
 def stop_broker_for_a_minute(stage: Stage, chance: Random) -> str:
     """SIGTERM for a broker, which starts again after a minute."""
     return _away(stage, chance, MINUTE_SECONDS, is_killed=False)
+
+
+def stop_broker_past_sessions(stage: Stage, chance: Random) -> str:
+    """SIGTERM for a broker, which is away for longer than a session; half of the clients reach it some seconds later.
+
+    Theirs are the sessions that only the job's new start keeps alive: the others' heartbeats let it check deadlines.
+    """
+    with stage.cutting_off_half():
+        done = _away(stage, chance, chance.uniform(*PAST_SESSIONS_SECONDS), is_killed=False)
+        time.sleep(LATER_SECONDS)
+    return f"{done}, half of the clients {LATER_SECONDS:g} s longer"
 
 
 def kill_broker(stage: Stage, chance: Random) -> str:

@@ -8,6 +8,7 @@ from tests.recovery.chaos.faults.brokers import (
     pause_broker,
     stop_broker,
     stop_broker_for_a_minute,
+    stop_broker_past_sessions,
     stop_gateway,
 )
 from tests.recovery.chaos.faults.fault import Fault, Target
@@ -88,6 +89,14 @@ _ALL = (
     Fault("grow-responses", Target.JOB, grow_responses, ends=("partitions",)),
     Fault("grow-requests", Target.JOB, grow_requests, ends=("partitions",)),
     Fault("delete-directory", Target.JOB, delete_directory, ends=("deleted while the job was running",)),
+    Fault(
+        "stop-broker-past-sessions",
+        Target.BROKER,
+        stop_broker_past_sessions,
+        is_alone=True,
+        spares_clients=True,
+        ends=_NO_BROKER,
+    ),
     Fault("make-requests-anew", Target.JOB, make_requests_anew, is_alone=True, ends=("was deleted and created again",)),
 )
 

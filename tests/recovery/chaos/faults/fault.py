@@ -30,7 +30,7 @@ class NotPossibleHere(NotInjected):
 
 
 class Fault(NamedTuple):
-    """A fault. Those with ``is_alone`` mix with no others.
+    """A fault. Those with ``is_alone`` mix with no others. With ``spares_clients``, members live on through the run.
 
     ends: parts of the last lines with which a job may end because of it. Any other end is a failure of the run: a
     supervisor would hide it, and clients would wait for a start.
@@ -41,4 +41,5 @@ class Fault(NamedTuple):
     inject: Inject
     needs: frozenset[Need] = frozenset()
     is_alone: bool = False
+    spares_clients: bool = False
     ends: tuple[str, ...] = ()

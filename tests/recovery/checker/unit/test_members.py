@@ -155,6 +155,8 @@ def test_a_static_member_is_not_expelled_either_unless_its_place_was_taken() -> 
     assert broken(*lived, nobody_knows, unknown) == set()
     earlier = join("b", 1, -20, -10, instance="i")
     assert broken(earlier, *lived, unknown) == {Rule.LIVE_MEMBERS_STAY}
+    again = join("a2", 2, 2_020, 2_030, instance="i")
+    assert broken(*lived, unknown, again) == {Rule.LIVE_MEMBERS_STAY}
 
 
 def away(begin: int, end: int, which: str = ONLY_BROKER) -> Did:

@@ -47,6 +47,9 @@ from tests.recovery.recorded.surroundings import Answer, Call, GroupPlan, Networ
 Complete = Callable[..., None]
 """Records that an operation has taken effect; called with the fields of the completion."""
 
+LATE_COMMIT_SHARE = 0.3
+"""After how many of the rebalances a member commits in the generation before."""
+
 OnAnswer = Callable[[Any, Complete], None]
 Send = Callable[..., None]
 
@@ -72,6 +75,7 @@ class RecordedConsumer:
         self._accepted_ms = -1
         self._owned: set[int] = set()
         self._positions: dict[int, int] = {}
+        self._committed: tuple[int, list[Position]] | None = None
         self._paused_until = 0
         self._world.after(self._world.about(400), self.join)
         self._world.after(self._plan.heartbeat_ms, self._beat)
@@ -240,7 +244,10 @@ class RecordedConsumer:
         )
         if attempt != self._attempt:
             return
+        former, self._committed = self._committed, None
         self._member_id, self._generation = joined.member_id, joined.generation_id
+        if former is not None and self._world.chance.random() < LATE_COMMIT_SHARE:
+            self._commit_late(*former)
         assignments: list[MemberAssignment] = []
         if joined.leader == joined.member_id and not joined.skip_assignment:
             assignments = self._assign(joined.members)
@@ -330,7 +337,15 @@ class RecordedConsumer:
         topic = self._plan.topic
         value = [Position(topic, p, offset, metadata) for p, offset in self._positions.items() if offset >= 0]
         if value and self._generation != NO_GENERATION:
+            self._committed = (self._generation, value)
             commit(self._send, self._plan, value, self._generation, self._member_id, self.instance)
+
+    def _commit_late(self, generation: int, value: list[Position]) -> None:
+        """Commit again in an earlier generation, as a thread of the application does that has missed its end."""
+        if generation != self._generation:
+            again = [Position(p.topic, p.partition, p.offset, f"{p.metadata}, late") for p in value]
+            send = partial(self._send, generation=generation)
+            commit(send, self._plan, again, generation, self._member_id, self.instance)
 
 
 def fetch(send: Send, plan: GroupPlan, wanted: set[int], on_answer: Callable[[list[Position]], None]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.recovery.chaos.kill_points import Point, caught_at, see
+from tests.support.waiting import wait_until
 
 UNFINISHED = ".8.delta.6b1e66b5-3c2f-4a3e-8b41-7e3e3e9e1c3f.TID97.tmp"
 LIMIT_SECONDS = 30.0
@@ -78,7 +79,7 @@ def test_a_writer_is_stopped_at_the_moment(checkpoint: Path, point: Point) -> No
     def write_batch() -> None:
         for moment in batch_7(checkpoint):
             reached.append(moment)
-            is_stopped.wait(0.2 if moment is point else 0)
+            is_stopped.wait(LIMIT_SECONDS if moment is point else 0)
             if is_stopped.is_set():
                 go_on.wait(LIMIT_SECONDS)
         has_ended.set()
@@ -87,7 +88,8 @@ def test_a_writer_is_stopped_at_the_moment(checkpoint: Path, point: Point) -> No
     writer.start()
     try:
         assert caught_at(point, checkpoint, is_stopped.set, go_on.set, LIMIT_SECONDS)
-        assert reached[-1] is point
+        # The files are there a little before the writer says so.
+        wait_until(lambda: reached[-1] is point, "the writer's word")
         assert not has_ended.is_set()
     finally:
         go_on.set()

@@ -114,13 +114,15 @@ def _ended_before(run: Run, heartbeat: Operation) -> bool:
 
 
 def expelled_member(run: Run, chance: Random) -> Run | None:
-    """A dynamic member is told that it is unknown between two heartbeats that kept its session."""
+    """A dynamic member with an assignment is told that it is unknown between two heartbeats that kept its session."""
+    synced = {(o.member, o.answer.generation) for o in _answered(run, Function.SYNC)}
     heartbeats = [o for o in _answered(run, Function.HEARTBEAT) if o.call.instance is None]
     left = {event.member for event in run.events if event.f is Function.LEAVE}
     live = [
         later
         for earlier, later in pairwise(heartbeats)
         if (earlier.member, earlier.answer.generation) == (later.member, later.answer.generation)
+        and (later.member, later.answer.generation) in synced
         and later.appended - earlier.called < 3_000 * NS_PER_MS
         and later.member not in left
     ]

@@ -1,0 +1,76 @@
+"""What a job does while it stands by, so that its first batches are as fast as its later ones."""
+
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streaming.job.lifecycle.job_session import JobSession
+from streaming.job.lifecycle.query_start import configure_state, group_settings
+from streaming.job.query import warm_up_query
+from streaming.job.session import NO_DATA_BATCHES, STREAMING
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE
+from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE
+
+WARM_UP_SECONDS = 60.0
+"""How long a job that stands by runs batches without requests. Until then, Java has compiled most of their code."""
+
+
+class WarmUp:
+    """Runs a query of the coordinator's shape: batch after batch for a minute, and from then on only for requests."""
+
+    def __init__(self, session: JobSession, state_partitions: int) -> None:
+        settings = group_settings(session.options, session.watch.found.partition_counts(session.options.topics), ())
+        self._spark = session.spark
+        assert session.scratch is not None
+        checkpoint = Path(tempfile.mkdtemp(prefix="warm-up-", dir=session.scratch))
+        self._writer = warm_up_query(session.spark, session.options, settings, state_partitions, checkpoint)
+        self._warm_at: float | None = time.monotonic() + WARM_UP_SECONDS
+        self._query = self._start(no_data_batches=True)
+
+    def end_when_warm(self) -> None:
+        """Let the query be idle while no requests come, if it has run for long enough. Call it often."""
+        if self._warm_at is not None and time.monotonic() >= self._warm_at:
+            self._warm_at = None
+            self._query.stop()
+            self._query = self._start(no_data_batches=False)
+
+    def stop(self) -> None:
+        """End the query."""
+        self._query.stop()
+
+    def _start(self, *, no_data_batches: bool) -> StreamingQuery:
+        # A query keeps the settings of its start; the coordinator's needs the session's own.
+        self._spark.conf.set(NO_DATA_BATCHES, no_data_batches)
+        try:
+            return self._writer.start()
+        finally:
+            self._spark.conf.set(NO_DATA_BATCHES, STREAMING[NO_DATA_BATCHES])
+
+
+@contextmanager
+def warming_up(session: JobSession) -> Iterator[WarmUp]:
+    """Run a query of the coordinator's shape within the block, so that the coordinator's own is fast from its start.
+
+    It ends after the block, on a thread: the coordinator's query need not wait for it.
+    """
+    spark, options = session.spark, session.options
+    layout = session.checkpoint.layout()
+    state_partitions = layout.state_partitions if layout else options.state_partitions or DEFAULT_STATE_PARTITIONS
+    state_store = (layout.state_store if layout else options.state_store) or DEFAULT_STATE_STORE
+    configure_state(spark, state_partitions, state_store)
+    warm_up = WarmUp(session, state_partitions)
+    try:
+        yield warm_up
+    finally:
+        threading.Thread(target=_end, args=(warm_up,), name="end-of-warm-up").start()
+
+
+def _end(warm_up: WarmUp) -> None:
+    # If the job ends meanwhile, so does its JVM.
+    with suppress(*JVM_IS_GONE):
+        warm_up.stop()

@@ -148,6 +148,11 @@ class Checkpoint:
             # The start of the query reports a damaged checkpoint.
             return {}
 
+    def newest_complete_batch(self) -> int | None:
+        """The number of the last batch that has its state; None when there is none."""
+        newest = self._newest_file("commits")
+        return None if newest is None else int(newest)
+
     def is_new(self) -> bool:
         """Whether the checkpoint has no batches."""
         return self._newest_batch() is None

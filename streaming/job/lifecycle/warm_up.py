@@ -7,17 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from streaming.job.checkpoints.location import checkpoint_location
 from streaming.job.lifecycle.job_session import JobSession
 from streaming.job.lifecycle.query_start import configure_state, group_settings
 from streaming.job.query import warm_up_query
 from streaming.job.session import NO_DATA_BATCHES, STREAMING
+from streaming.job.spark_internals.checkpoint_layout.state_reader import state_frame
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE
-from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE
+from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, StateStore
 
 WARM_UP_SECONDS = 60.0
 """How long a job that stands by runs batches without requests. Until then, Java has compiled most of their code."""
+
+GROUP_READS = 5
+GROUP_READ_PAUSE_SECONDS = 3.0
+"""How often a job that stands by reads the groups of the active one, and how long it waits before each time."""
 
 
 class WarmUp:
@@ -64,9 +71,13 @@ def warming_up(session: JobSession) -> Iterator[WarmUp]:
     state_store = (layout.state_store if layout else options.state_store) or DEFAULT_STATE_STORE
     configure_state(spark, state_partitions, state_store)
     warm_up = WarmUp(session, state_partitions)
+    has_ended = threading.Event()
+    if state_store == "memory":
+        threading.Thread(target=_read_groups, args=(session, state_store, has_ended), name="group-reads").start()
     try:
         yield warm_up
     finally:
+        has_ended.set()
         threading.Thread(target=_end, args=(warm_up,), name="end-of-warm-up").start()
 
 
@@ -74,3 +85,18 @@ def _end(warm_up: WarmUp) -> None:
     # If the job ends meanwhile, so does its JVM.
     with suppress(*JVM_IS_GONE):
         warm_up.stop()
+
+
+def _read_groups(session: JobSession, store: StateStore, has_ended: threading.Event) -> None:
+    """Read the groups of the active job a few times: the memory store loads all of them before its first batch, too.
+
+    So that Java has compiled this code, whose first run takes several times as long as its later ones.
+    """
+    for _ in range(GROUP_READS):
+        if has_ended.wait(GROUP_READ_PAUSE_SECONDS):
+            return
+        # A checkpoint that cannot be read is reported by the start of the query.
+        with suppress(*JVM_IS_GONE, PySparkException):
+            batch = session.checkpoint.newest_complete_batch()
+            if batch is not None:
+                state_frame(session.spark, checkpoint_location(session.options), batch, store).count()

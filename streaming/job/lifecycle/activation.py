@@ -8,6 +8,7 @@ from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.job.checkpoints.lock import CheckpointLock
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.lifecycle.warm_up import warming_up
+from streaming.job.spark_internals.own_jvm import use_idle_processor_time
 
 RETRY_SECONDS = 1.0
 
@@ -74,7 +75,9 @@ def keep_commands_away(lock: CheckpointLock, why_lost: Callable[[], str | None],
 
 
 def hand_over(session: JobSession) -> None:
-    """Let a job that stands by continue now, while this one's JVM still has to end."""
+    """Let a job that stands by continue now. This one's JVM still has to end, and gets what that one leaves it."""
     if session.lock is not None:
         session.lock.release()
     session.candidate.release()
+    if session.options.standby:
+        use_idle_processor_time()

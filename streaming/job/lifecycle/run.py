@@ -34,9 +34,6 @@ AFTER_RIVAL = "the job that was active before has written its next batch"
 START_AGAIN_SECONDS = 60.0
 """How long a query that has run tries to start again, and every query while the brokers fail."""
 
-QUIET_SECONDS = 3.0
-"""How long a job that has handed over is still: about as long as the next one's first batches take."""
-
 MAX_FAILURE_LINES = 12
 
 CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -68,9 +65,6 @@ def run_job(options: JobOptions, report: Report = print) -> None:
                 if why is None:
                     # Before the clean-up, which takes a while: a job that stands by need not wait for it.
                     hand_over(session)
-        if options.standby:
-            # The end of this JVM would take the processor from the job that continues.
-            time.sleep(QUIET_SECONDS)
 
 
 def start(

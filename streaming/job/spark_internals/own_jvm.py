@@ -1,11 +1,13 @@
 """Start and end the JVM of a session, independently of the signals for this process's group."""
 
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any
 
 from pyspark import SparkConf, SparkContext
@@ -60,6 +62,23 @@ def context_on_own_jvm(
         raise CannotRun(f"Spark's JVM has ended unexpectedly, with exit code {exit_code}") from error
     finally:
         _end(gateway, jvm, end_limit_seconds)
+
+
+def use_idle_processor_time() -> None:
+    """Let this process and the JVM that it has launched run only while nothing else on this host wants a processor.
+
+    For the end of a job in whose place another one continues. Without effect on systems other than Linux.
+    """
+    policy = getattr(os, "SCHED_IDLE", None)
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    if policy is None:
+        return
+    for process_id in [os.getpid(), *([] if jvm is None else [jvm.pid])]:
+        # A thread may end meanwhile, and so may the JVM.
+        with suppress(OSError):
+            for thread in Path(f"/proc/{process_id}/task").iterdir():
+                with suppress(OSError):
+                    os.sched_setscheduler(int(thread.name), policy, os.sched_param(0))
 
 
 def _launch(conf: SparkConf, popen_options: dict[str, Any]) -> Any:

@@ -37,7 +37,7 @@ PARALLEL := $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
 check: lint ## Check style and types, and run the tests that need no JVM: under 2 minutes
 	JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m "not jvm" --ignore tests/logic/exhaustive --ignore tests/fuzz --ignore tests/clients --ignore tests/oracle --ignore-glob "tests/recovery/test_*.py"
 
-test: archive ## Run all tests, with the same random examples in each run, and print the time of each part: half an hour or more
+test: archive $(TYPES) ## Run all tests, with the same random examples in each run, and print the time of each part: half an hour or more
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that neither of the two goes on for long after the other.
@@ -125,7 +125,7 @@ clean: ## Remove .venv and all generated files; the jars stay in their cache
 	rm -rf spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# For mypy alone: the version that the project uses has no types.
+# For mypy, because the version that the project uses has no types; and for the tests, as a client.
 $(TYPES): $(STAMP)
 	@$(PYTHON) -m pip install --disable-pip-version-check --quiet --upgrade --no-deps --target $(VENV)/types confluent-kafka==2.16.1
 	@touch $@

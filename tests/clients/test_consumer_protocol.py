@@ -18,7 +18,7 @@ from tests.support.waiting import LIMIT_SECONDS, wait_until
 PARTITIONS, GROWN = 4, 6
 RECORDS = 10
 TAKEOVER_SECONDS = CONSUMER_SESSION_MS / 1000 + LIMIT_SECONDS
-LIBRARIES = (Library.JAVA, Library.LIBRDKAFKA)
+LIBRARIES = (Library.JAVA, Library.LIBRDKAFKA, Library.NEWEST_LIBRDKAFKA)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_a_classic_group_is_rolled_to_the_newer_protocol_and_back(system: System
     group.await_consumed(dict.fromkeys(partitions, RECORDS))
 
     # Upgraded by the first newer member, which comes and the classic ones stay; then they go.
-    group.start("newer-librdkafka", Library.LIBRDKAFKA, protocol=CONSUMER)
+    group.start("newer-librdkafka", Library.NEWEST_LIBRDKAFKA, protocol=CONSUMER)
     group.await_shared_by("java", "librdkafka", "newer-librdkafka")
     group.start("newer-java", Library.JAVA, protocol=CONSUMER)
     group.await_shared_by("java", "librdkafka", "newer-librdkafka", "newer-java")

@@ -26,6 +26,7 @@ class Library(Enum):
 
     JAVA = None
     LIBRDKAFKA = "tests.clients.members.librdkafka"
+    NEWEST_LIBRDKAFKA = "tests.clients.members.newest_librdkafka"
     KAFKA_PYTHON = "tests.clients.members.kafka_python"
     AIOKAFKA = "tests.clients.members.asyncio_kafka"
 

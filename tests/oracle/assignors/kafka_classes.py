@@ -44,7 +44,7 @@ class JavaException(Exception):
 
 
 class KafkaClasses:
-    """Classes of kafka-clients 4.1. A context manager: the JVM ends with the context or with this process."""
+    """Classes of kafka-clients 4.3. A context manager: the JVM ends with the context or with this process."""
 
     def __init__(self) -> None:
         jars = [str(jar) for jar in resolve_jars().broker if jar.name.startswith(("kafka-clients-", "slf4j-api-"))]

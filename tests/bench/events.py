@@ -180,7 +180,7 @@ class Events:
     def heartbeats(self, members: Iterable[Membership]) -> list[PreparedRequest]:
         """Prepare a heartbeat of each member."""
         return [
-            self._prepared(
+            self.prepared(
                 "Heartbeat",
                 4,
                 member.group_id,
@@ -192,9 +192,10 @@ class Events:
     def commits(self, group_ids: Iterable[str]) -> list[PreparedRequest]:
         """Prepare an offset commit of one partition for each group, from a consumer that manages its own partitions."""
         topics = [TopicToCommit("topic", [PartitionToCommit(0, 42)])]
-        return [self._prepared("OffsetCommit", 8, each, OffsetCommitRequest(each, topics)) for each in group_ids]
+        return [self.prepared("OffsetCommit", 8, each, OffsetCommitRequest(each, topics)) for each in group_ids]
 
-    def _prepared(self, api: str, version: int, group_id: str, body: Body) -> PreparedRequest:
+    def prepared(self, api: str, version: int, group_id: str, body: Body) -> PreparedRequest:
+        """Prepare a request."""
         return PreparedRequest(
             group_id.encode(),
             partition_for(group_id, self._request_partitions),

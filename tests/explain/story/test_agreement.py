@@ -40,7 +40,7 @@ def in_order(rebalances: Sequence[Rebalance]) -> bool:
 
 
 def members_are_counted(story: Story) -> bool:
-    """Whether each rebalance begins with the members with which the one before ended, and the last one has those now."""
+    """Whether each rebalance begins with as many members as the one before ended with, and so the group now."""
     ends = [0, *(one.members_after for one in story.rebalances if one.ended is not None)]
     begins = [one.members_before for one in story.rebalances]
     if len(ends) > len(begins):

@@ -1,5 +1,6 @@
 """The tables of a running coordinator, from its checkpoint, from its journal, and from both."""
 
+import json
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -70,6 +71,23 @@ def test_checkpoint_and_journal_have_the_same_rows_as_of_any_time(
     assert all_rows(tables.at(before), group) == {name: [] for name in GROUP_TABLES}
     committed = tables.sql(f"select topic, partition, offset from offsets where groupId = '{group}'").toArrow()
     assert committed.to_pylist() == [{"topic": topic, "partition": 0, "offset": 42}]
+
+
+def test_rebalances_are_those_that_events_tells_as_of_any_time(coordinator: CoordinatorProcess, tables: Tables) -> None:
+    group, topic = f"group-{uuid.uuid4().hex[:8]}", f"topic-{uuid.uuid4().hex[:8]}"
+    create_topic(coordinator.bootstrap_servers, topic)
+    with Consumer(coordinator.bootstrap_servers, group, topic_prefix=coordinator.topics.prefix) as consumer:
+        consumer.subscribe([topic])
+        wait_until(lambda: consumer.poll(0.1) or consumer.assignment, "the member has its partitions")
+        wait_until(lambda: rows(tables, "rebalances", group), "the rebalance is in the journal", pause=0.5)
+        during = datetime.now(UTC)
+    wait_until(lambda: len(rows(tables, "rebalances", group)) == 2, "the member has left", pause=0.5)
+    events = [json.loads(line) for line in run_for(coordinator, "events", "--json").stdout.splitlines()]
+    told = [(one["causes"][0]["trigger"], one["ended"]) for one in events if one["groupId"] == group]
+    query = f"select trigger, unix_millis(ended) ended from rebalances where groupId = '{group}' order by ended"
+    found = [(row["trigger"], row["ended"]) for row in tables.sql(query).toArrow().to_pylist()]
+    assert found == told
+    assert [row["trigger"] for row in rows(tables.at(during), "rebalances", group)] == ["member joined"]
 
 
 def test_journal_and_requests_are_joined_by_the_place_of_the_request(

@@ -133,6 +133,7 @@ def a_batch(batch_id: int) -> Progress:
                         rebalances_completed=2,
                         offsets_committed=5,
                         offsets_expired=3,
+                        offsets_moved_back={"reset": 2},
                     ).encoded(),
                 ]
             )
@@ -150,6 +151,8 @@ def test_a_batch_is_counted_once() -> None:
     assert value(metrics, "offsets_committed_total") == 40
     assert value(metrics, "offsets_expired_total") == 6
     assert value(metrics, "offsets_deleted_total") == 0
+    assert value(metrics, "offsets_moved_back_total", cause="reset") == 4
+    assert value(metrics, "offsets_moved_back_total", cause="commit") == 0
     assert value(metrics, "batch_phase_seconds_sum", phase="addBatch") == pytest.approx(0.18)
     assert value(metrics, "backlog_requests") == 2
     assert value(metrics, "backlog_seconds") == pytest.approx(2 / 20)

@@ -1,6 +1,7 @@
 """The tables of a running coordinator, from its checkpoint, from its journal, and from both."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from docs.generate import ROOT
 from streaming.client import Consumer, CoordinatorClient
 from streaming.contract.errors import CannotRun
 from streaming.explain.tables import Sources, Tables, open_tables
@@ -108,6 +110,17 @@ def test_journal_and_requests_are_joined_by_the_place_of_the_request(
     wait_until(is_found, "the commit is in the journal", pause=0.5)
     assert {(each["api"], each["body_group"]) for each in found} == {("OffsetCommit", group)}
     assert "OffsetsCommitted" in {each["change"] for each in found}
+
+
+def test_the_documented_query_finds_the_offsets_that_went_back(coordinator: CoordinatorProcess, tables: Tables) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    for offset in (42, 41, 50):
+        assert run_for(coordinator, "offsets", "commit", group, f"orders:0={offset}").returncode == 0
+    (query,) = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "offsets.md").read_text(), re.DOTALL)
+    journal = of_sources(tables, kafka=True, checkpoint=False)
+    wait_until(lambda: [row["offset"] for row in rows(journal, "offsets", group)] == [50], "the journal", pause=0.5)
+    found = [row for row in tables.sql(query).toArrow().to_pylist() if row["groupId"] == group]
+    assert [(row["topic"], row["partition"], row["before"], row["offset"]) for row in found] == [("orders", 0, 42, 41)]
 
 
 def test_a_time_before_the_checkpoint_needs_the_journal(tables: Tables) -> None:

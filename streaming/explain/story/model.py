@@ -67,17 +67,13 @@ class Moves(msgspec.Struct, frozen=True, rename="camel"):
     """Partitions in an assignment, and those that had another owner in the assignment before.
 
     ``least`` is how many had to change their owner for a balanced assignment to the same members; it takes no account
-    of members that subscribe to different topics.
+    of members that subscribe to different topics. ``needless`` is how many moved without need.
     """
 
     partitions: int
     moved: int
     least: int
-
-    @property
-    def needless(self) -> int:
-        """How many moved without need."""
-        return max(0, self.moved - self.least)
+    needless: int
 
 
 Partitions = dict[str, list[int]]

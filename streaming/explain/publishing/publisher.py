@@ -15,7 +15,8 @@ from streaming.explain.publishing.records import PublishedRebalance, encoded
 TRANSACTION_SECONDS = 60.0
 """The longest outage of the brokers that a transaction survives."""
 
-OVERTAKEN = "another process publishes to {}: this one ends"
+NO_LONGER = frozenset({KafkaError._FENCED, KafkaError._FATAL})
+"""The errors after which a producer can do nothing more."""
 
 
 class Publisher:
@@ -74,6 +75,10 @@ class Publisher:
 
     def _meaning(self, failure: Exception) -> Exception:
         error = failure.args[0] if isinstance(failure, KafkaException) else None
-        if error is not None and error.code() == KafkaError._FENCED:
-            return CannotRun(OVERTAKEN.format(self._topic))
+        if error is not None and (error.fatal() or error.code() in NO_LONGER):
+            # An overtaken producer learns it in several ways.
+            return CannotRun(
+                f"this process may no longer publish to {self._topic}: if no other one has been started, see what the "
+                f"brokers say: {error.str()}"
+            )
         return CoordinatorNotAvailable(f"nothing can be published to {self._topic!r}: {failure}")

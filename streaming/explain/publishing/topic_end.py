@@ -22,6 +22,8 @@ SETTINGS: LibrdkafkaConfig = {
     "isolation.level": "read_committed",
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
+    # A fetch at the end of a partition waits at the broker, by default 500 ms.
+    "fetch.wait.max.ms": 10,
 }
 
 

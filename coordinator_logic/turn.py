@@ -30,6 +30,9 @@ from coordinator_logic.records import (
 )
 from coordinator_logic.states import State
 
+COMMITTING = (OffsetsCommitted, TransactionEnded)
+"""The records that change committed offsets; a union in its place would be made for each record."""
+
 
 @dataclass(slots=True)
 class Output:
@@ -105,7 +108,7 @@ class Turn:
         if self._cause is None:
             self._cause = _cause(self.origin, self.config)
         group.sequence += 1
-        if isinstance(record, OffsetsCommitted | TransactionEnded) and (count := moves_back(group, record)):
+        if isinstance(record, COMMITTING) and (count := moves_back(group, record)):
             self.output.moved_back[len(self.output.journal)] = count
         apply(group, record, self.now)
         epoch = self.config.job_epoch

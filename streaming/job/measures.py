@@ -35,9 +35,11 @@ A backlog of an hour would otherwise give a total for each of its 3,600,000 mill
 
 CounterName = Literal["rebalances_completed", "offsets_committed", "offsets_deleted", "offsets_expired"]
 
-COMMIT, RESET = "commit", "reset"
 MovedBy = Literal["commit", "reset"]
 """What made a committed offset lower: a client's commit, or an operator's ResetOffsets."""
+
+COMMIT: MovedBy = "commit"
+RESET: MovedBy = "reset"
 
 
 class AnsweredRequest(NamedTuple):

@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-import msgspec
-
-from coordinator_logic.records import JournalEntry
-from streaming.explain.journal.entries import story_entry
+from streaming.explain.journal.entries import readable, story_entry
 from streaming.explain.story.model import Rebalance
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.time_travel.rows import Row, utc
@@ -58,19 +55,11 @@ def rebalance_rows(group_id: str, values: Iterable[bytes | None], time: int | No
     are left out.
     """
     teller = StoryTeller(group_id)
-    for entry in last_history(_entries(values)):
+    for entry in last_history(readable(values, story_entry)):
         teller.add(entry)
     for rebalance in teller.rebalances:
         if rebalance.ended is not None and (time is None or rebalance.ended <= time):
             yield _row(teller, group_id, rebalance, rebalance.ended)
-
-
-def _entries(values: Iterable[bytes | None]) -> Iterator[JournalEntry]:
-    for value in values:
-        try:
-            yield story_entry(value or b"")
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
 
 
 def _row(teller: StoryTeller, group_id: str, rebalance: Rebalance, ended: int) -> RebalanceRow:

@@ -41,7 +41,8 @@ def events(connection: Connection, since: Since = None, follow: Follow = False, 
 
     A line has the time at which the rebalance began, the group, the cause, the generation or epoch that it led to, how
     long it took, and how many partitions moved. A rebalance that goes on is told when it ends. With --publish, a later
-    start goes on where this one ends; the first one begins with what ends from then on, or with --since.
+    start goes on where this one ends; the first one with --follow begins with what ends from then on, unless --since
+    says otherwise.
     """
     beginning = 0 if since is None else time_given(since, "--since")
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
@@ -54,7 +55,7 @@ def events(connection: Connection, since: Since = None, follow: Follow = False, 
         if publish:
             opened = Publication(config, names, CLIENT_ID, timeout, _note)
             entries = _entries(reader, beginning, follow)
-            for record in opened.publish(reader, entries, begins_now=since is None):
+            for record in opened.publish(reader, entries, begins_now=follow and since is None):
                 _print(GroupRebalance(record.group_id, record), connection.as_json)
             return
         for one in _told(reader, beginning, follow):

@@ -11,7 +11,7 @@ from streaming.client import CoordinatorClient
 from streaming.contract.schema import json_schema
 from streaming.explain.publishing.contract import REBALANCES
 from tests.cli.test_commands import COMMAND, UNREACHABLE, run
-from tests.cli.test_explain import _await_empty, _joined, _leave
+from tests.cli.test_explain import await_empty, joined_member, leave
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import reading
 from tests.support.processes import Process
@@ -41,8 +41,8 @@ def _rebalanced(coordinator: CoordinatorProcess, name: str) -> str:
     """A group with two rebalances, both in the journal."""
     group = f"{name}-{uuid.uuid4().hex[:8]}"
     with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) as client:
-        _leave(client, group, _joined(client, group))
-    _await_empty(coordinator, group)
+        leave(client, group, joined_member(client, group))
+    await_empty(coordinator, group)
     return group
 
 

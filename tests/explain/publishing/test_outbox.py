@@ -1,6 +1,7 @@
 """However often a publisher is killed, and in whatever order it reads, each rebalance is published once."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from streaming.explain.publishing.records import PublishedRebalance
 from streaming.explain.publishing.sending import LONGEST_WAIT_SECONDS, MOST_TOGETHER, sent
 from streaming.explain.publishing.topic_end import later
 from streaming.job.backups.journal_reader import JournalPlace
-from tests.explain.story.test_of_all_groups import _group, _told
+from tests.explain.story.test_of_all_groups import rebalanced_group, told_of_all
 from tests.logic.driver import Driven
 from tests.logic.strategies import STORIES, Move, Story
 from tests.support.properties import examples
@@ -60,8 +61,11 @@ class Topic:
 
 
 def sending(
-    entries: Sequence[Placed | None], outbox: Outbox, publish: object, clock: object = None
-) -> Iterator[object]:
+    entries: Sequence[Placed | None],
+    outbox: Outbox,
+    publish: Callable[[Sequence[PublishedRebalance]], object],
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[PublishedRebalance]:
     """:func:`sent` for entries with their places."""
     place = JournalPlace(0, -1)
 
@@ -72,7 +76,7 @@ def sending(
                 place = placed[1]
             yield None if placed is None else placed[0]
 
-    return sent(coming(), lambda: place, outbox, publish, **({} if clock is None else {"clock": clock}))  # type: ignore[arg-type]
+    return sent(coming(), lambda: place, outbox, publish, clock)
 
 
 def in_partition(number: int, journal: Sequence[JournalEntry]) -> list[Placed]:
@@ -119,7 +123,7 @@ def test_each_rebalance_is_published_once(
         topic.run(interleaved(parts, order), lives_for)
     topic.run(interleaved(parts, []), 10_000)
     for group_id, journal in zip("ab", journals, strict=True):
-        told = [one.rebalance for one in _told(journal)]
+        told = [one.rebalance for one in told_of_all(journal)]
         records = [record for record in topic.records if record.group_id == group_id]
         assert [(record.began, record.cause, record.shares) for record in records] == [
             (one.began, one.cause, one.shares) for one in told
@@ -129,7 +133,7 @@ def test_each_rebalance_is_published_once(
 
 
 def test_a_later_start_has_the_story_before_its_position() -> None:
-    journal = in_partition(0, _group("a").journal)
+    journal = in_partition(0, rebalanced_group("a").journal)
     topic = Topic()
     topic.run(interleaved([journal], []), 1)
     topic.run(interleaved([journal], []), 10)

@@ -12,7 +12,7 @@ from coordinator_logic.records import JournalEntry
 from streaming.contract.schema import json_schema
 from streaming.explain.publishing.contract import REBALANCES
 from streaming.explain.publishing.records import PublishedRebalance, encoded, published
-from tests.explain.story.test_of_all_groups import _group, _told
+from tests.explain.story.test_of_all_groups import rebalanced_group, told_of_all
 from tests.explain.time_travel.test_group_history import played
 from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
 from tests.logic.strategies import STORIES, Move
@@ -28,7 +28,7 @@ def validator() -> jsonschema.Draft202012Validator:
 
 def records_of(journal: list[JournalEntry]) -> list[PublishedRebalance]:
     """The records of the rebalances in a journal."""
-    return [published(told, {0: 7, 12: 3}) for told in _told(journal)]
+    return [published(told, {0: 7, 12: 3}) for told in told_of_all(journal)]
 
 
 @given(moves=STORIES)
@@ -55,7 +55,7 @@ def test_the_schema_accepts_a_rebalance_of_a_consumer_group_as_one_message_of_al
 
 
 def test_a_record_is_named_by_the_entry_with_which_the_rebalance_began() -> None:
-    journal = _group("a").journal
+    journal = rebalanced_group("a").journal
     for record in records_of(journal):
         (entry,) = [one for one in journal if (one.incarnation, one.sequence) == (record.incarnation, record.sequence)]
         assert (entry.timestamp, type(entry.record).__name__) == (record.began, "StateChanged")
@@ -64,7 +64,7 @@ def test_a_record_is_named_by_the_entry_with_which_the_rebalance_began() -> None
 def test_a_record_that_would_be_too_large_lacks_its_lists_of_members(
     validator: jsonschema.Draft202012Validator,
 ) -> None:
-    *_, record = records_of(_group("a").journal)
+    *_, record = records_of(rebalanced_group("a").journal)
     whole = encoded(record)
     cut: dict[str, Any] = json.loads(encoded(record, limit=len(whole) - 1))
     validator.validate(cut)

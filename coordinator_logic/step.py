@@ -13,7 +13,8 @@ has not read (by more than the allowance, for deadlines that have it), or an ans
 it, counts as a member that joined just after it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from coordinator_logic.config import CoordinatorConfig
@@ -47,13 +48,15 @@ class StepResult(NamedTuple):
     """The result of a step: the group's new state, the responses to send and the records of what changed.
 
     ``group`` is None if it does not exist (any more). ``wake_at`` is the batch time (ms since the epoch) from which the
-    group must be called even if no request has come; None if only a request can change it.
+    group must be called even if no request has come; None if only a request can change it. ``moved_back`` has, by its
+    place in the journal, how many committed offsets an entry made lower.
     """
 
     group: Group | None
     responses: list[Response]
     journal: list[JournalEntry]
     wake_at: int | None
+    moved_back: Mapping[int, int] = MappingProxyType({})
 
 
 def step(
@@ -96,14 +99,14 @@ def step(
         started_at = max(started_at, group.sessions_from)
     group = _handle_all(group_id, group, requests, batch_time, is_in_order, started_at, config, output)
     if group is None:
-        return StepResult(None, output.responses, output.journal, None)
+        return StepResult(None, output.responses, output.journal, None, output.moved_back)
     if newest is not None:
         group.append_distance = distance if compares_clocks else 0
     until = batch_time if read_until is None or read_until > batch_time else read_until
     if deadlines_until is not None and deadlines_until < until:
         until = deadlines_until
     group, wake_at = _end_batch(group, until, batch_time, started_at, config, output)
-    return StepResult(group, output.responses, output.journal, wake_at)
+    return StepResult(group, output.responses, output.journal, wake_at, output.moved_back)
 
 
 def _handle_all(

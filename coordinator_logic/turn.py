@@ -19,13 +19,19 @@ from coordinator_logic.records import (
     GroupCreated,
     GroupDeleted,
     JournalEntry,
+    OffsetsCommitted,
     Record,
     RequestCause,
     StateChanged,
     TimerCause,
+    TransactionEnded,
     apply,
+    moves_back,
 )
 from coordinator_logic.states import State
+
+COMMITTING = (OffsetsCommitted, TransactionEnded)
+"""The records that change committed offsets; a union in its place would be made for each record."""
 
 
 @dataclass(slots=True)
@@ -34,7 +40,8 @@ class Output:
 
     No timer of the group is due before ``nothing_due_before`` (ms since the epoch), so that a request before that time
     skips the search for due timers. ``searches`` counts the searches for the earliest deadline; ``deadlines`` are those
-    of the group that was searched last, from the third search on.
+    of the group that was searched last, from the third search on. ``moved_back`` has, by its place in the journal, how
+    many committed offsets an entry made lower; entries that made none lower are left out.
     """
 
     responses: list[Response] = field(default_factory=list)
@@ -42,6 +49,7 @@ class Output:
     nothing_due_before: int = 0
     searches: int = 0
     deadlines: Deadlines | None = None
+    moved_back: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,8 @@ class Turn:
         if self._cause is None:
             self._cause = _cause(self.origin, self.config)
         group.sequence += 1
+        if isinstance(record, COMMITTING) and (count := moves_back(group, record)):
+            self.output.moved_back[len(self.output.journal)] = count
         apply(group, record, self.now)
         epoch = self.config.job_epoch
         self.output.journal.append(

@@ -50,6 +50,11 @@ FLEET = [
         },
     ),
     Panel("Jobs", {"active": "sum(group_coordinator_active)", "standby": "sum(group_coordinator_standby)"}),
+    Panel(
+        "Committed offsets that went back",
+        {"{{cause}}": "sum by (cause) (increase(group_coordinator_offsets_moved_back_total[5m]))"},
+        description="Partitions whose committed offset became lower, by a client's commit or an operator's reset.",
+    ),
     Panel("Rejected records", {"{{cause}}": "sum by (cause) (increase(group_coordinator_rejects_total[5m]))"}),
 ]
 

@@ -49,6 +49,7 @@ from coordinator_logic.records.definitions import (
     directory_entry,
     quarantined_entry,
 )
+from coordinator_logic.records.moves_back import moves_back
 
 __all__ = [
     "EXPIRED",
@@ -91,5 +92,6 @@ __all__ = [
     "apply",
     "directory_entry",
     "fold",
+    "moves_back",
     "quarantined_entry",
 ]

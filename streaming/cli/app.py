@@ -113,6 +113,7 @@ _add(
     events.events,
     "events --since 1h",
     "events --follow --json",
+    "events --follow --publish",
     panel=ANSWERS,
     environment=ENVIRONMENT_HELP,
 )

@@ -1,13 +1,14 @@
 """Generate the public contract of the topics from the message types: a JSON Schema and Markdown tables.
 
 The types in :mod:`coordinator_logic.messages` and :mod:`coordinator_logic.records` are the only source. Each field
-name has one description, because Kafka uses the same name for the same thing in every API.
+name has one description, because Kafka uses the same name for the same thing in every API. Topics that are written in
+the rooms above bring their own types and descriptions.
 """
 
 import inspect
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -152,12 +153,22 @@ FIELDS = {
 """The description of each JSON field, by its name."""
 
 
-def _components(types: list[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+class FurtherTopic(NamedTuple):
+    """A topic that another room describes: its name, the type of its records, and the fields' descriptions by name."""
+
+    name: str
+    record: Any
+    fields: Mapping[str, str]
+
+
+def _components(
+    types: list[Any], fields: Mapping[str, str] = FIELDS
+) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
     schemas, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     for component in components.values():
         component["description"] = _in_json_names(component["description"])
         for name, field in component.get("properties", {}).items():
-            field["description"] = FIELDS[name]
+            field["description"] = fields[name]
     return schemas, components
 
 
@@ -168,14 +179,24 @@ def _in_json_names(docstring: str) -> str:
     return re.sub(r"``([^`]+)``", lambda code: "`" + re.sub(r"_(\w)", lambda c: c[1].upper(), code[1]) + "`", text)
 
 
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the records of all topics.
+def json_schema(further: Sequence[FurtherTopic]) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the records of all topics, also of ``further`` ones.
 
     ``$defs`` has every type. The ``oneOf`` has an entry for each API and direction: an envelope whose ``api`` is the
     API's name and whose ``body`` is ``$defs/<Api>Request`` or ``$defs/<Api>Response``.
     """
     bodies = [t for api in APIS.values() for t in (api.request_type, api.response_type)]
     _, components = _components([RequestEnvelope, ResponseEnvelope, JournalEntry, GroupDirectoryEntry, *bodies])
+    for topic in further:
+        components |= _components([topic.record], topic.fields)[1]
+    lines = [JournalEntry, GroupDirectoryEntry, *(topic.record for topic in further)]
+    names = [
+        "group-requests",
+        "group-responses",
+        "group-journal",
+        "group-directory",
+        *(topic.name for topic in further),
+    ]
     by_api = [
         {
             "title": f"{api.name} {kind.lower()}",
@@ -188,8 +209,8 @@ def json_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Topics of the group coordinator",
-        "description": "Records of group-requests, group-responses, group-journal and group-directory.",
-        "oneOf": [*by_api, {"$ref": "#/$defs/JournalEntry"}, {"$ref": "#/$defs/GroupDirectoryEntry"}],
+        "description": f"Records of {', '.join(names)}.",
+        "oneOf": [*by_api, *({"$ref": f"#/$defs/{line.__name__}"} for line in lines)],
         "$defs": components,
     }
 
@@ -204,7 +225,7 @@ def _body(api: Any, kind: str) -> dict[str, Any]:
     return {"anyOf": [{"$ref": f"#/$defs/{api.response_type.__name__}"}, {"type": "null"}]}
 
 
-def markdown_reference() -> str:
+def markdown_reference(further: Sequence[FurtherTopic]) -> str:
     """Return the reference of all messages, with a Markdown table of the fields for each type."""
     lines = ["## Envelopes", ""]
     lines += _section("Request", RequestEnvelope, "###")
@@ -218,11 +239,13 @@ def markdown_reference() -> str:
     lines += ["## Journal and directory", ""]
     lines += _section("Journal", JournalEntry, "###")
     lines += _section("Directory", GroupDirectoryEntry, "###")
+    for topic in further:
+        lines += _section(f"`{topic.name}`", topic.record, "##", topic.fields)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(title: str, root: Any, heading: str) -> list[str]:
-    _, components = _components([root])
+def _section(title: str, root: Any, heading: str, fields: Mapping[str, str] = FIELDS) -> list[str]:
+    _, components = _components([root], fields)
     names = [root.__name__, *sorted(set(components) - {root.__name__})]
     lines = [f"{heading} {title}", ""]
     for name in names:
@@ -240,7 +263,8 @@ def _table(component: dict[str, Any]) -> list[str]:
         return []
     required = set(component.get("required", ()))
     rows = [
-        f"| `{name}` | {_type_name(field)} | {'yes' if name in required else _default(field)} | {FIELDS[name]} |"
+        f"| `{name}` | {_type_name(field)} | {'yes' if name in required else _default(field)} "
+        f"| {field['description']} |"
         for name, field in component["properties"].items()
     ]
     return ["| field | type | required | meaning |", "|---|---|---|---|", *rows, ""]

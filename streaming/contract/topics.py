@@ -1,4 +1,4 @@
-"""The names of the seven topics, and the size limits of their records."""
+"""The names of the topics, and the size limits of their records."""
 
 import re
 from dataclasses import dataclass
@@ -64,7 +64,12 @@ class TopicNames:
         return f"{self.prefix}group-rejects"
 
     @property
+    def rebalances(self) -> str:
+        """Rebalances that have ended, keyed by group id; written by ``events --publish``, where that runs."""
+        return f"{self.prefix}group-rebalances"
+
+    @property
     def all(self) -> frozenset[str]:
         """All of them."""
-        kept = {self.journal, self.directory, self.transactions, self.coordinators, self.rejects}
+        kept = {self.journal, self.directory, self.transactions, self.coordinators, self.rejects, self.rebalances}
         return frozenset({self.requests, self.responses, *kept})

@@ -14,11 +14,14 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.records import (
     EXPIRED,
+    JournalEntry,
     OffsetsCommitted,
     OffsetsDeleted,
     Record,
+    RequestCause,
     StateChanged,
     TransactionalOffsetsCommitted,
 )
@@ -31,6 +34,12 @@ A backlog of an hour would otherwise give a total for each of its 3,600,000 mill
 """
 
 CounterName = Literal["rebalances_completed", "offsets_committed", "offsets_deleted", "offsets_expired"]
+
+MovedBy = Literal["commit", "reset"]
+"""What made a committed offset lower: a client's commit, or an operator's ResetOffsets."""
+
+COMMIT: MovedBy = "commit"
+RESET: MovedBy = "reset"
 
 
 class AnsweredRequest(NamedTuple):
@@ -54,7 +63,15 @@ class Increment(NamedTuple):
     amount: int
 
 
-Measure = AnsweredRequest | RejectedRecord | Increment
+class MovedBack(NamedTuple):
+    """The measure of a record of ``group-journal`` that commits ``committed`` offsets and makes ``amount`` lower."""
+
+    cause: MovedBy
+    amount: int
+    committed: int
+
+
+Measure = AnsweredRequest | RejectedRecord | Increment | MovedBack
 
 
 class RequestCount(msgspec.Struct, array_like=True):
@@ -82,6 +99,7 @@ class Totals(msgspec.Struct, array_like=True):
     offsets_committed: int = 0
     offsets_deleted: int = 0
     offsets_expired: int = 0
+    offsets_moved_back: dict[MovedBy, int] = {}
     due_times: list[int] = []
 
     def encoded(self) -> bytes:
@@ -103,8 +121,17 @@ def of_response(api: str, error_code: int, waited_ms: int) -> AnsweredRequest:
     return AnsweredRequest(api, error_code, _rounded(waited_ms))
 
 
-def of_record(record: Record) -> Increment | None:
-    """Return the measure of a journal record, if it has one: what Kafka's own sensors of the same names count."""
+def of_entry(entry: JournalEntry, moved_back: int = 0) -> Increment | MovedBack | None:
+    """Return the measure of a journal entry that made so many committed offsets lower, if it has one."""
+    if not moved_back:
+        return _of_record(entry.record)
+    is_reset = isinstance(entry.cause, RequestCause) and entry.cause.api == RESET_OFFSETS.name
+    committed = len(entry.record.offsets) if isinstance(entry.record, OffsetsCommitted) else 0
+    return MovedBack(RESET if is_reset else COMMIT, moved_back, committed)
+
+
+def _of_record(record: Record) -> Increment | None:
+    """The measure of a journal record: what Kafka's own sensors of the same names count."""
     match record:
         case StateChanged(to_state=State.STABLE.value):
             return Increment("rebalances_completed", 1)
@@ -132,6 +159,10 @@ def totals(measures: Iterable[Measure | None], due_times: Iterable[int] = ()) ->
                 added.rejects.append(RejectCount(measure.cause, count))
             case Increment():
                 setattr(added, measure.counter, getattr(added, measure.counter) + count * measure.amount)
+            case MovedBack(cause):
+                moved = added.offsets_moved_back
+                moved[cause] = moved.get(cause, 0) + count * measure.amount
+                added.offsets_committed += count * measure.committed
     return added
 
 

@@ -373,11 +373,11 @@ def _base64_size(size: int) -> int:
     return (size + 2) // 3 * 4
 
 
-def journal_row(topics: TopicNames, entry: JournalEntry, limits: Limits = DEFAULT_LIMITS) -> Row:
-    """Write a journal entry. Raises :class:`RowTooLarge`."""
+def journal_row(topics: TopicNames, entry: JournalEntry, limits: Limits = DEFAULT_LIMITS, moved_back: int = 0) -> Row:
+    """Write a journal entry, which made so many committed offsets lower. Raises :class:`RowTooLarge`."""
     if (size := least_size(entry.record)) > limits.row:
         raise _too_large(topics.journal, f"more than {size}", limits)
-    measure = measures.of_record(entry.record)
+    measure = measures.of_entry(entry, moved_back)
     return _within_limit(Row(topics.journal, None, entry.group_id.encode(), _encoder.encode(entry), measure), limits)
 
 

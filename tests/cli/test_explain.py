@@ -33,7 +33,7 @@ REASON = "the consumer is being closed"
 CLIENT_ID = "reader"
 
 
-def _joined(client: CoordinatorClient, group: str) -> str:
+def joined_member(client: CoordinatorClient, group: str) -> str:
     """Let a member join a group of its own; returns its id."""
     first_join = JoinGroupRequest(group, 10_000, "consumer", [Protocol("range", b"")], 20_000)
     with pytest.raises(MemberIdRequired) as required:
@@ -42,7 +42,7 @@ def _joined(client: CoordinatorClient, group: str) -> str:
     return client.join_group(msgspec.structs.replace(first_join, member_id=required.value.body.member_id)).member_id
 
 
-def _leave(client: CoordinatorClient, group: str, member_id: str) -> None:
+def leave(client: CoordinatorClient, group: str, member_id: str) -> None:
     left = client.leave_group(LeaveGroupRequest(group, members=[LeavingMember(member_id, reason=REASON)]))
     assert left.error_code == Error.NONE
 
@@ -55,7 +55,7 @@ def client(coordinator: CoordinatorProcess) -> Iterator[CoordinatorClient]:
         yield connected
 
 
-def _await_empty(coordinator: CoordinatorProcess, group: str) -> Any:
+def await_empty(coordinator: CoordinatorProcess, group: str) -> Any:
     """The story of the group as soon as it is Empty: the journal and the answer are written in any order."""
 
     def told() -> Any:
@@ -70,8 +70,8 @@ def test_explain_names_the_cause_of_each_rebalance(
     coordinator: CoordinatorProcess, client: CoordinatorClient, tmp_path: Path
 ) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"
-    _leave(client, group, _joined(client, group))
-    story = _await_empty(coordinator, group)
+    leave(client, group, joined_member(client, group))
+    story = await_empty(coordinator, group)
     first, last = story["rebalances"]
     assert (first["causes"][0]["trigger"], first["causes"][0]["isCertain"]) == ("member joined", True)
     assert last["causes"][0]["trigger"] == "member left"
@@ -98,7 +98,7 @@ def test_explain_follows_a_group_that_does_not_exist_yet(
     following = Process("explain --live", command)
     following.start()
     try:
-        _leave(client, group, _joined(client, group))
+        leave(client, group, joined_member(client, group))
         line = following.await_line("the member that left", lambda one: '"member left"' in one)
     finally:
         following.kill()
@@ -110,8 +110,8 @@ def test_explain_follows_a_group_that_does_not_exist_yet(
 def test_events_have_the_rebalances_of_every_group(coordinator: CoordinatorProcess, client: CoordinatorClient) -> None:
     groups = [f"group-{uuid.uuid4().hex[:8]}" for _ in range(2)]
     for group in groups:
-        _leave(client, group, _joined(client, group))
-        _await_empty(coordinator, group)
+        leave(client, group, joined_member(client, group))
+        await_empty(coordinator, group)
     lines = run_for(coordinator, "events", "--since", "1h").stdout.splitlines()
     for group in groups:
         told = [line for line in lines if f"  {group}  " in line]

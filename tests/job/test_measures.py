@@ -3,7 +3,15 @@
 import pytest
 
 from streaming.job import measures
-from streaming.job.measures import AnsweredRequest, Increment, RejectCount, RejectedRecord, RequestCount, Totals
+from streaming.job.measures import (
+    AnsweredRequest,
+    Increment,
+    MovedBack,
+    RejectCount,
+    RejectedRecord,
+    RequestCount,
+    Totals,
+)
 from streaming.job.operator import OUTPUT_SCHEMA, output_columns
 from streaming.job.rows import Row
 
@@ -19,9 +27,16 @@ MEASURES = [
     Increment("rebalances_completed", 1),
     RejectedRecord("json"),
     Increment("offsets_committed", 3),
+    MovedBack("commit", 2, 5),
+    MovedBack("reset", 1, 1),
+    MovedBack("commit", 2, 5),
 ]
 TOTALS = Totals(
-    [RequestCount("Heartbeat", 0, 120, 2), RequestCount("Heartbeat", 27, 120, 1)], [RejectCount("json", 2)], 1, 10, 0, 0
+    [RequestCount("Heartbeat", 0, 120, 2), RequestCount("Heartbeat", 27, 120, 1)],
+    [RejectCount("json", 2)],
+    rebalances_completed=1,
+    offsets_committed=21,
+    offsets_moved_back={"commit": 4, "reset": 1},
 )
 
 

@@ -24,10 +24,11 @@ from coordinator_logic.records import (
     StateChanged,
     TopicPartitions,
     TransactionalOffsetsCommitted,
+    TransactionEnded,
 )
 from streaming.contract.topics import MAX_REQUEST_BYTES, MAX_ROW_BYTES, TopicNames
 from streaming.job import rows
-from streaming.job.measures import AnsweredRequest, Increment
+from streaming.job.measures import AnsweredRequest, Increment, MovedBack
 from streaming.job.rows import KafkaRecord, Rejection
 
 RESPONSE_PARTITIONS = 4
@@ -236,6 +237,17 @@ def test_a_completed_rebalance_is_measured_in_the_journal() -> None:
     created = JournalEntry("g", "0-0-0", 1, 5, GroupCreated(), cause)
     assert rows.journal_row(TOPICS, stable).measure == Increment("rebalances_completed", 1)
     assert rows.journal_row(TOPICS, created).measure is None
+
+
+def test_a_journal_record_counts_the_offsets_that_it_made_lower_by_what_did_it() -> None:
+    committed = OffsetsCommitted([OffsetCommitted("t", partition, 1, None, "", 0, None) for partition in range(3)])
+    for api, record, measure in (
+        ("OffsetCommit", committed, MovedBack("commit", 2, 3)),
+        ("ResetOffsets", committed, MovedBack("reset", 2, 3)),
+        ("WriteTxnMarkers", TransactionEnded(1, 0, True), MovedBack("commit", 2, 0)),
+    ):
+        entry = JournalEntry("g", "0-0-0", 1, 5, record, RequestCause(api, 0, "m", "c", "/h", "id", 0, 0))
+        assert rows.journal_row(TOPICS, entry, moved_back=2).measure == measure
 
 
 def test_journal_records_of_offsets_count_partitions() -> None:

@@ -1,5 +1,7 @@
 """Decodes journal entries: of a commit of a member, a story needs only its time, and a page also the member."""
 
+from collections.abc import Callable, Iterable, Iterator
+
 import msgspec
 
 from coordinator_logic.records import Cause, JournalEntry, OffsetsCommitted, TimerCause
@@ -47,6 +49,15 @@ def page_entry(value: bytes) -> JournalEntry:
         return _decode(value)
     head = _decode_head_with_cause(value)
     return _commit(head, head.cause)
+
+
+def readable(values: Iterable[bytes | None], decode: Callable[[bytes], JournalEntry]) -> Iterator[JournalEntry]:
+    """The entries in the values of records, without those that are none."""
+    for value in values:
+        try:
+            yield decode(value or b"")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
 
 
 def _commit(head: _Head, cause: Cause) -> JournalEntry:

@@ -30,8 +30,19 @@ class Course:
         last = self._open
         return None if last is None else last.joined
 
-    def begin(self, turn: Sequence[JournalEntry], causes: list[Cause], group_type: str, *, was_empty: bool) -> None:
-        """Begin a rebalance with the last entry of a turn, which has the entries of that turn until then."""
+    def begin(
+        self,
+        turn: Sequence[JournalEntry],
+        causes: list[Cause],
+        group_type: str,
+        members_before: int | None,
+        *,
+        was_empty: bool,
+    ) -> None:
+        """Begin a rebalance with the last entry of a turn, which has the entries of that turn until then.
+
+        ``members_before`` is the number of members before the turn, None if it is not known.
+        """
         changes = [self._change(entry) for entry in turn]
         self.rebalances.append(
             Rebalance(
@@ -39,6 +50,7 @@ class Course:
                 causes=causes,
                 group_type=group_type,
                 was_empty=was_empty,
+                members_before=members_before,
                 came=[change for change in changes if change is not None and change.reason is None],
                 went=[change for change in changes if change is not None and change.reason is not None],
             )
@@ -48,6 +60,14 @@ class Course:
         """Set fields."""
         if self._open is not None:
             self.rebalances[-1] = msgspec.structs.replace(self.rebalances[-1], **changes)
+
+    def end(self, time: int, *, is_interrupted: bool = False) -> None:
+        """End it at a time, in ms."""
+        last = self._open
+        if last is not None:
+            before = last.members_before
+            after = None if before is None else before + len(last.came) - len(last.went)
+            self.amend(ended=time, is_interrupted=is_interrupted, members_after=after)
 
     def note_change(self, entry: JournalEntry) -> None:
         """Note a member that came or went."""

@@ -67,17 +67,13 @@ class Moves(msgspec.Struct, frozen=True, rename="camel"):
     """Partitions in an assignment, and those that had another owner in the assignment before.
 
     ``least`` is how many had to change their owner for a balanced assignment to the same members; it takes no account
-    of members that subscribe to different topics.
+    of members that subscribe to different topics. ``needless`` is how many moved without need.
     """
 
     partitions: int
     moved: int
     least: int
-
-    @property
-    def needless(self) -> int:
-        """How many moved without need."""
-        return max(0, self.moved - self.least)
+    needless: int
 
 
 Partitions = dict[str, list[int]]
@@ -110,6 +106,9 @@ class Wait(msgspec.Struct, frozen=True, rename="camel"):
 class Rebalance(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A rebalance. Of several ``causes`` the first is the most probable; a certain one stands alone or first.
 
+    ``members_before`` and ``members_after`` count the members at its two ends; null if the journal began later than the
+    group, the second one also while the rebalance goes on.
+
     Of a classic group, ``joined`` is when the generation began with its members, and ``ended`` when the leader's
     assignment came or no member was left. Of a consumer group (KIP-848), a rebalance is what follows from a new group
     epoch: ``generation`` is that epoch, ``joined`` when its target assignment was computed, and ``ended`` when all
@@ -126,6 +125,8 @@ class Rebalance(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     is_interrupted: bool = False
     was_empty: bool = False
     generation: int | None = None
+    members_before: int | None = None
+    members_after: int | None = None
     came: list[MemberChange] = []
     went: list[MemberChange] = []
     moves: Moves | None = None

@@ -33,7 +33,8 @@ def moves_between(before: Owners, after: Owners, members: int) -> Moves:
     """Compare two assignments; ``members`` are those of the second, also those without a partition."""
     both = before.keys() & after.keys()
     moved = sum(before[partition] != after[partition] for partition in both)
-    return Moves(len(after), moved, _least(before, after, members))
+    least = _least(before, after, members)
+    return Moves(len(after), moved, least, max(0, moved - least))
 
 
 def partitions_of(owners: Owners) -> dict[str, Partitions]:

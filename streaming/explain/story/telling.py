@@ -52,6 +52,8 @@ class StoryTeller:
         self._is_complete = False
         self._seen: dict[str, int] = {}
         self._turn: list[JournalEntry] = []
+        self._members_before: int | None = None
+        """The number of members before the turn; None if it is not known."""
         self._job_epoch: int | None = None
         self._job_began: int | None = None
         self._roster = Roster()
@@ -97,6 +99,10 @@ class StoryTeller:
         """The ids of all members, also earlier ones, whose member id, group instance id or client id is ``wanted``."""
         return self._roster.ids(wanted)
 
+    def client_of(self, member_id: str) -> str | None:
+        """``client id at host`` of a member, also of an earlier one; None if the entries do not name it."""
+        return self._roster.client(member_id)
+
     def add(self, entry: JournalEntry) -> bool:
         """Take the next entry; whether it is new."""
         if entry.sequence <= self._seen.get(entry.incarnation, 0):
@@ -115,6 +121,8 @@ class StoryTeller:
             return True
         if self._turn and self._turn[-1].cause != entry.cause:
             self._end_turn()
+        if not self._turn:
+            self._members_before = self._member_count(entry)
         self._turn.append(entry)
         self._roster.introduce(entry.record)
         self._take(entry)
@@ -161,6 +169,12 @@ class StoryTeller:
             deadline=deadline,
         )
 
+    def _member_count(self, first: JournalEntry) -> int | None:
+        """The number of members before a turn that begins with this entry."""
+        if isinstance(first.record, GroupCreated):
+            return 0
+        return len(self._roster.members) if self._roster.is_complete else None
+
     def _end_turn(self) -> None:
         """Remember the members after a turn: within it, a cause needs what was known of them before."""
         for entry in self._turn:
@@ -184,7 +198,7 @@ class StoryTeller:
             case ClassicGroupFormed(state=state):
                 self._end_epochs(entry, State(state))
             case GroupCreated() | GroupDeleted() | QuarantinedStateDropped():
-                self._course.amend(is_interrupted=True, ended=time)
+                self._course.end(time, is_interrupted=True)
                 self._epochs, self._owners, self._generation = None, {}, None
                 self._enter(State.EMPTY if isinstance(record, GroupCreated) else State.DEAD, time)
             case _ if self._epochs is None and isinstance(record, ConsumerGroupRecord):
@@ -233,18 +247,19 @@ class StoryTeller:
     def _change_state(self, before: State, state: State, time: int) -> None:
         self._enter(state, time)
         if state is State.PREPARING_REBALANCE:
-            self._course.amend(is_interrupted=True, ended=time)
+            self._course.end(time, is_interrupted=True)
             self._begin(was_empty=before is State.EMPTY)
             self._waits.begin(self._turn, has_initial_delay=before is State.EMPTY)
         elif state in (State.STABLE, State.EMPTY):
-            self._course.amend(ended=time)
+            self._course.end(time)
             if state is State.EMPTY:
                 self._owners = {}
 
     def _begin(self, *, was_empty: bool) -> None:
         group_type = CLASSIC_TYPE if self._epochs is None else CONSUMER_TYPE
         known = Known(self._roster.members, self._leader, self._job_began)
-        self._course.begin(self._turn, causes_of(self._turn, known), group_type, was_empty=was_empty)
+        causes = causes_of(self._turn, known)
+        self._course.begin(self._turn, causes, group_type, self._members_before, was_empty=was_empty)
 
     def _enter(self, state: State, time: int) -> None:
         if self._state in UNSTABLE:
@@ -262,7 +277,7 @@ class StoryTeller:
         owners = epochs.owners if is_new_epoch else None
         if owners is not None:
             self._move_to(owners, len(epochs.members))
-            self._course.amend(is_interrupted=True, ended=time)
+            self._course.end(time, is_interrupted=True)
         epochs.take(record, time)
         if before is not None:
             self._course.add_waits(self._waits.ended_revocation(member_id, before, epochs, time))
@@ -277,7 +292,7 @@ class StoryTeller:
         if epochs.state in (State.STABLE, State.EMPTY) and self._course.began_of_open is not None:
             self._course.add_waits(self._waits.last_to_arrive(entry, self._course.began_of_open))
             self._move_to(epochs.owners, len(epochs.members))
-            self._course.amend(ended=time)
+            self._course.end(time)
 
     def _move_to(self, owners: Owners, members: int) -> None:
         if self._owners is not None:
@@ -287,6 +302,6 @@ class StoryTeller:
         """The group is a classic one from now on; a rebalance that goes on ends here."""
         if self._epochs is not None:
             self._owners = self._epochs.owners
-            self._course.amend(is_interrupted=True, ended=entry.timestamp)
+            self._course.end(entry.timestamp, is_interrupted=True)
         self._epochs = None
         self._enter(state, entry.timestamp)

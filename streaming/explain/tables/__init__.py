@@ -1,4 +1,4 @@
-"""The coordinator's groups, journal and requests as Spark views, as of any time.
+"""The coordinator's groups, rebalances, journal and requests as Spark views, as of any time.
 
     from streaming.explain.tables import open_tables
 

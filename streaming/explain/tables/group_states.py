@@ -3,7 +3,7 @@
 Between the tasks a group is its snapshot, so that each table decodes it and none reads the journal again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
+from streaming.explain.journal.entries import readable
 from streaming.explain.time_travel.group_history import Base, group_at
 from streaming.explain.time_travel.rows import GROUP_TABLES, Row, quarantined_row
 from streaming.job.backups.rebuild.journal_fold import Known
@@ -50,7 +51,7 @@ class GroupsFold:
             base, is_readable = _loaded(stored), True
         except (UnreadableSnapshot, UnreadablePart):
             base, is_readable = None, False
-        found = group_at(_entries(values), self.time, Base(base, self.read, self.epoch))
+        found = group_at(readable(values, _decode), self.time, Base(base, self.read, self.epoch))
         if not is_readable and (found.group is None or found.known is not Known.ALL):
             return GroupState(group_id, None, Known.OFFSETS.name)
         return None if found.group is None else GroupState(group_id, snapshot.encode(found.group), found.known.name)
@@ -70,11 +71,3 @@ def _loaded(stored: bytes | None) -> Group | None:
         # They are decoded on first access.
         list(group.committed_offsets())
     return group
-
-
-def _entries(values: Iterable[bytes | None]) -> Iterator[JournalEntry]:
-    for value in values:
-        try:
-            yield _decode(value or b"")
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue

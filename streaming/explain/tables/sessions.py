@@ -37,7 +37,7 @@ def open_tables(
 
     Args:
         bootstrap_servers: Kafka brokers, ``host:port``, separated by commas. Without them, groups are as of a batch of
-            the checkpoint, and there are no journal and no requests.
+            the checkpoint, and there are no rebalances, no journal and no requests.
         checkpoint: The job's checkpoint; the job may run. Without it, groups are known as far as the journal goes back.
         topic_prefix: The prefix of the coordinator's topic names.
         report: Takes lines of progress.

@@ -12,9 +12,10 @@ from pyspark.sql import functions as sf
 from streaming.contract.errors import CannotRun
 from streaming.contract.topics import TopicNames
 from streaming.explain.tables.checkpoint_batches import CompleteBatch, batch_at
-from streaming.explain.tables.columns import record_batches, spark_schema
+from streaming.explain.tables.columns import arrow_schema, record_batches, spark_schema
 from streaming.explain.tables.group_states import GroupsFold, GroupState, rows_in
 from streaming.explain.tables.log_rows import JournalRow, LogRecord, RequestRow, journal_row, request_row
+from streaming.explain.tables.rebalance_rows import RebalanceRow, rebalance_rows
 from streaming.explain.time_travel.point_in_time import point_in_time
 from streaming.explain.time_travel.rows import GROUP_TABLES, Row
 from streaming.job.checkpoints.checkpoint import Checkpoint
@@ -24,7 +25,11 @@ from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, reason_to_
 
 LOG_TABLES: Mapping[str, type[Row]] = {"journal": JournalRow, "requests": RequestRow}
 
-TABLES: Mapping[str, type[Row]] = {**{name: table.row_type for name, table in GROUP_TABLES.items()}, **LOG_TABLES}
+TABLES: Mapping[str, type[Row]] = {
+    **{name: table.row_type for name, table in GROUP_TABLES.items()},
+    "rebalances": RebalanceRow,
+    **LOG_TABLES,
+}
 """All tables, with the type of their rows."""
 
 STATE_COLUMNS = pa.schema([("groupId", pa.string()), ("snapshot", pa.binary()), ("known", pa.string())])
@@ -36,7 +41,7 @@ class Sources:
     """Where the tables are read from.
 
     kafka: the configuration of Kafka's Java client, with ``bootstrap.servers``; empty without brokers: then there are
-        no journal and no requests, and groups are as of a batch of the checkpoint.
+        no rebalances, no journal and no requests, and groups are as of a batch of the checkpoint.
     checkpoint: the job's checkpoint, a path or a URI; None without one: then groups are known as far as the journal
         goes back.
     """
@@ -48,7 +53,7 @@ class Sources:
 
 class Tables:
     """The coordinator's tables as of a time: ``groups``, ``members``, ``assignments``, ``offsets``, and with brokers
-    ``journal`` and ``requests``.
+    ``rebalances``, ``journal`` and ``requests``.
 
     The groups are computed once, at their first use: the tables of groups agree with each other.
 
@@ -81,7 +86,7 @@ class Tables:
             return self._group_states().mapInArrow(group_rows(name), spark_schema(TABLES[name]))
         if name not in self.names:
             raise CannotRun(f"there is no table {name!r}: there are {', '.join(self.names)}")
-        return self._journal() if name == "journal" else self._requests()
+        return {"rebalances": self._rebalances, "journal": self._journal, "requests": self._requests}[name]()
 
     def register(self, prefix: str = "") -> None:
         """Make each table a temporary view of the session; ``prefix`` goes before its name.
@@ -153,6 +158,10 @@ class Tables:
         records = self._topic(self._sources.topics.journal).where("key is not null")
         return records.selectExpr("make_valid_utf8(cast(key as string)) groupId", "partition", "offset", "value")
 
+    def _rebalances(self) -> DataFrame:
+        told = self._entries().groupBy("groupId")
+        return told.applyInArrow(rebalances_until(self._time), spark_schema(RebalanceRow))
+
     def _journal(self) -> DataFrame:
         """The journal without repeated entries: that of the newest coordinator holds."""
         rows = self._log_rows(self._sources.topics.journal, "journal")
@@ -183,9 +192,7 @@ def folded_by(fold: GroupsFold) -> Any:
 
     # Spark counts the parameters: an object with __call__ would have one more.
     def folded(key: Any, stored: Any, entries: Any) -> Any:
-        # A group's entries are in one partition of the journal.
-        values = entries.sort_by([("partition", "ascending"), ("offset", "ascending")])["value"].to_pylist()
-        state = fold.state_of(key[0].as_py(), next(iter(stored["stored"].to_pylist()), None), values)
+        state = fold.state_of(key[0].as_py(), next(iter(stored["stored"].to_pylist()), None), _in_order(entries))
         columns = [[] for _ in STATE_COLUMNS] if state is None else [[value] for value in state]
         return pa.Table.from_arrays(
             [pa.array(column, column_type) for column, column_type in zip(columns, STATE_COLUMNS.types, strict=True)],
@@ -193,6 +200,16 @@ def folded_by(fold: GroupsFold) -> Any:
         )
 
     return folded
+
+
+def rebalances_until(time: int | None) -> Any:
+    """The function for ``applyInArrow``: a group's entries, to its rebalances that ended until then."""
+
+    def rebalances(key: Any, entries: Any) -> Any:
+        rows = rebalance_rows(key[0].as_py(), _in_order(entries), time)
+        return pa.Table.from_batches(list(record_batches(RebalanceRow, rows)), schema=arrow_schema(RebalanceRow))
+
+    return rebalances
 
 
 def group_rows(table: str) -> Any:
@@ -215,6 +232,14 @@ def log_rows(table: str) -> Any:
         yield from record_batches(TABLES[table], (row for row in found if row is not None))
 
     return rows
+
+
+def _in_order(entries: Any) -> list[bytes | None]:
+    """The values of a group's records in their order: they are in one partition of the journal."""
+    values: list[bytes | None] = entries.sort_by([("partition", "ascending"), ("offset", "ascending")])[
+        "value"
+    ].to_pylist()
+    return values
 
 
 def _values(batch: Any) -> Iterator[tuple[Any, ...]]:

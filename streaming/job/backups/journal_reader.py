@@ -1,7 +1,7 @@
 """Read the coordinator's journal from its first entry, or from a time, to its present end."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -28,6 +28,13 @@ SETTINGS: LibrdkafkaConfig = {
 }
 
 _decode = msgspec.json.Decoder(JournalEntry).decode
+
+
+class JournalPlace(NamedTuple):
+    """The place of a record in the journal."""
+
+    partition: int
+    offset: int
 
 
 def journal_entries(
@@ -65,6 +72,8 @@ class JournalReader:
         self._topic = topic
         self._decode = decode
         self._timeout = timeout
+        self.place = JournalPlace(0, -1)
+        """That of the entry that was yielded last."""
         self._consumer = new_consumer(str(config["bootstrap.servers"]), client_id, config, SETTINGS)
         try:
             self.partitions = frozenset(range(required_partition_count(self._consumer, topic, timeout)))
@@ -82,11 +91,14 @@ class JournalReader:
         """Close the consumer."""
         self._consumer.close()
 
+    def ends(self, partitions: Iterable[int]) -> dict[int, int]:
+        """The offset of the next record of each of these partitions."""
+        return {one: end_offset(self._consumer, self._topic, one, self._timeout) for one in partitions}
+
     def count(self, partitions: Iterable[int]) -> int:
         """How many records these partitions hold now."""
-        ends = (end_offset(self._consumer, self._topic, one, self._timeout) for one in partitions)
         begins = (beginning_offset(self._consumer, self._topic, one, self._timeout) for one in partitions)
-        return sum(ends) - sum(begins)
+        return sum(self.ends(partitions).values()) - sum(begins)
 
     def entries(
         self,
@@ -130,6 +142,7 @@ class JournalReader:
 
     def _entry(self, record: Message) -> JournalEntry | None:
         value = record.value()
+        self.place = JournalPlace(record.partition() or 0, record.offset() or 0)
         try:
             return None if value is None else self._decode(value)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

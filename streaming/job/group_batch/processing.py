@@ -180,7 +180,11 @@ class _GroupBatch:
                 result, check = last_steps.fire(result)
                 wake_at = result.wake_at
         state = store(result.group, settings.limits)
-        journal = [journal_row(settings.topics, entry, settings.limits) for entry in result.journal]
+        moved_back = result.moved_back
+        journal = [
+            journal_row(settings.topics, entry, settings.limits, moved_back.get(place, 0))
+            for place, entry in enumerate(result.journal)
+        ]
         rows: list[Row] = []
         for response in result.responses:
             self._add_answer(rows, response)

@@ -84,7 +84,8 @@ class LastSteps:
                 return result._replace(wake_at=wake_at), asks
             after, fired_until = self._step(group, until), until
             responses, journal = result.responses + after.responses, result.journal + after.journal
-            result = StepResult(after.group, responses, journal, after.wake_at)
+            # No timer commits an offset.
+            result = StepResult(after.group, responses, journal, after.wake_at, result.moved_back)
         return result, False
 
     def _step(self, group: Group, read_until: int) -> StepResult:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from coordinator_logic.errors import Error
-from streaming.job.measures import Totals
+from streaming.job.measures import COMMIT, RESET, Totals
 from streaming.job.monitoring.backlog import Backlog, BatchSize, backlog_after
 from streaming.job.monitoring.clock_skew import MAY_BE_PARKED, ClockComparison
 from streaming.job.monitoring.counted_histogram import CountedHistogram
@@ -119,6 +119,9 @@ class Metrics:
         gauge("active", "1 while the query of this job runs.").set_function(lambda: self.is_active)
         gauge("standby", "1 while this job stands by for another one.").set_function(lambda: self.stands_by)
         self._counters = {name: counter(name, text) for name, text in COUNTERS.items()}
+        moved_back = counter("offsets_moved_back", "Partitions whose committed offset became lower.", ["cause"])
+        # A series that is there from the start shows its first increase.
+        self._moved_back = {cause: moved_back.labels(cause) for cause in (COMMIT, RESET)}
         self._reader_alive = gauge("reader_alive", "1 while the thread that feeds these metrics runs.", ["reader"])
         self._reader_failures = counter("reader_failures", "Exceptions that made a reader start again.", ["reader"])
         self.unreadable_directory_records = gauge(
@@ -223,3 +226,5 @@ class Metrics:
             self._rejects.labels(reject.cause).inc(reject.count)
         for name, counter in self._counters.items():
             counter.inc(getattr(totals, name))
+        for cause, count in totals.offsets_moved_back.items():
+            self._moved_back[cause].inc(count)

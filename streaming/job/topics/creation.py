@@ -42,6 +42,23 @@ def ensure_topics(client_config: Mapping[str, str], names: TopicNames, layout: T
     return inspection
 
 
+def ensure_topic(client_config: Mapping[str, str], topic: RequiredTopic) -> None:
+    """Create a topic unless it exists, and wait until the brokers list it; its settings are not checked.
+
+    Raises:
+        CannotRun: The cluster does not respond, or the topic cannot be created.
+    """
+    deadline = time.monotonic() + ADMIN_LIMIT_SECONDS
+    with admin_client(client_config) as admin:
+        cluster = admin.list_topics(timeout=ADMIN_LIMIT_SECONDS)
+        if topic.name not in cluster.topics:
+            _create(admin, [topic], min(DEFAULT_REPLICATION_FACTOR, len(cluster.brokers)))
+        while topic.name not in admin.list_topics(timeout=ADMIN_LIMIT_SECONDS).topics:
+            if time.monotonic() > deadline:
+                raise CannotRun(f"topic {topic.name} was created, but the brokers do not list it")
+            time.sleep(0.05)
+
+
 @contextmanager
 def admin_client(client_config: Mapping[str, str]) -> Iterator[AdminClient]:
     """An admin client; raises :class:`BrokersFailed` with the address and the reason for a failure within the block."""

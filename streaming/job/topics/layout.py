@@ -98,3 +98,17 @@ def required_topics(names: TopicNames, layout: TopicLayout) -> list[RequiredTopi
         RequiredTopic(names.coordinators, 1, compact, {"segment.ms": str(HOUR_MS // 6), **tombstones}, {}),
         RequiredTopic(names.rejects, 1, delete, week, written),
     ]
+
+
+def rebalances_topic(names: TopicNames) -> RequiredTopic:
+    """The topic of rebalances, which the job does not need.
+
+    It keeps its records as long as the journal: a publisher learns from them what it has published.
+    """
+    return RequiredTopic(
+        names.rebalances,
+        1,
+        {"cleanup.policy": "delete"},
+        {"retention.ms": str(365 * DAY_MS), TIMESTAMP_TYPE: LOG_APPEND_TIME},
+        {"max.message.bytes": MAX_ROW_BYTES + BATCH_OVERHEAD_BYTES},
+    )

@@ -39,6 +39,15 @@ def in_order(rebalances: Sequence[Rebalance]) -> bool:
     return times == sorted(times) and all(one.ended is not None for one in rebalances[:-1])
 
 
+def members_are_counted(story: Story) -> bool:
+    """Whether each rebalance begins with as many members as the one before ended with, and so the group now."""
+    ends = [0, *(one.members_after for one in story.rebalances if one.ended is not None)]
+    begins = [one.members_before for one in story.rebalances]
+    if len(ends) > len(begins):
+        begins.append(len(story.now.members))
+    return ends == begins
+
+
 def occupied(lanes: Sequence[Lane]) -> dict[str, frozenset[tuple[str, int]]]:
     """The members that are in a lane now, and what they own there."""
     return {
@@ -62,6 +71,7 @@ def test_the_story_of_a_classic_group_agrees_with_its_state(moves: list[Move]) -
     begun = [entry for entry in driven.journal if _begins(entry)]
     assert [one.began for one in story.rebalances] == [entry.timestamp for entry in begun]
     assert in_order(story.rebalances)
+    assert members_are_counted(story)
     if driven.exists:
         group = driven.group
         assert (story.now.state, story.now.since) == (group.state.value, group.state_timestamp)
@@ -163,6 +173,7 @@ def test_the_story_of_a_consumer_group_agrees_with_its_state(steps: list[Step]) 
         entry.record.epoch for entry in driven.journal if isinstance(entry.record, GroupEpochBumped)
     ]
     assert in_order(story.rebalances)
+    assert members_are_counted(story)
     group, consumer = driven.group, driven.consumer
     assert (story.now.state, story.now.since) == (group.state.value, group.state_timestamp)
     assert story.now.generation == consumer.epoch

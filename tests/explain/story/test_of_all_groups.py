@@ -9,7 +9,7 @@ from tests.explain.story.test_story import leaving, told
 from tests.logic.driver import SESSION_MS, Driven, joined
 
 
-def _group(group_id: str) -> Driven:
+def rebalanced_group(group_id: str) -> Driven:
     """A group with three rebalances, of which the last one goes on."""
     driven = Driven(group_id=group_id)
     first, second = driven.stable_group(2)
@@ -20,15 +20,15 @@ def _group(group_id: str) -> Driven:
     return driven
 
 
-def _told(entries: list[JournalEntry]) -> list[GroupRebalance]:
+def told_of_all(entries: list[JournalEntry]) -> list[GroupRebalance]:
     rebalances = RebalancesOfAllGroups()
     return [one for entry in entries for one in rebalances.add(entry)]
 
 
 def test_each_rebalance_of_each_group_is_told_when_it_has_ended() -> None:
-    groups = [_group("a"), _group("b")]
+    groups = [rebalanced_group("a"), rebalanced_group("b")]
     mixed = [entry for pair in zip_longest(*(group.journal for group in groups)) for entry in pair if entry is not None]
-    found = _told(mixed)
+    found = told_of_all(mixed)
     for group in groups:
         of_group = [one.rebalance for one in found if one.group_id == group.group_id]
         assert of_group == told(group).rebalances[:-1]
@@ -39,9 +39,9 @@ def test_entries_that_repeat_tell_nothing_again() -> None:
     driven = Driven(group_id="a")
     driven.empty_group()
     driven.delete()
-    assert len(_told(driven.journal)) == 2
-    for journal in (driven.journal, _group("a").journal):
-        assert _told([*journal, *journal]) == _told(journal)
+    assert len(told_of_all(driven.journal)) == 2
+    for journal in (driven.journal, rebalanced_group("a").journal):
+        assert told_of_all([*journal, *journal]) == told_of_all(journal)
 
 
 def test_a_line_has_the_group_the_cause_and_its_doubt() -> None:
@@ -49,7 +49,7 @@ def test_a_line_has_the_group_the_cause_and_its_doubt() -> None:
     first, second = driven.stable_group(2)
     driven.send("LeaveGroup", leaving(second, group_id="billing"), version=5, client="client-1")
     driven.sync_all([joined(driven.rejoin(first))])
-    line = event_line(*_told(driven.journal)[-1])
+    line = event_line(*told_of_all(driven.journal)[-1])
     assert "  billing  member left -> generation 2  " in line
     assert "perhaps: member left or poll interval exceeded" in line
     assert second.member_id in line

@@ -1,5 +1,7 @@
 """The tables of a running coordinator, from its checkpoint, from its journal, and from both."""
 
+import json
+import re
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -7,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from docs.generate import ROOT
 from streaming.client import Consumer, CoordinatorClient
 from streaming.contract.errors import CannotRun
 from streaming.explain.tables import Sources, Tables, open_tables
@@ -72,6 +75,23 @@ def test_checkpoint_and_journal_have_the_same_rows_as_of_any_time(
     assert committed.to_pylist() == [{"topic": topic, "partition": 0, "offset": 42}]
 
 
+def test_rebalances_are_those_that_events_tells_as_of_any_time(coordinator: CoordinatorProcess, tables: Tables) -> None:
+    group, topic = f"group-{uuid.uuid4().hex[:8]}", f"topic-{uuid.uuid4().hex[:8]}"
+    create_topic(coordinator.bootstrap_servers, topic)
+    with Consumer(coordinator.bootstrap_servers, group, topic_prefix=coordinator.topics.prefix) as consumer:
+        consumer.subscribe([topic])
+        wait_until(lambda: consumer.poll(0.1) or consumer.assignment, "the member has its partitions")
+        wait_until(lambda: rows(tables, "rebalances", group), "the rebalance is in the journal", pause=0.5)
+        during = datetime.now(UTC)
+    wait_until(lambda: len(rows(tables, "rebalances", group)) == 2, "the member has left", pause=0.5)
+    events = [json.loads(line) for line in run_for(coordinator, "events", "--json").stdout.splitlines()]
+    told = [(one["causes"][0]["trigger"], one["ended"]) for one in events if one["groupId"] == group]
+    query = f"select trigger, unix_millis(ended) ended from rebalances where groupId = '{group}' order by ended"
+    found = [(row["trigger"], row["ended"]) for row in tables.sql(query).toArrow().to_pylist()]
+    assert found == told
+    assert [row["trigger"] for row in rows(tables.at(during), "rebalances", group)] == ["member joined"]
+
+
 def test_journal_and_requests_are_joined_by_the_place_of_the_request(
     coordinator: CoordinatorProcess, tables: Tables
 ) -> None:
@@ -90,6 +110,17 @@ def test_journal_and_requests_are_joined_by_the_place_of_the_request(
     wait_until(is_found, "the commit is in the journal", pause=0.5)
     assert {(each["api"], each["body_group"]) for each in found} == {("OffsetCommit", group)}
     assert "OffsetsCommitted" in {each["change"] for each in found}
+
+
+def test_the_documented_query_finds_the_offsets_that_went_back(coordinator: CoordinatorProcess, tables: Tables) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    for offset in (42, 41, 50):
+        assert run_for(coordinator, "offsets", "commit", group, f"orders:0={offset}").returncode == 0
+    (query,) = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "offsets.md").read_text(), re.DOTALL)
+    journal = of_sources(tables, kafka=True, checkpoint=False)
+    wait_until(lambda: [row["offset"] for row in rows(journal, "offsets", group)] == [50], "the journal", pause=0.5)
+    found = [row for row in tables.sql(query).toArrow().to_pylist() if row["groupId"] == group]
+    assert [(row["topic"], row["partition"], row["before"], row["offset"]) for row in found] == [("orders", 0, 42, 41)]
 
 
 def test_a_time_before_the_checkpoint_needs_the_journal(tables: Tables) -> None:

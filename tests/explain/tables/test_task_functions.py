@@ -8,7 +8,14 @@ import pyarrow as pa
 
 from streaming.explain.tables.columns import arrow_schema
 from streaming.explain.tables.group_states import GroupsFold
-from streaming.explain.tables.tables import STATE_COLUMNS, TABLES, folded_by, group_rows, log_rows
+from streaming.explain.tables.tables import (
+    STATE_COLUMNS,
+    TABLES,
+    folded_by,
+    group_rows,
+    log_rows,
+    rebalances_until,
+)
 from streaming.job.group_batch.state_row import StateRow
 from tests.logic.driver import GROUP_ID, Driven
 
@@ -66,6 +73,14 @@ def test_a_group_that_did_not_exist_has_no_row() -> None:
     found = folded_by(GroupsFold(time=1))(KEY, STORED.empty_table(), entries_of(driven_group()))
     assert (found.num_rows, found.schema) == (0, STATE_COLUMNS)
     assert list(group_rows("members")(found.to_batches())) == []
+
+
+def test_rebalances_are_told_from_the_entries_in_the_order_of_their_offsets() -> None:
+    driven = driven_group()
+    found = rebalances_until(None)(KEY, entries_of(driven))
+    assert (found.schema, found["generation"].to_pylist()) == (arrow_schema(TABLES["rebalances"]), [1])
+    (completed,) = found["ended"].to_pylist()
+    assert rebalances_until(round(completed.timestamp() * 1000) - 1)(KEY, entries_of(driven)).num_rows == 0
 
 
 def test_records_become_rows_and_what_is_no_entry_is_left_out() -> None:

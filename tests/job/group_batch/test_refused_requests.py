@@ -10,6 +10,7 @@ from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
+from streaming.job.measures import Increment, MovedBack
 from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
 from tests.support.request_events import commit, dumped, envelope
 
@@ -61,3 +62,9 @@ def test_a_batch_with_refused_requests_is_like_one_without_them(refused: set[int
     assert values(outcome, TOPICS.journal) == values(without, TOPICS.journal)
     assert values(outcome, TOPICS.directory) == values(without, TOPICS.directory)
     assert (outcome.state, outcome.wake_at) == (without.state, without.wake_at)
+
+
+def test_offsets_that_go_back_are_measured_beside_a_refused_request() -> None:
+    outcome = processed({0: commit("g", 5), 1: too_large(), 2: commit("g", 4), 3: commit("g", 4)})
+    measured = [row.measure for row in outcome.rows if row.topic == TOPICS.journal]
+    assert measured == [None, Increment("offsets_committed", 1), MovedBack("commit", 1, 1), measured[1]]

@@ -55,13 +55,14 @@ def test_a_running_job_counts_requests_rejects_and_batches(coordinator: Coordina
     before = scraped(port)
     fenced = commit(group_id, 2)
     fenced["body"] |= {"generationIdOrMemberEpoch": 3, "memberId": "nobody"}
-    requests = [commit(group_id, 1), commit(group_id, 1), fenced, envelope("Nope", 1, {})]
+    requests = [commit(group_id, 1), commit(group_id, 0), fenced, envelope("Nope", 1, {})]
     append(servers, topics.requests, *[(group_id.encode(), dumped(request)) for request in requests])
     with reading(servers, topics.responses) as responses:
         last = requests[-1]["correlationId"].encode()
         responses.first(lambda record: record.key == last, "the answers")
     wait_until(lambda: increase("requests_total", "unknown", "INVALID_REQUEST") == 1, "the last request is counted")
     assert increase("requests_total", "OffsetCommit", "NONE") == 2
+    assert increase("offsets_moved_back_total", "commit") == 1
     assert increase("rejects_total", "api") == 1
     assert increase("request_latency_seconds_count", "OffsetCommit") == 3
     assert increase("batch_phase_seconds_count", "addBatch") >= 1
@@ -133,6 +134,7 @@ def a_batch(batch_id: int) -> Progress:
                         rebalances_completed=2,
                         offsets_committed=5,
                         offsets_expired=3,
+                        offsets_moved_back={"reset": 2},
                     ).encoded(),
                 ]
             )
@@ -150,6 +152,8 @@ def test_a_batch_is_counted_once() -> None:
     assert value(metrics, "offsets_committed_total") == 40
     assert value(metrics, "offsets_expired_total") == 6
     assert value(metrics, "offsets_deleted_total") == 0
+    assert value(metrics, "offsets_moved_back_total", cause="reset") == 4
+    assert value(metrics, "offsets_moved_back_total", cause="commit") == 0
     assert value(metrics, "batch_phase_seconds_sum", phase="addBatch") == pytest.approx(0.18)
     assert value(metrics, "backlog_requests") == 2
     assert value(metrics, "backlog_seconds") == pytest.approx(2 / 20)

@@ -48,6 +48,8 @@ class SteppedGroup:
         self.journal: list[JournalEntry] = []
         self.wake_at: int | None = None
         self.log: list[Request] = []
+        self.moved_back: dict[int, int] = {}
+        """How many committed offsets the entries of the last step made lower, by their place among its entries."""
         self.answered: list[Answer[Any]] = []
         self._answers: dict[str, Answer[Any]] = {}
         self._next_offset = 0
@@ -95,6 +97,7 @@ class SteppedGroup:
         assert self._run(before, requests, batch_time, read_until)[1] == output, "the same batch gave another result"
         self.journal += result.journal
         self.wake_at = result.wake_at
+        self.moved_back = dict(result.moved_back)
         self.snapshot = None if result.group is None else snapshot.encode(result.group)
         self.log += requests
         self.answered = [self._record_answer(response) for response in result.responses]
@@ -117,7 +120,9 @@ class SteppedGroup:
             read_until=read_until,
         )
         after = b"" if result.group is None else snapshot.encode(result.group)
-        return result, msgspec.json.encode((result.responses, result.journal, result.wake_at, after))
+        return result, msgspec.json.encode(
+            (result.responses, result.journal, result.wake_at, [*result.moved_back.items()], after)
+        )
 
     def _record_answer(self, response: Response) -> Answer[Any]:
         answer = self._answers[response.address.correlation_id]

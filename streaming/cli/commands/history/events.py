@@ -2,17 +2,20 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 
+from coordinator_logic.records import JournalEntry
 from streaming.cli.commands.checkpoint import progress
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import time_given
+from streaming.cli.console import failures_as_lines, time_given
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
 from streaming.explain.journal.entries import story_entry
 from streaming.explain.journal.reading import Progress
+from streaming.explain.publishing.publication import Publication
 from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAllGroups
 from streaming.explain.story.printable import printable
 from streaming.explain.story.words import event_line
@@ -25,37 +28,62 @@ Since = Annotated[
 Follow = Annotated[bool, flag("--follow", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
 
 
+_note = progress(as_json=True)
+
+Publish = Annotated[
+    bool, flag("--publish", "Append each rebalance to the topic group-rebalances, once, and print only those.")
+]
+
+
 @connected
-def events(connection: Connection, since: Since = None, follow: Follow = False) -> None:
+def events(connection: Connection, since: Since = None, follow: Follow = False, publish: Publish = False) -> None:
     """Tell the rebalances of all groups, one line for each, in the order in which they ended.
 
     A line has the time at which the rebalance began, the group, the cause, the generation or epoch that it led to, how
-    long it took, and how many partitions moved. A rebalance that goes on is told when it ends.
+    long it took, and how many partitions moved. A rebalance that goes on is told when it ends. With --publish, a later
+    start goes on where this one ends; the first one with --follow begins with what ends from then on, unless --since
+    says otherwise.
     """
     beginning = 0 if since is None else time_given(since, "--since")
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
-    topic, timeout = TopicNames(connection.topic_prefix).journal, connection.timeout
-    told = RebalancesOfAllGroups()
-    with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, story_entry) as reader:
-        report = Progress(reader.count(reader.partitions), progress(as_json=True))
-        ended = [
-            one
-            for entry in reader.entries(since=beginning, on_read=report.add)
-            if entry is not None
-            for one in told.add(entry)
-        ]
-        # The partitions of the journal are read side by side.
-        for one in sorted(ended, key=lambda each: each.rebalance.ended or 0):
+    names, timeout = TopicNames(connection.topic_prefix), connection.timeout
+    with (
+        failures_as_lines(),
+        connection.errors_as_lines(),
+        JournalReader(config, names.journal, timeout, CLIENT_ID, story_entry) as reader,
+    ):
+        if publish:
+            opened = Publication(config, names, CLIENT_ID, timeout, _note)
+            entries = _entries(reader, beginning, follow)
+            for record in opened.publish(reader, entries, begins_now=follow and since is None):
+                _print(GroupRebalance(record.group_id, record), connection.as_json)
+            return
+        for one in _told(reader, beginning, follow):
             _print(one, connection.as_json)
-        for entry in reader.further() if follow else ():
-            if entry is not None:
-                for one in told.add(entry):
-                    _print(one, connection.as_json)
+
+
+def _told(reader: JournalReader, since: int, follow: bool) -> Iterator[GroupRebalance]:
+    told = RebalancesOfAllGroups()
+    ended = [one for entry in _entries(reader, since, follow=False) if entry is not None for one in told.add(entry)]
+    # The partitions of the journal are read side by side.
+    yield from sorted(ended, key=lambda each: each.rebalance.ended or 0)
+    for entry in reader.further() if follow else ():
+        if entry is not None:
+            yield from told.add(entry)
+
+
+def _entries(reader: JournalReader, since: int, follow: bool) -> Iterator[JournalEntry | None]:
+    """The entries until now, then, if asked for, those that come."""
+    report = Progress(reader.count(reader.partitions), _note)
+    yield from reader.entries(since=since, on_read=report.add)
+    if follow:
+        yield from reader.further()
 
 
 def _print(one: GroupRebalance, as_json: bool) -> None:
     if as_json:
-        line = json.dumps({"groupId": one.group_id, **msgspec.to_builtins(one.rebalance)}, ensure_ascii=False)
+        fields = {"groupId": one.group_id, **msgspec.to_builtins(one.rebalance, str_keys=True)}
+        line = json.dumps(fields, ensure_ascii=False)
     else:
         line = printable(event_line(one.group_id, one.rebalance))
     sys.stdout.write(line + "\n")

@@ -144,7 +144,7 @@ def a_member_learns_its_assignment(step: Step) -> None:
         return
     body, answer = accepted
     member = group.consumer.members.get(answer.member_id or "")
-    if member is None or step.config.expiry_allowance_ms == 0 and step.batch_time > step.requests[0].place.timestamp:
+    if member is None:
         return
     before = None if step.before is None or step.before.consumer is None else step.before.consumer.members
     known = None if before is None else before.get(member.member_id)
@@ -155,6 +155,21 @@ def a_member_learns_its_assignment(step: Step) -> None:
     if answer.assignment is not None:
         told = {each.topic_id: set(each.partitions) for each in answer.assignment.topic_partitions}
         assert told == {topic_id: set(numbers) for topic_id, numbers in member.assigned.items()}
+
+
+def a_member_gets_only_topics_that_it_subscribes_to(step: Step) -> None:
+    """The target may be older than the subscription. Patterns are resolved after the member made its step."""
+    accepted, group = _accepted_heartbeat(step), step.result.group
+    if accepted is None or group is None or group.consumer is None:
+        return
+    member = group.consumer.members.get(accepted[1].member_id or "")
+    if member is None or any(isinstance(record, PatternsResolved) for record in step.records):
+        return
+    before = None if step.before is None or step.before.consumer is None else step.before.consumer.members
+    known = None if before is None else before.get(member.member_id)
+    subscribed = {topic.topic_id for topic in group.consumer.subscriptions.topics_of(member)}
+    had = set() if known is None else known.assigned.keys()
+    assert member.assigned.keys() - had <= subscribed, "a member got a topic that it does not subscribe to"
 
 
 def a_new_target_is_legal_and_complete(step: Step) -> None:
@@ -181,6 +196,7 @@ CONSUMER_GROUP_STEP_INVARIANTS: tuple[Callable[[Step], None], ...] = (
     epochs_grow,
     every_accepted_heartbeat_restarts_the_session,
     a_member_learns_its_assignment,
+    a_member_gets_only_topics_that_it_subscribes_to,
     a_new_target_is_legal_and_complete,
 )
 """Invariants of a step of a consumer group that classic groups do not have."""

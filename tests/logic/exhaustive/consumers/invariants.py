@@ -2,6 +2,7 @@
 
 from coordinator_logic.consumer_group.data import ConsumerGroup
 from coordinator_logic.consumer_group.members import ConsumerMember
+from coordinator_logic.consumer_group.patterns import matching_topics
 from coordinator_logic.group import Group
 from coordinator_logic.states import State
 from tests.logic.exhaustive.consumers.world import Partition, Scope, World, places
@@ -82,11 +83,16 @@ def has_converged(world: World, scope: Scope) -> bool:
         if places_of_client != places(member.assigned) or places_of_client != _target(consumer, member):
             return False
         owned |= places_of_client
-    described = world.catalogue(scope)
-    expected = {
-        (topic.topic_id, partition)
-        for topic in described
-        if topic.name in consumer.subscribed_topics
-        for partition in range(topic.partitions)
+    return owned == _subscribed_partitions(world, consumer, scope)
+
+
+def _subscribed_partitions(world: World, consumer: ConsumerGroup, scope: Scope) -> set[Partition]:
+    """All partitions of the existing topics to which members subscribe, whatever the group knows of them."""
+    topics = {topic.name: topic for topic in world.catalogue(scope)}
+    names = {name for member in consumer.members.values() for name in member.subscribed_topic_names}
+    names.update(*(matching_topics(pattern, topics) for pattern in consumer.subscribed_patterns))
+    return {
+        (topics[name].topic_id, partition)
+        for name in names & topics.keys()
+        for partition in range(topics[name].partitions)
     }
-    return owned == expected

@@ -14,6 +14,13 @@ SCOPES = {
     "two subscriptions": Scope(
         TWO, subscriptions=(("t",), ("u",)), topics=(("t", 1), ("u", 1)), keeps_quiet=False, has_history=False
     ),
+    "subscriptions and an interval": Scope(
+        (None,),
+        subscriptions=(("t",), ("u",)),
+        topics=(("t", 1), ("u", 1)),
+        keeps_quiet=False,
+        assignment_interval_ms=1_000,
+    ),
     "three subscriptions of one": Scope(
         (None,), subscriptions=(("t",), ("u",), ("t", "u")), topics=(("t", 1), ("u", 1)), keeps_quiet=False
     ),

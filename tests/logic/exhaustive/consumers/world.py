@@ -118,7 +118,7 @@ def places(held: AssignedPartitions) -> frozenset[Partition]:
 
 
 def settled(group: Group | None) -> bytes | None:
-    """Encode a group after it was made as old as every state is: its timers were armed, and its clock stands, at NOW."""
+    """Encode a group made as old as every state is: its timers were armed at NOW, where its clock is."""
     if group is None:
         return None
     group.clock = NOW

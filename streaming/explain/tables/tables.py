@@ -16,7 +16,8 @@ from streaming.explain.tables.columns import record_batches, spark_schema
 from streaming.explain.tables.group_states import GroupsFold, GroupState, rows_in
 from streaming.explain.tables.log_rows import JournalRow, LogRecord, RequestRow, journal_row, request_row
 from streaming.explain.time_travel.point_in_time import point_in_time
-from streaming.explain.time_travel.rows import GROUP_TABLES, Row
+from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.rows import GROUP_TABLES
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.location import local_path
 from streaming.job.spark_internals.checkpoint_layout.state_reader import state_frame
@@ -47,8 +48,8 @@ class Sources:
 
 
 class Tables:
-    """The coordinator's tables as of a time: ``groups``, ``members``, ``assignments``, ``offsets``, and with brokers
-    ``journal`` and ``requests``.
+    """The coordinator's tables as of a time: ``groups``, ``members``, ``assignments``, ``targets``, ``offsets``, and
+    with brokers ``journal`` and ``requests``.
 
     The groups are computed once, at their first use: the tables of groups agree with each other.
 

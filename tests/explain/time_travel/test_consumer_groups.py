@@ -1,6 +1,7 @@
 """Consumer groups (KIP-848) as of a time: the same rows from the journal and from the state, and what they say."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from hypothesis import given
@@ -36,7 +37,7 @@ class ObservedConsumers(DrivenConsumers):
 
     def step(
         self, requests: Sequence[Request], batch_time: int | None = None, read_until: int | None = None
-    ) -> list[Answer[object]]:
+    ) -> list[Answer[Any]]:
         answered = super().step(requests, batch_time, read_until)
         self.moments.append(Moment(self.snapshot, len(self.journal), self.log[-1].place.offset + 1))
         return answered

@@ -14,7 +14,7 @@ from streaming.explain.time_travel.group_history import GroupAt, GroupHistory, g
 from streaming.job.backups.rebuild.journal_fold import Known
 
 UNKNOWN = "Unknown"
-"""Kafka's name of a state that is not known: the journal no longer has the group's members."""
+"""Kafka's name of a state or a type that is not known: the journal no longer has the group's members."""
 
 Journal = Callable[[], Iterable[JournalEntry | None]]
 """Reads the journal from its first entry; None stands for a record that is no entry."""
@@ -55,7 +55,9 @@ def directory_entry_at(found: GroupAt) -> GroupDirectoryEntry:
     """The directory's entry of a group that existed."""
     assert found.group is not None
     entry = directory_entry(found.group)
-    return msgspec.structs.replace(entry, group_state=UNKNOWN) if found.known is Known.OFFSETS else entry
+    if found.known is not Known.OFFSETS:
+        return entry
+    return msgspec.structs.replace(entry, group_state=UNKNOWN, group_type=UNKNOWN)
 
 
 def described_at(found: GroupAt) -> DescribedGroup | DescribedConsumerGroup:

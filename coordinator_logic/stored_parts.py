@@ -18,6 +18,7 @@ class StoredItems(MutableMapping[str, T]):
     """Items of a snapshot by key, each decoded when it is first used. Every access can raise :class:`UnreadablePart`.
 
     A snapshot holds each item as a string of bytes, which a reader passes over at once, however much the item holds.
+    An item changes only by being set again, so that the others need not be encoded again.
 
     Args:
         encoded: The items in MessagePack; the mapping becomes their owner.
@@ -25,19 +26,21 @@ class StoredItems(MutableMapping[str, T]):
         what: What the items are, for the exception.
     """
 
-    __slots__ = ("_decoded", "_decoder", "_encoded", "_what")
+    __slots__ = ("_changed", "_decoded", "_decoder", "_encoded", "_what")
 
     def __init__(self, encoded: dict[str, bytes], decoder: "msgspec.msgpack.Decoder[T]", what: str) -> None:
-        # All keys in their order; the bytes of an item that is decoded may be outdated.
+        # All keys in their order; the bytes of an item that has changed are outdated.
         self._encoded = encoded
         self._decoded: dict[str, T] = {}
+        self._changed: set[str] = set()
         self._decoder = decoder
         self._what = what
 
     def for_snapshot(self) -> dict[str, bytes]:
-        """The encoded items: the original bytes of those that nobody has used."""
-        for key, item in self._decoded.items():
-            self._encoded[key] = _encode(item)
+        """The encoded items: the original bytes of those that have not changed."""
+        for key in self._changed:
+            self._encoded[key] = _encode(self._decoded[key])
+        self._changed.clear()
         return self._encoded
 
     def __getitem__(self, key: str) -> T:
@@ -52,10 +55,12 @@ class StoredItems(MutableMapping[str, T]):
     def __setitem__(self, key: str, item: T) -> None:
         self._encoded.setdefault(key, b"")
         self._decoded[key] = item
+        self._changed.add(key)
 
     def __delitem__(self, key: str) -> None:
         del self._encoded[key]
         self._decoded.pop(key, None)
+        self._changed.discard(key)
 
     def __contains__(self, key: object) -> bool:
         # The one of MutableMapping would decode the item.

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
+OutlineT = TypeVar("OutlineT")
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -36,6 +37,14 @@ class StoredItems(MutableMapping[str, T]):
         self._decoder = decoder
         self._what = what
 
+    def outline(self, key: str, decoder: "msgspec.msgpack.Decoder[OutlineT]") -> T | OutlineT | None:
+        """An item, or what this decoder reads of it if nothing has needed the item yet; None if there is none."""
+        item = self._decoded.get(key)
+        if item is not None:
+            return item
+        encoded = self._encoded.get(key)
+        return None if encoded is None else self._read(encoded, decoder)
+
     def for_snapshot(self) -> dict[str, bytes]:
         """The encoded items: the original bytes of those that have not changed."""
         for key in self._changed:
@@ -46,11 +55,14 @@ class StoredItems(MutableMapping[str, T]):
     def __getitem__(self, key: str) -> T:
         item = self._decoded.get(key)
         if item is None:
-            try:
-                item = self._decoded[key] = self._decoder.decode(self._encoded[key])
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise UnreadablePart(f"its {self._what} are damaged: {error}") from error
+            item = self._decoded[key] = self._read(self._encoded[key], self._decoder)
         return item
+
+    def _read(self, encoded: bytes, decoder: "msgspec.msgpack.Decoder[OutlineT]") -> OutlineT:
+        try:
+            return decoder.decode(encoded)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise UnreadablePart(f"its {self._what} are damaged: {error}") from error
 
     def __setitem__(self, key: str, item: T) -> None:
         self._encoded.setdefault(key, b"")

@@ -29,6 +29,8 @@ from tests.logic.exhaustive.consumers.search import Search
 
 Check = Callable[[], object]
 
+MIXED = "one that speaks the classic protocol"
+
 
 class Fault(NamedTuple):
     """A line of a function, what stands there instead, and the check that catches it with an ``AssertionError``."""
@@ -194,6 +196,21 @@ FAULTS = {
         classic_requests.heartbeat_to_consumer_group,
         "if member.epoch < consumer.target_epoch or member.state is MemberState.UNREVOKED_PARTITIONS or is_waiting:",
         "if False:",
-        played(test_migration.test_a_classic_group_becomes_a_consumer_group_and_its_members_keep_what_they_have),
+        searched(MIXED),
+    ),
+    "a classic member does not learn that what it waits for is free": Fault(
+        classic_requests.heartbeat_to_consumer_group, " or is_waiting:", ":", searched(MIXED)
+    ),
+    "what a classic member owns is taken from it at once": Fault(
+        classic_requests._take_in,
+        "joining.owned, subscription_changed=changed)",
+        "{}, subscription_changed=changed)",
+        searched(MIXED),
+    ),
+    "a classic member may take any time to join again": Fault(
+        classic_requests.heartbeat_to_consumer_group,
+        "turn.arm_member_join_if_absent(member.member_id, member.rebalance_timeout_ms)",
+        "pass",
+        played(test_migration.test_a_classic_member_that_does_not_join_again_in_time_is_fenced),
     ),
 }

@@ -77,7 +77,8 @@ def refusals(consumer: ConsumerGroup | None, clients: Iterable[Client]) -> Itera
 
 def _of_member(consumer: ConsumerGroup, member: ConsumerMember, names: dict[str, str]) -> Iterator[Refused]:
     client = Client(member.member_id, member.group_instance_id)
-    fenced, stale = Error.FENCED_MEMBER_EPOCH, Error.STALE_MEMBER_EPOCH
+    fenced = Error.FENCED_MEMBER_EPOCH
+    stale = Error.STALE_MEMBER_EPOCH if member.classic is None else Error.ILLEGAL_GENERATION
     yield Refused("an epoch of the future", heartbeat(client, consumer.epoch + 1, ()), fenced)
     yield Refused("a commit of the future", commit(client, consumer.epoch + 1, "t", 0), stale)
     if member.epoch > 1:

@@ -10,6 +10,7 @@ SCOPES = {
     "two that lose responses": Scope(TWO, loses=True, keeps_quiet=False),
     "three": Scope(THREE, keeps_quiet=False, has_history=False, leaves=False),
     "a static one": Scope(("i", None), keeps_quiet=False),
+    "one that speaks the classic protocol": Scope(TWO, classic=1, keeps_quiet=False, has_history=False),
     "a topic that grows": Scope(TWO, later=(("t", 3),), has_history=False),
     "two subscriptions": Scope(
         TWO, subscriptions=(("t",), ("u",)), topics=(("t", 1), ("u", 1)), keeps_quiet=False, has_history=False
@@ -31,6 +32,9 @@ SCOPES = {
 }
 
 LARGE_SCOPES = {
+    "two and one that speaks the classic protocol": Scope(
+        THREE, classic=1, keeps_quiet=False, has_history=False, leaves=False
+    ),
     "three that leave": Scope(THREE, keeps_quiet=False, has_history=False),
     "two static ones": Scope(("i", "j"), keeps_quiet=False),
     "two subscriptions, with history": Scope(

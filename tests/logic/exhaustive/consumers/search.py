@@ -1,57 +1,27 @@
 """The breadth-first search: every move of every client in every reachable state, with every invariant checked."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import partial
 from traceback import extract_tb
-from typing import Any, Self
+from typing import Self
 
 from coordinator_logic import snapshot
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
-from coordinator_logic.consumer_group.members import MemberState
 from coordinator_logic.errors import Error
-from coordinator_logic.events import Place, ReplyAddress, Request
-from coordinator_logic.group import Group
-from coordinator_logic.messages import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    OffsetCommitResponse,
-    RequestBody,
-    TopicsDescribedRequest,
-)
-from coordinator_logic.states import State
-from coordinator_logic.step import step
-from tests.logic.exhaustive.consumers.invariants import check_group, check_world, has_converged
-from tests.logic.exhaustive.consumers.requests import full_heartbeat, heartbeat, may_commit, refusals
-from tests.logic.exhaustive.consumers.world import (
-    GROUP_ID,
-    NOW,
-    Client,
-    Scope,
-    World,
-    aged,
-    key,
-    settled,
-)
-from tests.logic.invariants import Step, check_step
+from coordinator_logic.messages import TopicsDescribedRequest
+from tests.logic.exhaustive.consumers.classic_clients import PROTOCOL_STEPS as CLASSIC_STEPS
+from tests.logic.exhaustive.consumers.classic_clients import ClassicClients
+from tests.logic.exhaustive.consumers.invariants import check_world, has_converged
+from tests.logic.exhaustive.consumers.newer_clients import PROTOCOL_STEPS as NEWER_STEPS
+from tests.logic.exhaustive.consumers.newer_clients import NewerClients
+from tests.logic.exhaustive.consumers.requests import may_commit, refusals
+from tests.logic.exhaustive.consumers.stepping import Reached, Stepping, consumer_of, errors_of
+from tests.logic.exhaustive.consumers.world import NOW, Client, NamedPlay, Scope, World, aged, key
 
-Play = Callable[[World], World]
 ROUNDS = 6
-VERSIONS = {"ConsumerGroupHeartbeat": 1, "OffsetCommit": 9, "TopicsDescribed": 0}
 
 
 class Broken(AssertionError):
     """A move breaks an invariant. The message has the shortest path to it."""
-
-
-@dataclass
-class Reached:
-    """What a search has reached."""
-
-    groups: set[State | None] = field(default_factory=set)
-    members: set[MemberState] = field(default_factory=set)
-    answers: set[Error] = field(default_factory=set)
 
 
 class Search:
@@ -59,16 +29,19 @@ class Search:
 
     def __init__(self, scope: Scope, at_most: int = 100_000) -> None:
         self.scope, self.at_most = scope, at_most
+        self._stepping = Stepping(scope)
+        self._newer, self._classic = NewerClients(self._stepping), ClassicClients(self._stepping)
         self.worlds: list[World] = []
         self.edges: list[dict[str, int]] = []
-        self.reached = Reached()
         self._numbers: dict[object, int] = {}
         self._predecessors: list[tuple[int, str]] = []
-        self._offset = 0
 
     def run(self) -> Self:
         """Explore until there is no new state; then check that each state converges. Raises :class:`Broken`."""
-        clients = tuple(Client(f"m{i}", instance) for i, instance in enumerate(self.scope.instances))
+        newer = len(self.scope.instances) - self.scope.classic
+        clients = tuple(
+            Client(f"m{i}", instance, is_classic=i >= newer) for i, instance in enumerate(self.scope.instances)
+        )
         self._number(World(None, clients), (0, ""))
         number = 0
         while number < len(self.worlds):
@@ -78,6 +51,11 @@ class Search:
         for number in range(len(self.worlds)):
             self._check_converges(number)
         return self
+
+    @property
+    def reached(self) -> Reached:
+        """What the search has reached so far."""
+        return self._stepping.reached
 
     def path_to(self, number: int) -> str:
         """The moves of the shortest path to a state."""
@@ -113,17 +91,12 @@ class Search:
 
     # ---- moves ---------------------------------------------------------------------------------------------
 
-    def _moves(self, world: World) -> Iterator[tuple[str, Play]]:
+    def _moves(self, world: World) -> Iterator[NamedPlay]:
         group = world.decoded()
         for index, client in enumerate(world.clients):
-            named = f"m{index}"
-            if client.epoch is None:
-                yield f"{named} joins", partial(self._join, index=index)
-                if self.scope.loses:
-                    yield f"{named} joins, response lost", partial(self._join, index=index, arrives=False)
-            else:
-                for name, play in self._moves_of_member(index, client):
-                    yield f"{named} {name}", play
+            clients = self._classic if client.is_classic else self._newer
+            for name, play in clients.moves(world, index):
+                yield f"m{index} {name}", play
         for timer in () if group is None else sorted(group.timers.keys() - {"expiry"}):
             yield f"time of {timer} ends", partial(self._fire, timer=timer)
         if group is not None and self.scope.later and not world.is_later:
@@ -131,100 +104,18 @@ class Search:
         if group is not None and self.scope.passes_time:
             yield "time passes", self._pass_time
 
-    def _moves_of_member(self, index: int, client: Client) -> Iterator[tuple[str, Play]]:
-        follows = client.owned == client.received
-        if not follows:
-            yield "follows", partial(self._follow, index=index)
-        ways = ["full"] if client.has_lost else ["owned", *(["quiet"] * self.scope.keeps_quiet)]
-        # A client that listed what it owns, and then took more of it because of an older response, could own what
-        # the group has given to others meanwhile.
-        for way in ways if follows else (each for each in ways if each == "quiet"):
-            yield f"beats, {way}", partial(self._beat, index=index, way=way)
-            if self.scope.loses and not client.has_lost:
-                yield f"beats, {way}, response lost", partial(self._beat, index=index, way=way, arrives=False)
-        for names in self.scope.subscriptions if len(self.scope.subscriptions) > 1 and not client.has_lost else ():
-            yield f"subscribes to {'+'.join(names)}", partial(self._beat, index=index, way="quiet", names=names)
-        if self.scope.leaves:
-            yield "leaves", partial(self._leave, index=index, epoch=LEAVE_EPOCH)
-        if client.instance_id is not None:
-            yield "leaves for a while", partial(self._leave, index=index, epoch=STATIC_LEAVE_EPOCH)
-
-    def _join(self, world: World, index: int, *, arrives: bool = True) -> World:
-        client = world.clients[index]
-        body = full_heartbeat(client, JOIN_EPOCH, **self._subscription(), topics=world.catalogue(self.scope))
-        return self._send_heartbeat(world, index, body, arrives=arrives)
-
-    def _subscription(self) -> dict[str, Any]:
-        if self.scope.pattern is not None:
-            return {"subscribed_topic_regex": self.scope.pattern}
-        return {"subscribed_topic_names": list(self.scope.subscriptions[0])}
-
-    def _beat(
-        self, world: World, index: int, way: str, *, names: tuple[str, ...] | None = None, arrives: bool = True
-    ) -> World:
-        client = world.clients[index]
-        assert client.epoch is not None
-        if way == "full":
-            group = world.decoded()
-            member = None if group is None or group.consumer is None else group.consumer.members.get(client.member_id)
-            known = self._subscription()
-            if member is not None and self.scope.pattern is None:
-                known = {"subscribed_topic_names": list(member.subscribed_topic_names)}
-            body = full_heartbeat(client, client.epoch, **known)
-        elif names is not None:
-            topics = world.catalogue(self.scope)
-            body = heartbeat(client, client.epoch, subscribed_topic_names=list(names), topics=topics)
-        else:
-            body = heartbeat(client, client.epoch, client.owned if way == "owned" else None)
-        return self._send_heartbeat(world, index, body, arrives=arrives)
-
-    def _leave(self, world: World, index: int, epoch: int) -> World:
-        client = world.clients[index]
-        after = self._send_heartbeat(world, index, heartbeat(client, epoch), arrives=True)
-        # An instance returns as a new process. Its ids alternate, so that there are finitely many states.
-        returns_as = {f"m{index}": f"m{index}b"}.get(client.member_id, f"m{index}")
-        return after.with_client(index, client.out(returns_as if client.instance_id is not None else None))
-
-    def _send_heartbeat(self, world: World, index: int, body: RequestBody, *, arrives: bool) -> World:
-        assert isinstance(body, ConsumerGroupHeartbeatRequest)
-        client, before = world.clients[index], world.decoded()
-        is_member = before is not None and before.consumer is not None and body.member_id in before.consumer.members
-        executed = self._step(world, [self._request("ConsumerGroupHeartbeat", body)])
-        (response,) = executed.result.responses
-        answer = response.body
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-        expected = Error.NONE if is_member or body.member_epoch == JOIN_EPOCH else Error.UNKNOWN_MEMBER_ID
-        assert answer.error_code == expected, f"a correct client is answered {Error(answer.error_code).name}"
-        world = self._after(world, executed)
-        if body.member_epoch < 0 or expected is not Error.NONE:
-            return world.with_client(index, client.out())
-        if not arrives:
-            lost = client._replace(has_lost=True) if client.epoch is not None else client
-            return world.with_client(index, lost)
-        assert body.member_epoch == JOIN_EPOCH or answer.member_epoch >= body.member_epoch, "a client's epoch went back"
-        received = client.received
-        if answer.assignment is not None:
-            listed = answer.assignment.topic_partitions
-            received = frozenset((each.topic_id, partition) for each in listed for partition in each.partitions)
-        after = client._replace(epoch=answer.member_epoch, received=received, has_lost=False)
-        return world.with_client(index, after)
-
-    def _follow(self, world: World, index: int) -> World:
-        client = world.clients[index]
-        return world.with_client(index, client._replace(owned=client.received))
-
     def _fire(self, world: World, timer: str) -> World:
         group = world.decoded()
         assert group is not None
         due = group.timers[timer]
         group.timers[timer] = type(due)(due.kind, NOW - due.timeout_ms, due.timeout_ms, due.member_id, due.generation)
-        executed = self._step(world._replace(group=snapshot.encode(group)), [])
-        return self._after(world, executed)
+        executed = self._stepping.step(world._replace(group=snapshot.encode(group)), [])
+        return self._stepping.after(world, executed)
 
     def _describe(self, world: World) -> World:
         later = world._replace(is_later=True)
         body = TopicsDescribedRequest(later.catalogue(self.scope))
-        return self._after(later, self._step(world, [self._request("TopicsDescribed", body)]))
+        return self._stepping.send(later, body)[0]
 
     def _pass_time(self, world: World) -> World:
         group = world.decoded()
@@ -236,9 +127,9 @@ class Search:
     def _check_refusals(self, world: World) -> None:
         group = world.decoded()
         refused = list(refusals(None if group is None else group.consumer, world.clients))
-        requests = [self._request_of(each.body) for each in refused]
-        executed = self._step(world, requests)
-        errors = _errors(executed)
+        requests = [self._stepping.request(each.body) for each in refused]
+        executed = self._stepping.step(world, requests)
+        errors = errors_of(executed)
         for each, request in zip(refused, requests, strict=True):
             actual = errors[request.address.correlation_id]
             assert actual is each.expected, f"{each.name}: {actual.name} instead of {each.expected.name}"
@@ -252,42 +143,17 @@ class Search:
         if group is None or group.consumer is None:
             return
         bodies = [body for client in world.clients for body in may_commit(client, group.consumer)]
-        executed = self._step(world, [self._request_of(body) for body in bodies])
-        assert set(_errors(executed).values()) <= {Error.OFFSET_METADATA_TOO_LARGE}, "an owner cannot commit"
-
-    # ---- a step --------------------------------------------------------------------------------------------
-
-    def _request_of(self, body: RequestBody) -> Request:
-        is_heartbeat = isinstance(body, ConsumerGroupHeartbeatRequest)
-        return self._request("ConsumerGroupHeartbeat" if is_heartbeat else "OffsetCommit", body)
-
-    def _request(self, api: str, body: RequestBody) -> Request:
-        self._offset += 1
-        address = ReplyAddress(api, VERSIONS[api], str(self._offset), 0, NOW + 1)
-        return Request(Place(NOW + 1, 0, self._offset), address, "client", "/127.0.0.1", body)
-
-    def _step(self, world: World, requests: list[Request]) -> Step:
-        config = self.scope.config
-        now = NOW + 1 if requests else NOW
-        result = step(GROUP_ID, world.decoded(), requests, now, started_at=0, config=config)
-        executed = Step(world.decoded(), requests, now, 0, config, result)
-        check_step(executed)
-        self.reached.answers |= set(_errors(executed).values())
-        return executed
-
-    def _after(self, world: World, executed: Step) -> World:
-        group = executed.result.group
-        consumer = _consumer(group)
-        if consumer is not None:
-            check_group(consumer)
-            self.reached.members |= {member.state for member in consumer.members.values()}
-        self.reached.groups.add(None if group is None else group.state)
-        return world._replace(group=settled(group))
+        executed = self._stepping.step(world, [self._stepping.request(body) for body in bodies])
+        assert set(errors_of(executed).values()) <= {Error.OFFSET_METADATA_TOO_LARGE}, "an owner cannot commit"
 
     # ---- convergence ---------------------------------------------------------------------------------------
 
     def _check_converges(self, number: int) -> None:
-        """Let members that are gone expire, and the others follow the protocol."""
+        """Let members that are gone expire, and the others follow the protocol.
+
+        As in Kafka 4.3, only a join or a heartbeat of a newer member leads to a new target. So in a group with classic
+        members, the newer ones join again.
+        """
         reached = number
         for _ in range(ROUNDS):
             for index in range(len(self.scope.instances)):
@@ -300,7 +166,11 @@ class Search:
 
     def _follow_protocol(self, number: int, index: int) -> int:
         edges = self.edges[number]
-        for name in (f"m{index} follows", f"m{index} beats, full", f"m{index} beats, owned"):
+        steps: tuple[str, ...] = CLASSIC_STEPS if self.worlds[number].clients[index].is_classic else NEWER_STEPS
+        if self.scope.classic and steps == NEWER_STEPS:
+            steps = ("joins", *steps)
+        for step_name in steps:
+            name = f"m{index} {step_name}"
             if name in edges:
                 number = edges[name]
                 edges = self.edges[number]
@@ -309,23 +179,7 @@ class Search:
     def _expire_members_that_are_gone(self, number: int) -> int:
         world = self.worlds[number]
         present = {client.member_id for client in world.clients if client.epoch is not None}
-        consumer = _consumer(world.decoded())
+        consumer = consumer_of(world.decoded())
         for member_id in () if consumer is None else consumer.members.keys() - present:
             number = self.edges[number].get(f"time of heartbeat-{member_id} ends", number)
         return number
-
-
-def _consumer(group: Group | None) -> ConsumerGroup | None:
-    return None if group is None else group.consumer
-
-
-def _errors(executed: Step) -> dict[str, Error]:
-    """The error of each answer, by correlation id."""
-    return {
-        response.address.correlation_id: Error(
-            response.body.topics[0].partitions[0].error_code
-            if isinstance(response.body, OffsetCommitResponse)
-            else response.error_code
-        )
-        for response in executed.result.responses
-    }

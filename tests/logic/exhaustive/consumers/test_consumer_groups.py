@@ -10,6 +10,7 @@ import pytest
 
 from coordinator_logic.consumer_group.members import MemberState
 from coordinator_logic.errors import Error
+from coordinator_logic.group import TimerKind
 from coordinator_logic.states import State
 from tests.logic.exhaustive.consumers.scopes import LARGE_SCOPES, SCOPES
 from tests.logic.exhaustive.consumers.search import Search
@@ -41,8 +42,10 @@ def test_a_member_alone_never_waits_for_others() -> None:
     assert reached.members == {MemberState.STABLE}
 
 
-def test_each_check_of_a_members_epoch_and_instance_refuses_something() -> None:
+def test_each_timer_fires_and_each_check_of_a_member_refuses_something() -> None:
     answers = {error for name in ALL for error in explored(name).reached.answers}
+    timers = {timer for name in ALL for timer in explored(name).reached.timers}
+    assert timers == {TimerKind.HEARTBEAT, TimerKind.REVOCATION, TimerKind.MEMBER_JOIN, TimerKind.MEMBER_SYNC}
     assert answers == {
         Error.NONE,
         Error.GROUP_ID_NOT_FOUND,
@@ -51,5 +54,7 @@ def test_each_check_of_a_members_epoch_and_instance_refuses_something() -> None:
         Error.STALE_MEMBER_EPOCH,
         Error.FENCED_INSTANCE_ID,
         Error.UNRELEASED_INSTANCE_ID,
+        Error.ILLEGAL_GENERATION,
+        Error.REBALANCE_IN_PROGRESS,
         Error.OFFSET_METADATA_TOO_LARGE,
     }

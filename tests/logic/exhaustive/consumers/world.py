@@ -1,11 +1,12 @@
 """A consumer group with its clients, the bounds of a search, and which states of the search are equal."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from coordinator_logic import snapshot
-from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.config import CoordinatorConfig, MigrationPolicy
 from coordinator_logic.consumer_group.data import ConsumerGroup, ResolvedPattern
 from coordinator_logic.consumer_group.members import AssignedPartitions, ConsumerMember
 from coordinator_logic.group import Group
@@ -36,6 +37,8 @@ class Scope:
         instances: The instance id of each client; None for a dynamic one.
         subscriptions: The lists of names that clients subscribe to; the first one when they join.
         pattern: The pattern that clients subscribe to in place of names when they join.
+        classic: How many of the clients, the last ones, speak the classic protocol. Then the group is never downgraded:
+            a classic group is not part of this search.
         topics: The number of partitions of each topic at the start.
         later: The topics that appear, or have grown, at some time.
         loses: Whether responses can be lost; the response after a lost one arrives.
@@ -49,6 +52,7 @@ class Scope:
     instances: tuple[str | None, ...]
     subscriptions: tuple[tuple[str, ...], ...] = (("t",),)
     pattern: str | None = None
+    classic: int = 0
     topics: tuple[tuple[str, int], ...] = (("t", 2),)
     later: tuple[tuple[str, int], ...] = ()
     loses: bool = False
@@ -61,6 +65,7 @@ class Scope:
     def __post_init__(self) -> None:
         config = CoordinatorConfig(
             group_consumer_assignment_interval_ms=self.assignment_interval_ms,
+            group_consumer_migration_policy=MigrationPolicy.UPGRADE if self.classic else MigrationPolicy.BIDIRECTIONAL,
             expiry_allowance_ms=0,
             offset_metadata_max_bytes=0,
             offsets_retention_check_interval_ms=YEARS_MS,
@@ -73,10 +78,20 @@ class Scope:
         return self.assignment_interval_ms > 0 or self.pattern is not None
 
 
+class Stage(Enum):
+    """What a client of the classic protocol must do next."""
+
+    SETTLED = "send heartbeats"
+    MUST_JOIN = "join again"
+    MUST_SYNC = "sync"
+    MUST_SYNC_AS_NEW = "sync after it has joined as a new member, because it was fenced and does not know it"
+
+
 class Client(NamedTuple):
     """A consumer: its epoch (None: it is in no group), what it owns, and what the last response told it to own.
 
-    ``has_lost`` says that it has not received the last response.
+    ``has_lost`` says that it has not received the last response. The ``stage`` is that of a client of the classic
+    protocol, whose epoch is its generation.
     """
 
     member_id: str
@@ -85,10 +100,12 @@ class Client(NamedTuple):
     owned: frozenset[Partition] = frozenset()
     received: frozenset[Partition] = frozenset()
     has_lost: bool = False
+    is_classic: bool = False
+    stage: Stage = Stage.SETTLED
 
     def out(self, member_id: str | None = None) -> "Client":
         """The client when it has given up everything, perhaps as a new process with another member id."""
-        return Client(member_id or self.member_id, self.instance_id)
+        return Client(member_id or self.member_id, self.instance_id, is_classic=self.is_classic)
 
 
 class World(NamedTuple):
@@ -110,6 +127,11 @@ class World(NamedTuple):
         """The topics that exist."""
         counts = dict(scope.topics) | (dict(scope.later) if self.is_later else {})
         return [TopicDescription(name, topic_id(name), count) for name, count in counts.items()]
+
+
+Play = Callable[[World], World]
+NamedPlay = tuple[str, Play]
+"""A move: its name, and what it makes of a world."""
 
 
 def places(held: AssignedPartitions) -> frozenset[Partition]:
@@ -192,6 +214,7 @@ def _member(member: ConsumerMember, rank: dict[int, int], scope: Scope) -> Hasha
         _held(member.pending_revocation, rank, scope),
         member.subscribed_topic_names,
         member.subscribed_topic_regex,
+        member.classic is not None,
     )
 
 
@@ -209,5 +232,5 @@ def _client(client: Client, consumer: ConsumerGroup, rank: dict[int, int]) -> Ha
     if client.epoch is None:
         return client.member_id
     if client.member_id not in consumer.members:
-        return (client.member_id, FENCED)
-    return (client.member_id, rank[client.epoch], client.owned, client.received, client.has_lost)
+        return (client.member_id, FENCED, client.owned == client.received, client.has_lost, client.stage)
+    return (client.member_id, rank[client.epoch], client.owned, client.received, client.has_lost, client.stage)

@@ -28,7 +28,6 @@ from tests.logic.invariants import Step
 PROTOCOL_STEPS = ("beats", "rejoins", "syncs")
 """What a client does in turn to reach its target."""
 
-MUST_SYNC = (Stage.MUST_SYNC, Stage.MUST_SYNC_AS_NEW)
 SESSION_MS = 20_000
 
 
@@ -50,7 +49,7 @@ class ClassicClients:
             return
         if client.stage is Stage.MUST_JOIN:
             yield "rejoins", partial(self._join, index=index)
-        elif client.stage in MUST_SYNC:
+        elif client.stage is Stage.MUST_SYNC:
             yield "syncs", partial(self._sync, index=index)
         yield "beats", partial(self._beat, index=index)
         yield "leaves", partial(self._leave, index=index)
@@ -80,9 +79,9 @@ class ClassicClients:
         if expected is not Error.NONE:
             return after.with_client(index, client.out())
         assert before is not None
-        is_known = client.epoch is None or client.member_id in before.members
-        stage = Stage.MUST_SYNC if is_known else Stage.MUST_SYNC_AS_NEW
-        return after.with_client(index, client._replace(epoch=answer.generation_id, stage=stage))
+        returns = client.epoch is not None and client.member_id not in before.members
+        joined = client._replace(epoch=answer.generation_id, stage=Stage.MUST_SYNC)
+        return after.with_client(index, joined._replace(has_old_partitions=client.has_old_partitions or returns))
 
     def _sync(self, world: World, index: int) -> World:
         client = world.clients[index]
@@ -102,7 +101,8 @@ class ClassicClients:
         owned = frozenset((topic_id(name), partition) for name, partition in partitions)
         # A cooperative consumer gives up at once what it has lost, and joins again to say so.
         stage = Stage.SETTLED if client.owned <= owned else Stage.MUST_JOIN
-        return after.with_client(index, client._replace(owned=owned, received=owned, stage=stage))
+        settled = client._replace(owned=owned, received=owned, stage=stage, has_old_partitions=False)
+        return after.with_client(index, settled)
 
     def _beat(self, world: World, index: int) -> World:
         client = world.clients[index]
@@ -113,7 +113,7 @@ class ClassicClients:
             return after.with_client(index, client.out())
         if error is Error.REBALANCE_IN_PROGRESS:
             # Between a join and its sync, a client learns the same from the sync.
-            stage = client.stage if client.stage in MUST_SYNC else Stage.MUST_JOIN
+            stage = client.stage if client.stage is Stage.MUST_SYNC else Stage.MUST_JOIN
             return after.with_client(index, client._replace(stage=stage))
         return after
 

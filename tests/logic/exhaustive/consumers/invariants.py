@@ -26,15 +26,14 @@ def check_world(world: World, scope: Scope) -> None:
 def _clients_of_members(world: World, group: Group) -> list[tuple[frozenset[Partition], ConsumerMember]]:
     """What each client owns that is a member and knows it.
 
-    As in Kafka, a classic client that was fenced and joins again is a new member, and gives up what it owns with its
-    sync.
+    A client that has partitions from before it was fenced does not count.
     """
     assert group.consumer is not None
     known = group.consumer.members
     return [
         (client.owned, known[client.member_id])
         for client in world.clients
-        if client.epoch is not None and client.member_id in known and client.stage is not Stage.MUST_SYNC_AS_NEW
+        if client.epoch is not None and client.member_id in known and not client.has_old_partitions
     ]
 
 

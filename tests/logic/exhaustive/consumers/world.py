@@ -84,14 +84,14 @@ class Stage(Enum):
     SETTLED = "send heartbeats"
     MUST_JOIN = "join again"
     MUST_SYNC = "sync"
-    MUST_SYNC_AS_NEW = "sync after it has joined as a new member, because it was fenced and does not know it"
 
 
 class Client(NamedTuple):
     """A consumer: its epoch (None: it is in no group), what it owns, and what the last response told it to own.
 
     ``has_lost`` says that it has not received the last response. The ``stage`` is that of a client of the classic
-    protocol, whose epoch is its generation.
+    protocol, whose epoch is its generation. Such a client ``has_old_partitions`` if it was fenced and joined again as a
+    new member: as in Kafka, it learns of that only with its next assignment.
     """
 
     member_id: str
@@ -102,6 +102,7 @@ class Client(NamedTuple):
     has_lost: bool = False
     is_classic: bool = False
     stage: Stage = Stage.SETTLED
+    has_old_partitions: bool = False
 
     def out(self, member_id: str | None = None) -> "Client":
         """The client when it has given up everything, perhaps as a new process with another member id."""
@@ -233,4 +234,5 @@ def _client(client: Client, consumer: ConsumerGroup, rank: dict[int, int]) -> Ha
         return client.member_id
     if client.member_id not in consumer.members:
         return (client.member_id, FENCED, client.owned == client.received, client.has_lost, client.stage)
-    return (client.member_id, rank[client.epoch], client.owned, client.received, client.has_lost, client.stage)
+    following = (client.has_lost, client.stage, client.has_old_partitions)
+    return (client.member_id, rank[client.epoch], client.owned, client.received, *following)

@@ -1,5 +1,7 @@
 """The fleet's rows of consumer groups (KIP-848), which record no transitions."""
 
+import pytest
+
 from coordinator_logic.records import JournalEntry, directory_entry
 from streaming.explain.live.fleet import Fleet, GroupRow
 from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
@@ -51,16 +53,17 @@ def test_a_rebalance_lasts_from_the_new_epoch_to_the_last_step_of_a_member() -> 
     assert found.rebalancing_share == (steps[-1].timestamp - begun[-1].timestamp) / (10 * MINUTE)
 
 
-def test_a_rebalance_that_goes_on_counts_until_now() -> None:
+@pytest.mark.parametrize(("beats", "epoch"), [("a", 4), ("b", 3)], ids=["one has arrived", "one must revoke"])
+def test_a_rebalance_that_goes_on_counts_until_now(beats: str, epoch: int) -> None:
     group, a, b = two_members()
-    settled = row(group).rebalancing_share
+    settled, began = row(group).rebalancing_share, group.now
     Consumer(group, "c").join("t")
-    b.beat()
+    {"a": a, "b": b}[beats].beat()
     group.sleep(6_000)
     found = row(group)
-    assert (found.state, found.rebalances) == ("Reconciling", 3)
+    assert (found.state, found.rebalances, found.since) == ("Reconciling", 3, began)
     assert round(found.rebalancing_share - settled, 6) == 0.01
-    assert a.epoch == 3
+    assert group.consumer.members[beats].epoch == epoch
 
 
 def test_a_group_whose_last_member_has_left_is_empty_and_does_not_rebalance() -> None:

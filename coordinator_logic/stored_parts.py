@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
+OutlineT = TypeVar("OutlineT")
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -18,6 +19,7 @@ class StoredItems(MutableMapping[str, T]):
     """Items of a snapshot by key, each decoded when it is first used. Every access can raise :class:`UnreadablePart`.
 
     A snapshot holds each item as a string of bytes, which a reader passes over at once, however much the item holds.
+    An item changes only by being set again, so that the others need not be encoded again.
 
     Args:
         encoded: The items in MessagePack; the mapping becomes their owner.
@@ -25,37 +27,52 @@ class StoredItems(MutableMapping[str, T]):
         what: What the items are, for the exception.
     """
 
-    __slots__ = ("_decoded", "_decoder", "_encoded", "_what")
+    __slots__ = ("_changed", "_decoded", "_decoder", "_encoded", "_what")
 
     def __init__(self, encoded: dict[str, bytes], decoder: "msgspec.msgpack.Decoder[T]", what: str) -> None:
-        # All keys in their order; the bytes of an item that is decoded may be outdated.
+        # All keys in their order; the bytes of an item that has changed are outdated.
         self._encoded = encoded
         self._decoded: dict[str, T] = {}
+        self._changed: set[str] = set()
         self._decoder = decoder
         self._what = what
 
+    def outline(self, key: str, decoder: "msgspec.msgpack.Decoder[OutlineT]") -> T | OutlineT | None:
+        """An item, or what this decoder reads of it if nothing has needed the item yet; None if there is none."""
+        item = self._decoded.get(key)
+        if item is not None:
+            return item
+        encoded = self._encoded.get(key)
+        return None if encoded is None else self._read(encoded, decoder)
+
     def for_snapshot(self) -> dict[str, bytes]:
-        """The encoded items: the original bytes of those that nobody has used."""
-        for key, item in self._decoded.items():
-            self._encoded[key] = _encode(item)
+        """The encoded items: the original bytes of those that have not changed."""
+        for key in self._changed:
+            self._encoded[key] = _encode(self._decoded[key])
+        self._changed.clear()
         return self._encoded
 
     def __getitem__(self, key: str) -> T:
         item = self._decoded.get(key)
         if item is None:
-            try:
-                item = self._decoded[key] = self._decoder.decode(self._encoded[key])
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise UnreadablePart(f"its {self._what} are damaged: {error}") from error
+            item = self._decoded[key] = self._read(self._encoded[key], self._decoder)
         return item
+
+    def _read(self, encoded: bytes, decoder: "msgspec.msgpack.Decoder[OutlineT]") -> OutlineT:
+        try:
+            return decoder.decode(encoded)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise UnreadablePart(f"its {self._what} are damaged: {error}") from error
 
     def __setitem__(self, key: str, item: T) -> None:
         self._encoded.setdefault(key, b"")
         self._decoded[key] = item
+        self._changed.add(key)
 
     def __delitem__(self, key: str) -> None:
         del self._encoded[key]
         self._decoded.pop(key, None)
+        self._changed.discard(key)
 
     def __contains__(self, key: object) -> bool:
         # The one of MutableMapping would decode the item.

@@ -5,6 +5,6 @@ needed, the target epoch which group epoch the target belongs to, and each membe
 reached. A member sends one kind of request, the heartbeat, and quotes its epoch.
 
 The room holds the data of a consumer group, its records, and pure functions that change nothing; what a group does with
-them in a turn is in :mod:`coordinator_logic.convergence`. It imports the messages, the errors, the states and the
-server-side assignors.
+them in a turn is in :mod:`coordinator_logic.convergence`. It imports the messages, the errors, the states, the
+server-side assignors and the parts of snapshots that stay encoded.
 """

@@ -12,15 +12,17 @@ from hashlib import blake2b
 import msgspec
 
 from coordinator_logic.assignors.server import Partitions
-from coordinator_logic.consumer_group.members import ConsumerMember
+from coordinator_logic.consumer_group.members import ConsumerMember, MemberOutline
 from coordinator_logic.consumer_group.target_assignment import Subscriptions, Topic
 from coordinator_logic.states import State
+from coordinator_logic.stored_parts import StoredItems
 
 FIRST_EPOCH = 1
 """The epoch of a group without members and of its empty target; the first member's join makes it 2, as in Kafka."""
 
 _HASH_BYTES = 8
 _encode = msgspec.msgpack.encode
+_outline_decoder = msgspec.msgpack.Decoder(MemberOutline)
 
 
 class ResolvedPattern(msgspec.Struct, frozen=True, array_like=True):
@@ -73,6 +75,13 @@ class ConsumerGroup(msgspec.Struct, array_like=True, dict=True):
         """The member with an instance id, if there is one."""
         member_id = None if group_instance_id is None else self.member_ids_of_instances.get(group_instance_id)
         return None if member_id is None else self.members[member_id]
+
+    def outline_of(self, member_id: str) -> ConsumerMember | MemberOutline | None:
+        """A member, without its partitions if they are not decoded; None if there is none."""
+        members = self.members
+        if isinstance(members, StoredItems):
+            return members.outline(member_id, _outline_decoder)
+        return members.get(member_id)
 
     def put(self, member: ConsumerMember) -> None:
         """Add or replace a member."""

@@ -36,11 +36,10 @@ class ClassicMembership(msgspec.Struct, frozen=True, array_like=True):
     protocols: tuple[ClassicProtocol, ...]
 
 
-class ConsumerMember(msgspec.Struct, frozen=True, array_like=True):
-    """A member. ``rebalance_timeout_ms`` is how long it may take to revoke; ``subscribed_topic_names`` are sorted.
+class MemberFields(msgspec.Struct, frozen=True, array_like=True):
+    """The fields of a member that come before its partitions.
 
-    ``assigned`` and ``pending_revocation`` are disjoint; the member holds the partitions of both. ``classic`` is None
-    for a member that speaks the newer protocol.
+    ``rebalance_timeout_ms`` is how long it may take to revoke; ``subscribed_topic_names`` are sorted.
     """
 
     member_id: str
@@ -55,6 +54,15 @@ class ConsumerMember(msgspec.Struct, frozen=True, array_like=True):
     epoch: int = 0
     previous_epoch: int = 0
     state: MemberState = MemberState.STABLE
+
+
+class ConsumerMember(MemberFields, frozen=True, array_like=True):
+    """A member.
+
+    ``assigned`` and ``pending_revocation`` are disjoint; the member holds the partitions of both. ``classic`` is None
+    for a member that speaks the newer protocol.
+    """
+
     assigned: AssignedPartitions = {}
     pending_revocation: AssignedPartitions = {}
     classic: ClassicMembership | None = None
@@ -73,3 +81,11 @@ class ConsumerMember(msgspec.Struct, frozen=True, array_like=True):
     def is_reconciled_to(self, target_epoch: int) -> bool:
         """Whether it has reached the target of this epoch."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch
+
+
+class MemberOutline(MemberFields, frozen=True, array_like=True):
+    """A stored member whose partitions stay encoded: most heartbeats need none of them."""
+
+    assigned: msgspec.Raw = msgspec.Raw()
+    pending_revocation: msgspec.Raw = msgspec.Raw()
+    classic: ClassicMembership | None = None

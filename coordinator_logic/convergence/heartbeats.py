@@ -14,7 +14,7 @@ import msgspec
 from coordinator_logic.assignors.server import Partitions
 from coordinator_logic.consumer_group.data import ConsumerGroup
 from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
-from coordinator_logic.consumer_group.members import ConsumerMember, MemberState
+from coordinator_logic.consumer_group.members import ConsumerMember, MemberOutline, MemberState
 from coordinator_logic.consumer_group.reconciliation import Target, reconcile
 from coordinator_logic.consumer_group.records import assignment_record, member_record
 from coordinator_logic.convergence.membership import session_timeout_ms
@@ -61,7 +61,7 @@ def updated_member(member: ConsumerMember, request: Request, body: ConsumerGroup
 
 def member_that_stays(
     consumer: ConsumerGroup, request: Request, body: ConsumerGroupHeartbeatRequest
-) -> ConsumerMember | None:
+) -> ConsumerMember | MemberOutline | None:
     """The sender of a heartbeat that can change nothing but its session; None for any other heartbeat.
 
     Nearly all heartbeats are such. All checks and steps for the others would find nothing to do either, but would look
@@ -82,7 +82,7 @@ def member_that_stays(
     # Patterns are resolved again after a while, with whatever heartbeat comes then.
     if consumer.patterns or consumer.has_unresolved_patterns:
         return None
-    member = consumer.members.get(body.member_id)
+    member = consumer.outline_of(body.member_id)
     if (
         member is None
         or member.epoch != epoch
@@ -97,7 +97,7 @@ def member_that_stays(
     return member
 
 
-def stay(turn: Turn, request: Request, member: ConsumerMember) -> None:
+def stay(turn: Turn, request: Request, member: ConsumerMember | MemberOutline) -> None:
     """Take a heartbeat that changes nothing but its member's session, and answer it."""
     config = turn.config
     session, interval = config.group_consumer_session_timeout_ms, config.group_consumer_heartbeat_interval_ms

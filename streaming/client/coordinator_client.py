@@ -174,6 +174,22 @@ class CoordinatorClient:
             described += body.groups if body is not None and body.groups else [failed]
         return messages.DescribeGroupsResponse(described)
 
+    def describe_consumer_groups(self, group_ids: Sequence[str]) -> messages.ConsumerGroupDescribeResponse:
+        """Consumer groups (KIP-848) with epochs, assignments and targets, in the order of ``group_ids``.
+
+        A classic group and a missing one have GROUP_ID_NOT_FOUND (69).
+        """
+        answers = [
+            self.ask(apis.CONSUMER_GROUP_DESCRIBE, group_id, messages.ConsumerGroupDescribeRequest([group_id]))
+            for group_id in group_ids
+        ]
+        described: list[messages.DescribedConsumerGroup] = []
+        for group_id, answer in zip(group_ids, answers, strict=True):
+            body = answer.result().body
+            failed = messages.DescribedConsumerGroup(group_id, answer.result().error_code, answer.result().message)
+            described += body.groups if body is not None and body.groups else [failed]
+        return messages.ConsumerGroupDescribeResponse(described)
+
     def delete_groups(self, group_ids: Sequence[str]) -> messages.DeleteGroupsResponse:
         """Delete groups without members; each group's error is in the response. Repeated ids count once."""
         distinct = list(dict.fromkeys(group_ids))

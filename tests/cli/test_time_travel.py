@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from coordinator_logic.apis import CONSUMER_GROUP_HEARTBEAT
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
 from streaming.cli.app import app
+from streaming.client import CoordinatorClient
 from tests.cli.test_commands import printed_json, run_for
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.waiting import wait_until
@@ -43,3 +46,31 @@ def test_a_group_that_was_deleted_is_there_at_an_earlier_time(coordinator: Coord
     assert (described["groupState"], described["members"]) == ("Empty", [])
     gone = run_for(coordinator, "groups", "describe", group, "--at", before)
     assert (gone.returncode, gone.stderr) == (1, f"group-coordinator: {group}: GROUP_ID_NOT_FOUND\n")
+
+
+def test_a_consumer_group_is_described_now_and_at_an_earlier_time(coordinator: CoordinatorProcess) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    heartbeat = ConsumerGroupHeartbeatRequest(
+        group,
+        "a",
+        0,
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+        topics=[TopicDescription("t", f"{'t':_<22}", 2)],
+    )
+    with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) as client:
+        client.ask(CONSUMER_GROUP_HEARTBEAT, group, heartbeat).result().unwrap()
+    (now,) = printed_json(run_for(coordinator, "groups", "describe", group, "--json"))
+    assert (now["groupState"], now["groupEpoch"], now["members"][0]["memberEpoch"]) == ("Stable", 2, 2)
+
+    def then() -> list[Any]:
+        described = run_for(coordinator, "groups", "describe", group, "--json", "--at", "0s")
+        return [] if described.returncode else list(printed_json(described))
+
+    # The journal and the answer are written by one batch, in any order.
+    wait_until(lambda: bool(then()), "the group is in the journal")
+    assert then() == [{**now, "assignorName": ""}]
+    printed = run_for(coordinator, "groups", "describe", group).stdout
+    assert f"{group}: Stable (consumer group, epoch 2, uniform), 1 member(s)" in printed
+    assert "t: 0, 1" in printed

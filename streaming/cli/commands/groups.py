@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_assignment
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups as filtered
-from coordinator_logic.messages import DescribedGroup, DescribedMember, ListGroupsRequest, ListGroupsResponse
+from coordinator_logic.messages import DescribedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import JournalEntry
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, PointInTime, err, fail, out, print_json, time_given
+from streaming.cli.described_groups import AnyDescribedGroup, describe, print_group
 from streaming.client.errors import error_of
 from streaming.contract.topics import TopicNames
 from streaming.explain.time_travel.group_history import GroupAt
@@ -57,11 +57,14 @@ def list_groups(
 def describe_groups(connection: Connection, group: GroupIds, at: PointInTime = None) -> None:
     """Show the state and protocol of groups, and each member with its assignment.
 
+    Of a consumer group (KIP-848) it shows the epochs, what each member has yet to revoke or to get, and for whom it
+    waits.
+
     With --at, as the journal tells them. Where it no longer has the members of a group, the state is Unknown.
     """
     if at is None:
         with connection.client() as client:
-            described = client.describe_groups(group).groups
+            described = describe(client, group)
     else:
         described = _described_at(connection, at, group)
     if connection.as_json:
@@ -72,45 +75,12 @@ def describe_groups(connection: Connection, group: GroupIds, at: PointInTime = N
     exit_on_errors({entry.group_id: entry.error_code for entry in described})
 
 
-def print_group(group: DescribedGroup) -> None:
-    """Print a group as a headline and a table of its members."""
-    if group.error_code:
-        return
-    protocol = f"{group.protocol_type or 'no protocol type'}, {group.protocol_data or 'no protocol chosen'}"
-    out.print(f"[bold]{group.group_id}[/bold]: {group.group_state} ({protocol}), {len(group.members)} member(s)")
-    if not group.members:
-        return
-    table = Table("MEMBER", "INSTANCE", "CLIENT", "HOST", "ASSIGNMENT")
-    for member in group.members:
-        instance = member.group_instance_id or "-"
-        assignment = describe_assignment(group.protocol_type, member)
-        table.add_row(member.member_id, instance, member.client_id, member.client_host, assignment)
-    out.print(table)
-
-
-def describe_assignment(protocol_type: str, member: DescribedMember) -> str:
-    """A consumer's assignment as ``topic: 0, 1``; an assignment of any other protocol type by its size."""
-    assignment = member.member_assignment
-    if not assignment:
-        return "-"
-    if protocol_type != "consumer":
-        return f"{len(assignment)} bytes"
-    try:
-        partitions = decode_assignment(assignment).partitions
-    except ConsumerProtocolError:
-        return f"{len(assignment)} bytes, unreadable"
-    by_topic: dict[str, list[str]] = {}
-    for topic, partition in sorted(partitions):
-        by_topic.setdefault(topic, []).append(str(partition))
-    return "\n".join(f"{topic}: {', '.join(numbers)}" for topic, numbers in by_topic.items()) or "-"
-
-
 def _listed_at(connection: Connection, at: str, request: ListGroupsRequest) -> ListGroupsResponse:
     found = _groups_at(connection, at, None)
     return filtered([directory_entry_at(each) for each in found.values()], request)
 
 
-def _described_at(connection: Connection, at: str, group_ids: Collection[str]) -> list[DescribedGroup]:
+def _described_at(connection: Connection, at: str, group_ids: Collection[str]) -> list[AnyDescribedGroup]:
     found = _groups_at(connection, at, group_ids)
     return [
         described_at(found[group_id]) if group_id in found else DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND)

@@ -1,19 +1,20 @@
 """Folds the journal's last minutes and the directory into one row for each group."""
 
-from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, StateChanged
+from coordinator_logic.records import GroupDirectoryEntry, JournalEntry
 from coordinator_logic.states import State
 from streaming.explain.live.positions import EndOffsets, Positions
+from streaming.explain.live.transitions import BEGINS_REBALANCE, Transition, Transitions
 
 __all__ = ["Fleet", "GroupRow"]
 
-REBALANCING = frozenset({State.PREPARING_REBALANCE.value, State.COMPLETING_REBALANCE.value})
+REBALANCING = frozenset(
+    state.value for state in (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.ASSIGNING, State.RECONCILING)
+)
 
 MINUTE_MS = 60_000
 
@@ -22,10 +23,11 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
     """One group now, and how it has fared in the window.
 
     rebalances: how many began in the window. rebalances_a_minute: the same, by the window's length. rebalancing_share:
-    the part of the window in which the group was PreparingRebalance or CompletingRebalance, 0 to 1. since: when the
-    group entered its state, ms since the epoch; None if that was before the window. reason: why the last rebalance of
-    the window began; None if none did. lag: the records behind the offsets that the group has committed since the
-    journal is read; None if it has committed none.
+    the part of the window, 0 to 1, in which the group was PreparingRebalance or CompletingRebalance, or Assigning or
+    Reconciling if it is a consumer group. generation: the group epoch of a consumer group. since: when the group
+    entered its state, ms since the epoch; None if that was before the window. reason: why the last rebalance of the
+    window began; None if none did. lag: the records behind the offsets that the group has committed since the journal
+    is read; None if it has committed none.
     """
 
     group_id: str
@@ -43,18 +45,11 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
     lag: int | None
 
 
-class _Transition(NamedTuple):
-    at: int
-    from_state: str
-    to_state: str
-    reason: str
-
-
 class _History:
     """The transitions of one group in the window, its offsets, and the last entry of the journal that was noted."""
 
     def __init__(self) -> None:
-        self.transitions: deque[_Transition] = deque()
+        self.transitions = Transitions()
         self.positions = Positions()
         self._incarnation = ""
         self._sequence = 0
@@ -70,10 +65,6 @@ class _History:
         if not is_repeated:
             self._incarnation, self._sequence, self._job_epoch = entry.incarnation, entry.sequence, entry.job_epoch
         return not is_repeated
-
-    def forget_before(self, time: int) -> None:
-        while self.transitions and self.transitions[0].at < time:
-            self.transitions.popleft()
 
 
 class Fleet:
@@ -93,10 +84,8 @@ class Fleet:
         history = self._histories.setdefault(entry.group_id, _History())
         if not history.is_new(entry):
             return
-        record = entry.record
-        history.positions.note(record)
-        if isinstance(record, StateChanged):
-            history.transitions.append(_Transition(entry.timestamp, record.from_state, record.to_state, record.reason))
+        history.positions.note(entry.record)
+        history.transitions.note(entry.record, entry.timestamp)
 
     def partitions(self) -> set[tuple[str, int]]:
         """The partitions that any group has committed, by topic and partition."""
@@ -113,12 +102,12 @@ class Fleet:
 
     def _forget_before(self, time: int) -> None:
         for history in self._histories.values():
-            history.forget_before(time)
+            history.transitions.forget_before(time)
 
     def _row(self, entry: GroupDirectoryEntry, now: int, ends: EndOffsets) -> GroupRow:
         history = self._histories.get(entry.group_id)
-        transitions = history.transitions if history is not None else ()
-        begun = [one for one in transitions if one.to_state == State.PREPARING_REBALANCE.value]
+        transitions = history.transitions.up_to(entry.group_state) if history is not None else []
+        begun = [one for one in transitions if one.to_state in BEGINS_REBALANCE]
         return GroupRow(
             group_id=entry.group_id,
             state=entry.group_state,
@@ -137,7 +126,7 @@ class Fleet:
         )
 
 
-def _rebalancing_ms(transitions: Collection[_Transition], state_now: str, begin: int, now: int) -> int:
+def _rebalancing_ms(transitions: Collection[Transition], state_now: str, begin: int, now: int) -> int:
     """For how long of the time from ``begin`` to ``now`` a group with these transitions rebalanced."""
     if not transitions:
         return now - begin if state_now in REBALANCING else 0

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import inspect
 
-from streaming.explain.time_travel.rows import Row
+from streaming.explain.time_travel.row_types import Row
 
 ROWS_TOGETHER = 10_000
 

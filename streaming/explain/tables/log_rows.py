@@ -7,7 +7,8 @@ import msgspec
 
 from coordinator_logic.messages import RequestEnvelope
 from coordinator_logic.records import Cause, JournalEntry, RequestCause, TimerCause
-from streaming.explain.time_travel.rows import Row, utc
+from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.rows import utc
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 

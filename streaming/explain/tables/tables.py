@@ -17,7 +17,8 @@ from streaming.explain.tables.group_states import GroupsFold, GroupState, rows_i
 from streaming.explain.tables.log_rows import JournalRow, LogRecord, RequestRow, journal_row, request_row
 from streaming.explain.tables.rebalance_rows import RebalanceRow, rebalance_rows
 from streaming.explain.time_travel.point_in_time import point_in_time
-from streaming.explain.time_travel.rows import GROUP_TABLES, Row
+from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.rows import GROUP_TABLES
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.location import local_path
 from streaming.job.spark_internals.checkpoint_layout.state_reader import state_frame
@@ -52,8 +53,8 @@ class Sources:
 
 
 class Tables:
-    """The coordinator's tables as of a time: ``groups``, ``members``, ``assignments``, ``offsets``, and with brokers
-    ``rebalances``, ``journal`` and ``requests``.
+    """The coordinator's tables as of a time: ``groups``, ``members``, ``assignments``, ``targets``, ``offsets``, and
+    with brokers ``rebalances``, ``journal`` and ``requests``.
 
     The groups are computed once, at their first use: the tables of groups agree with each other.
 

@@ -4,14 +4,17 @@ from collections.abc import Callable, Container, Iterable
 
 import msgspec
 
+from coordinator_logic import apis
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.handlers.consumer_group.describe import described as described_consumers
 from coordinator_logic.handlers.describe_groups import described
-from coordinator_logic.messages import DescribedGroup
+from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, directory_entry
 from streaming.explain.time_travel.group_history import GroupAt, GroupHistory, group_at
 from streaming.job.backups.rebuild.journal_fold import Known
 
 UNKNOWN = "Unknown"
-"""Kafka's name of a state that is not known: the journal no longer has the group's members."""
+"""Kafka's name of a state or a type that is not known: the journal no longer has the group's members."""
 
 Journal = Callable[[], Iterable[JournalEntry | None]]
 """Reads the journal from its first entry; None stands for a record that is no entry."""
@@ -52,11 +55,23 @@ def directory_entry_at(found: GroupAt) -> GroupDirectoryEntry:
     """The directory's entry of a group that existed."""
     assert found.group is not None
     entry = directory_entry(found.group)
-    return msgspec.structs.replace(entry, group_state=UNKNOWN) if found.known is Known.OFFSETS else entry
+    if found.known is not Known.OFFSETS:
+        return entry
+    return msgspec.structs.replace(entry, group_state=UNKNOWN, group_type=UNKNOWN)
 
 
-def described_at(found: GroupAt) -> DescribedGroup:
-    """DescribeGroups' answer for a group that existed."""
-    assert found.group is not None
-    answer = described(found.group)
+def described_at(found: GroupAt) -> DescribedGroup | DescribedConsumerGroup:
+    """The answer of DescribeGroups, or of ConsumerGroupDescribe, for a group that existed.
+
+    The assignor of a consumer group is empty: the journal does not have the coordinator's configuration.
+    """
+    group = found.group
+    assert group is not None
+    answer: DescribedGroup | DescribedConsumerGroup
+    if group.consumer is None:
+        answer = described(group)
+    else:
+        version = apis.CONSUMER_GROUP_DESCRIBE.max_version
+        consumers = described_consumers(group.group_id, group.consumer, CoordinatorConfig(), version)
+        answer = msgspec.structs.replace(consumers, assignor_name="")
     return msgspec.structs.replace(answer, group_state=UNKNOWN) if found.known is Known.OFFSETS else answer

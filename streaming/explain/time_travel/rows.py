@@ -1,8 +1,4 @@
-"""The rows of a group in the tables ``groups``, ``members``, ``assignments`` and ``offsets``.
-
-The columns have the names of the JSON contract. Every column is a field that only records change, so the rows of a
-group's snapshot and those of its journal are the same.
-"""
+"""The rows of a group in the tables ``groups``, ``members``, ``assignments``, ``targets`` and ``offsets``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -19,85 +15,13 @@ from coordinator_logic.consumer_protocol import (
 )
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member
 from coordinator_logic.records import QUARANTINED
+from streaming.explain.time_travel import consumer_group_rows
+from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, Row, TargetRow
 from streaming.job.backups.rebuild.journal_fold import Known
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
 _LATEST_MS = (_LATEST - _EPOCH) // timedelta(milliseconds=1)
-
-
-class Row(msgspec.Struct, frozen=True, rename="camel"):
-    """Base class of all rows. Times are in UTC."""
-
-
-class GroupRow(Row, frozen=True):
-    """A group.
-
-    ``known`` says how much of it is known: ``all``; ``members`` if offsets from before the journal's first entry may be
-    missing; ``offsets`` if the members are not known either, and with them the columns that are null then. A group
-    whose stored state cannot be read is ``Quarantined``, and nothing else of it is known.
-    """
-
-    group_id: str
-    incarnation: str | None = None
-    state: str | None = None
-    state_since: datetime | None = None
-    generation: int | None = None
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    leader: str | None = None
-    members: int | None = None
-    offsets: int | None = None
-    open_transactions: int | None = None
-    sequence: int | None = None
-    known: str = "all"
-
-
-class MemberRow(Row, frozen=True):
-    """A member.
-
-    ``protocols`` are in its order of preference. ``subscribed_topics`` and ``assigned_partitions`` are null for another
-    protocol type than ``consumer``, and if the member's bytes cannot be parsed.
-    """
-
-    group_id: str
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    is_leader: bool
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocols: list[str]
-    subscribed_topics: list[str] | None
-    assigned_partitions: int | None
-
-
-class AssignmentRow(Row, frozen=True):
-    """A partition that a member of a consumer group is assigned."""
-
-    group_id: str
-    member_id: str
-    topic: str
-    partition: int
-
-
-class OffsetRow(Row, frozen=True):
-    """A committed offset, or, with a ``producer_id``, one that is pending until the producer's transaction ends.
-
-    ``sequence`` is the number of the journal entry that committed it; null if an earlier release stored it.
-    """
-
-    group_id: str
-    topic: str
-    partition: int
-    offset: int
-    leader_epoch: int | None
-    metadata: str
-    committed_at: datetime
-    expires_at: datetime | None
-    producer_id: int | None
-    sequence: int | None
 
 
 def quarantined_row(group_id: str) -> GroupRow:
@@ -126,12 +50,16 @@ def group_row(group: Group, known: Known = Known.ALL) -> GroupRow:
         state_since=utc(group.state_timestamp),
         protocol_name=group.protocol_name,
         leader=group.leader,
-        members=len(group.members),
+        members=group.member_count,
+        group_type=group.group_type,
+        target_epoch=None if group.consumer is None else group.consumer.target_epoch,
     )
 
 
 def member_rows(group: Group) -> Iterator[MemberRow]:
     """The group's rows in ``members``."""
+    if group.consumer is not None:
+        yield from consumer_group_rows.member_rows(group.group_id, group.consumer)
     for member in group.members.values():
         partitions = _assigned_partitions(group, member)
         yield MemberRow(
@@ -151,9 +79,17 @@ def member_rows(group: Group) -> Iterator[MemberRow]:
 
 def assignment_rows(group: Group) -> Iterator[AssignmentRow]:
     """The group's rows in ``assignments``."""
+    if group.consumer is not None:
+        yield from consumer_group_rows.assignment_rows(group.group_id, group.consumer)
     for member in group.members.values():
         for topic, partition in _assigned_partitions(group, member) or ():
             yield AssignmentRow(group.group_id, member.member_id, topic, partition)
+
+
+def target_rows(group: Group) -> Iterator[TargetRow]:
+    """The group's rows in ``targets``; a classic group has none."""
+    if group.consumer is not None:
+        yield from consumer_group_rows.target_rows(group.group_id, group.consumer)
 
 
 def offset_rows(group: Group) -> Iterator[OffsetRow]:
@@ -227,6 +163,7 @@ GROUP_TABLES: Mapping[str, GroupTable] = {
     "groups": GroupTable(GroupRow, lambda group, known: (group_row(group, known),)),
     "members": GroupTable(MemberRow, lambda group, _: member_rows(group)),
     "assignments": GroupTable(AssignmentRow, lambda group, _: assignment_rows(group)),
+    "targets": GroupTable(TargetRow, lambda group, _: target_rows(group)),
     "offsets": GroupTable(OffsetRow, lambda group, _: offset_rows(group)),
 }
 """The tables of groups, by name."""

@@ -11,7 +11,8 @@ from streaming.explain.tables.columns import arrow_schema, record_batches, spark
 from streaming.explain.tables.group_states import GroupsFold, GroupState, rows_in
 from streaming.explain.tables.log_rows import LogRecord, journal_row, request_row
 from streaming.explain.tables.tables import TABLES
-from streaming.explain.time_travel.rows import GROUP_TABLES, GroupRow, Row
+from streaming.explain.time_travel.row_types import GroupRow, Row
+from streaming.explain.time_travel.rows import GROUP_TABLES
 from streaming.job.group_batch.state_row import StateRow
 from tests.explain.time_travel.test_group_history import played
 from tests.logic.driver import GROUP_ID, Driven

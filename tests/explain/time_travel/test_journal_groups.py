@@ -26,7 +26,8 @@ def test_the_state_of_a_group_without_its_beginning_is_unknown() -> None:
     driven = Driven()
     driven.stable_group(2)
     (found,) = groups_at(lambda: driven.journal[3:], None).values()
-    assert directory_entry_at(found).group_state == UNKNOWN
+    entry = directory_entry_at(found)
+    assert (entry.group_state, entry.group_type) == (UNKNOWN, UNKNOWN)
     assert (described_at(found).group_state, described_at(found).members) == (UNKNOWN, [])
 
 

@@ -6,8 +6,8 @@ from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.group import Group, Member, MemberProtocol
 from coordinator_logic.states import State
+from streaming.explain.time_travel.row_types import AssignmentRow
 from streaming.explain.time_travel.rows import (
-    AssignmentRow,
     assignment_rows,
     group_row,
     member_rows,

@@ -33,7 +33,7 @@ from tests.logic.invariants.of_changes import (
     the_journal_of_a_step_is_in_the_order_of_time,
     the_records_describe_the_change,
 )
-from tests.logic.invariants.of_consumer_groups import CONSUMER_GROUP_INVARIANTS, epochs_grow
+from tests.logic.invariants.of_consumer_groups import CONSUMER_GROUP_INVARIANTS, CONSUMER_GROUP_STEP_INVARIANTS
 from tests.logic.invariants.of_groups import GROUP_INVARIANTS
 
 STEP_INVARIANTS: tuple[Callable[[Step], None], ...] = (
@@ -71,7 +71,7 @@ CONSUMER_STEP_INVARIANTS: tuple[Callable[[Step], None], ...] = (
     only_requests_and_their_answers_restart_a_session,
     the_records_describe_the_change,
     the_group_wakes_at_its_first_deadline,
-    epochs_grow,
+    *CONSUMER_GROUP_STEP_INVARIANTS,
 )
 """Invariants of a step whose group is a consumer group before or after it."""
 

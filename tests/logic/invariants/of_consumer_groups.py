@@ -5,7 +5,10 @@ from collections.abc import Callable
 from coordinator_logic.consumer_group.data import ConsumerGroup
 from coordinator_logic.consumer_group.epochs import STATIC_LEAVE_EPOCH
 from coordinator_logic.consumer_group.members import ConsumerMember, MemberState
+from coordinator_logic.errors import Error
 from coordinator_logic.group import Group
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from coordinator_logic.records import PatternsResolved, StaticMemberReplaced, TargetAssignmentChanged
 from tests.logic.invariants.checked_step import Step
 
 
@@ -95,9 +98,105 @@ CONSUMER_GROUP_INVARIANTS: tuple[Callable[[Group], None], ...] = (
 """Invariants of a consumer group."""
 
 
+# ---- steps -----------------------------------------------------------------------------------------------------
+
+
 def epochs_grow(step: Step) -> None:
     before, after = step.before, step.result.group
     if before is None or after is None or before.consumer is None or after.consumer is None:
         return
+    if before.incarnation != after.incarnation:
+        return
     assert before.consumer.epoch <= after.consumer.epoch
     assert before.consumer.target_epoch <= after.consumer.target_epoch
+    if len(step.requests) > 1 or any(isinstance(record, StaticMemberReplaced) for record in step.records):
+        return
+    for member_id in before.consumer.members.keys() & after.consumer.members.keys():
+        member = after.consumer.members[member_id]
+        assert has_left_for_a_while(member) or before.consumer.members[member_id].epoch <= member.epoch
+
+
+def _accepted_heartbeat(step: Step) -> tuple[ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse] | None:
+    """The only request of a step and its answer, if it is a heartbeat of a member that joins or stays."""
+    if len(step.requests) != 1 or not isinstance(step.requests[0].body, ConsumerGroupHeartbeatRequest):
+        return None
+    body = step.requests[0].body
+    answer = next(each.body for each in step.result.responses if each.address == step.requests[0].address)
+    is_accepted = isinstance(answer, ConsumerGroupHeartbeatResponse) and answer.error_code == Error.NONE
+    if body.member_epoch < 0 or not is_accepted:
+        return None
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+    return body, answer
+
+
+def every_accepted_heartbeat_restarts_the_session(step: Step) -> None:
+    accepted, group = _accepted_heartbeat(step), step.result.group
+    if accepted is not None and group is not None and group.consumer is not None:
+        timer = group.timers.get(f"heartbeat-{accepted[1].member_id}")
+        sent_at = min(step.requests[0].place.timestamp, step.latest_time)
+        assert timer is None or timer.armed_at >= sent_at, "an active member has an old deadline"
+
+
+def a_member_learns_its_assignment(step: Step) -> None:
+    """When it joins, when its request has all fields, and when the assignment has changed; never a wrong one."""
+    accepted, group = _accepted_heartbeat(step), step.result.group
+    if accepted is None or group is None or group.consumer is None:
+        return
+    body, answer = accepted
+    member = group.consumer.members.get(answer.member_id or "")
+    if member is None:
+        return
+    before = None if step.before is None or step.before.consumer is None else step.before.consumer.members
+    known = None if before is None else before.get(member.member_id)
+    subscribes = body.subscribed_topic_names is not None or body.subscribed_topic_regex is not None
+    is_full = body.rebalance_timeout_ms != -1 and body.topic_partitions is not None and subscribes
+    if body.member_epoch == 0 or is_full or (known is not None and known.assigned != member.assigned):
+        assert answer.assignment is not None, "a member does not learn its assignment"
+    if answer.assignment is not None:
+        told = {each.topic_id: set(each.partitions) for each in answer.assignment.topic_partitions}
+        assert told == {topic_id: set(numbers) for topic_id, numbers in member.assigned.items()}
+
+
+def a_member_gets_only_topics_that_it_subscribes_to(step: Step) -> None:
+    """The target may be older than the subscription. Patterns are resolved after the member made its step."""
+    accepted, group = _accepted_heartbeat(step), step.result.group
+    if accepted is None or group is None or group.consumer is None:
+        return
+    member = group.consumer.members.get(accepted[1].member_id or "")
+    if member is None or any(isinstance(record, PatternsResolved) for record in step.records):
+        return
+    before = None if step.before is None or step.before.consumer is None else step.before.consumer.members
+    known = None if before is None else before.get(member.member_id)
+    subscribed = {topic.topic_id for topic in group.consumer.subscriptions.topics_of(member)}
+    had = set() if known is None else known.assigned.keys()
+    assert member.assigned.keys() - had <= subscribed, "a member got a topic that it does not subscribe to"
+
+
+def a_new_target_is_legal_and_complete(step: Step) -> None:
+    """A target gives each partition of the subscribed topics to one subscriber."""
+    group, records = step.result.group, step.records
+    computed = any(isinstance(record, TargetAssignmentChanged) and record.assignor is not None for record in records)
+    if group is None or group.consumer is None or not computed or len(step.requests) != 1:
+        return
+    # Patterns are resolved after the target was computed.
+    if any(isinstance(record, PatternsResolved) for record in records):
+        return
+    consumer = group.consumer
+    expected, given = set(), set()
+    for member_id, member in consumer.members.items():
+        topics = {topic.topic_id: topic.partitions for topic in consumer.subscriptions.topics_of(member)}
+        expected |= {(topic_id, number) for topic_id, count in topics.items() for number in range(count)}
+        target = consumer.targets.get(member_id, {})
+        assert target.keys() <= topics.keys(), "a member is to get a topic that it does not subscribe to"
+        given |= {(topic_id, number) for topic_id, numbers in target.items() for number in numbers}
+    assert given == expected, "a target does not have exactly the partitions that exist"
+
+
+CONSUMER_GROUP_STEP_INVARIANTS: tuple[Callable[[Step], None], ...] = (
+    epochs_grow,
+    every_accepted_heartbeat_restarts_the_session,
+    a_member_learns_its_assignment,
+    a_member_gets_only_topics_that_it_subscribes_to,
+    a_new_target_is_legal_and_complete,
+)
+"""Invariants of a step of a consumer group that classic groups do not have."""

@@ -43,7 +43,7 @@ def sql(
     settings: AnyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Query the tables groups, members, assignments, offsets, rebalances, journal and requests with Spark.
+    """Query the tables groups, members, assignments, targets, offsets, rebalances, journal and requests with Spark.
 
     Groups come from the checkpoint and the journal after it, or from either alone. Rebalances, journal and requests
     need brokers. Takes the options of run, also from the environment and from a file. Changes nothing.

@@ -3,9 +3,9 @@
 from typing import Annotated
 
 from coordinator_logic.messages import FetchedGroup, GroupToFetch
-from streaming.cli.commands.groups import describe_assignment
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import USAGE, fail, require
+from streaming.cli.described_groups import describe, headline, lines_of_members
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient, CoordinatorError
 from streaming.client.errors import error_of
@@ -38,18 +38,13 @@ def top(connection: Connection, sort: Sort = "rebalances", probe_seconds: ProbeS
 def description(client: CoordinatorClient, group_id: str) -> str:
     """The page of one group as text: its state, its members with their assignments, and its offsets."""
     try:
-        group = client.describe_groups([group_id]).groups[0]
+        group = describe(client, [group_id])[0]
         fetched = client.offset_fetch([GroupToFetch(group_id)]).groups[0]
     except CoordinatorError as failure:
         return str(failure)
     if group.error_code:
         return error_of(group.error_code).name
-    protocol = f"{group.protocol_type or 'no protocol type'}, {group.protocol_data or 'no protocol chosen'}"
-    lines = [f"{group_id}: {group.group_state} ({protocol}), {len(group.members)} member(s)", ""]
-    for member in group.members:
-        instance = f", instance {member.group_instance_id}" if member.group_instance_id else ""
-        lines.append(f"{member.member_id} ({member.client_id} at {member.client_host}{instance})")
-        lines += [f"    {line}" for line in describe_assignment(group.protocol_type, member).splitlines()]
+    lines = ["".join(headline(group)), "", *lines_of_members(group)]
     return "\n".join([*lines, "", *_offset_lines(fetched)])
 
 

@@ -1,0 +1,88 @@
+"""The rows of a consumer group (KIP-848): where its members are on the way to their targets."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from coordinator_logic.consumer_group.data import ConsumerGroup
+from coordinator_logic.consumer_group.members import ConsumerMember
+from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
+from streaming.explain.time_travel.row_types import AssignmentRow, MemberRow, TargetRow
+
+Holders = Mapping[tuple[str, int], str]
+"""The member that has each partition or has yet to revoke it, by topic id and partition."""
+
+
+def member_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[MemberRow]:
+    """The group's rows in ``members``."""
+    holders = holders_of(consumer)
+    for member in consumer.members.values():
+        classic, target = member.classic, list(_target_of(consumer, member))
+        yield MemberRow(
+            group_id,
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            False,
+            None if classic is None else classic.session_timeout_ms,
+            member.rebalance_timeout_ms,
+            [] if classic is None else [protocol.name for protocol in classic.protocols],
+            list(member.subscribed_topic_names),
+            _count(member.assigned),
+            CONSUMER_TYPE if classic is None else CLASSIC_TYPE,
+            member.epoch,
+            member.state.value,
+            member.rack_id,
+            member.subscribed_topic_regex or None,
+            member.server_assignor,
+            _count(member.pending_revocation),
+            len(target),
+            sorted({holders[place] for place in target if place in holders} - {member.member_id}),
+        )
+
+
+def assignment_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[AssignmentRow]:
+    """The group's rows in ``assignments``: what each member has, then what it has yet to revoke."""
+    names = names_of_topics(consumer)
+    for member in consumer.members.values():
+        for held in (member.assigned, member.pending_revocation):
+            for topic_id, epochs in sorted(held.items()):
+                name, is_revoking = names.get(topic_id, topic_id), held is member.pending_revocation
+                for partition, epoch in sorted(epochs.items()):
+                    yield AssignmentRow(group_id, member.member_id, name, partition, topic_id, epoch, is_revoking)
+
+
+def target_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[TargetRow]:
+    """The group's rows in ``targets``."""
+    names, holders = names_of_topics(consumer), holders_of(consumer)
+    for member in consumer.members.values():
+        for topic_id, partition in _target_of(consumer, member):
+            holder = holders.get((topic_id, partition))
+            yield TargetRow(
+                group_id,
+                member.member_id,
+                names.get(topic_id, topic_id),
+                partition,
+                topic_id,
+                partition in member.assigned.get(topic_id, {}),
+                None if holder == member.member_id else holder,
+            )
+
+
+def holders_of(consumer: ConsumerGroup) -> Holders:
+    """The member that holds each partition of the group."""
+    return {place: member.member_id for member in consumer.members.values() for place in member.held_partitions()}
+
+
+def names_of_topics(consumer: ConsumerGroup) -> dict[str, str]:
+    """The names of the topics that the group knows, by topic id."""
+    return {topic.topic_id: name for name, topic in consumer.topics.items()}
+
+
+def _target_of(consumer: ConsumerGroup, member: ConsumerMember) -> Iterator[tuple[str, int]]:
+    for topic_id, partitions in sorted(consumer.targets.get(member.member_id, {}).items()):
+        for partition in partitions:
+            yield topic_id, partition
+
+
+def _count(partitions: Mapping[str, Iterable[int]]) -> int:
+    return sum(len(list(numbers)) for numbers in partitions.values())

@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_assignment
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups as filtered
-from coordinator_logic.messages import DescribedGroup, DescribedMember, ListGroupsRequest, ListGroupsResponse
+from coordinator_logic.messages import DescribedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import JournalEntry
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, PointInTime, err, fail, out, print_json, time_given
 from streaming.client.errors import error_of
 from streaming.contract.topics import TopicNames
+from streaming.explain.live.group import describe_assignment
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
 from streaming.job.backups.journal_reader import journal_entries
@@ -86,23 +86,6 @@ def print_group(group: DescribedGroup) -> None:
         assignment = describe_assignment(group.protocol_type, member)
         table.add_row(member.member_id, instance, member.client_id, member.client_host, assignment)
     out.print(table)
-
-
-def describe_assignment(protocol_type: str, member: DescribedMember) -> str:
-    """A consumer's assignment as ``topic: 0, 1``; an assignment of any other protocol type by its size."""
-    assignment = member.member_assignment
-    if not assignment:
-        return "-"
-    if protocol_type != "consumer":
-        return f"{len(assignment)} bytes"
-    try:
-        partitions = decode_assignment(assignment).partitions
-    except ConsumerProtocolError:
-        return f"{len(assignment)} bytes, unreadable"
-    by_topic: dict[str, list[str]] = {}
-    for topic, partition in sorted(partitions):
-        by_topic.setdefault(topic, []).append(str(partition))
-    return "\n".join(f"{topic}: {', '.join(numbers)}" for topic, numbers in by_topic.items()) or "-"
 
 
 def _listed_at(connection: Connection, at: str, request: ListGroupsRequest) -> ListGroupsResponse:

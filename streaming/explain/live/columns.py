@@ -31,6 +31,7 @@ class Column(NamedTuple):
 COLUMNS = (
     Column("group", "GROUP", lambda row: row.group_id, lambda row: row.group_id),
     Column("state", "STATE", lambda row: row.state, lambda row: row.state),
+    Column("type", "TYPE", lambda row: row.group_type, lambda row: row.group_type),
     Column("members", "MEMBERS", lambda row: row.members, lambda row: str(row.members), "right"),
     Column("generation", "GENERATION", lambda row: row.generation, lambda row: str(row.generation), "right"),
     Column(

@@ -15,7 +15,7 @@ from coordinator_logic.messages import (
     Protocol,
     TopicToCommit,
 )
-from streaming.cli.commands.history.top import description
+from streaming.cli.commands.history.top import page_of
 from streaming.client import CoordinatorClient, MemberIdRequired
 from streaming.explain.live.fleet import GroupRow
 from streaming.explain.live.readers import LiveFleet
@@ -57,7 +57,7 @@ def test_a_committed_offset_shows_with_its_lag(client: CoordinatorClient, fleet:
         return row is not None and (row.state, row.lag) == ("Empty", 3)
 
     wait_until(is_behind, "the group is behind by three records")
-    assert f"{topic}:0 = 2" in description(client, group_id)
+    assert f"{topic}:0 = 2" in page_of(client, group_id)
 
 
 def test_a_rebalance_shows_with_its_reason(client: CoordinatorClient, fleet: LiveFleet) -> None:
@@ -76,7 +76,7 @@ def test_a_rebalance_shows_with_its_reason(client: CoordinatorClient, fleet: Liv
         return row is not None and row.rebalances == 1 and row.rebalancing_share > 0 and row.reason is not None
 
     wait_until(has_rebalanced, "the rebalance is counted")
-    assert joined.member_id in description(client, group_id)
+    assert joined.member_id in page_of(client, group_id)
     client.leave_group(LeaveGroupRequest(group_id, members=[LeavingMember(member_id)]))
 
 

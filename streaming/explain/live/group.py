@@ -95,7 +95,7 @@ def one_group_now(client: CoordinatorClient, group_id: str) -> GroupNow:
 
 
 def offsets_now(client: CoordinatorClient, group_id: str) -> list[CommittedPosition] | str:
-    """The committed offsets of a group, sorted, or the name of the coordinator's error. Raises as :func:`groups_now`."""
+    """A group's committed offsets, sorted, or the name of the coordinator's error. Raises as :func:`groups_now`."""
     fetched = client.offset_fetch([GroupToFetch(group_id)]).groups[0]
     return error_of(fetched.error_code).name if fetched.error_code else _positions(fetched)
 

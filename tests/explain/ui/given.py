@@ -56,7 +56,11 @@ class GivenSource(Given):
             raise CoordinatorNotAvailable("no broker answers")
 
 
-def get(source: GivenSource, path: str, *, headers: Mapping[str, str] | None = None, **values: str) -> Response:
+def get(source: GivenSource, path: str, **values: str) -> Response:
     """What a site of this source answers to a browser on its machine."""
-    request = Request("GET", path, urlencode(values), host="127.0.0.1:8080")
-    return Site(source, now=lambda: NOW).respond(request._replace(**(headers or {})))
+    return respond(source, Request("GET", path, urlencode(values), host="127.0.0.1:8080"))
+
+
+def respond(source: GivenSource, request: Request) -> Response:
+    """What a site of this source answers at :data:`NOW`."""
+    return Site(source, now=lambda: NOW).respond(request)

@@ -14,13 +14,13 @@ from streaming.explain.ui.elements import MAX_TARGET
 from streaming.explain.ui.guard import Request, is_loopback, refusal
 from streaming.explain.ui.routes import MAX_READINGS, Site
 from tests.explain.live.given import THREE
-from tests.explain.ui.given import GivenSource, get
+from tests.explain.ui.given import GivenSource, get, respond
 from tests.support.waiting import LIMIT_SECONDS
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "get"])
 def test_only_get_and_head_are_answered(method: str) -> None:
-    response = Site(GivenSource(*THREE)).respond(Request(method, "/", host="localhost"))
+    response = respond(GivenSource(*THREE), Request(method, "/", host="localhost"))
     assert response.status == HTTPStatus.METHOD_NOT_ALLOWED
     assert ("Allow", "GET, HEAD") in response.headers
 
@@ -86,8 +86,9 @@ def test_no_host_header_breaks_the_check(host: str) -> None:
 def test_a_page_of_another_site_may_link_here_but_not_load(
     site: str, mode: str, destination: str, is_refused: bool
 ) -> None:
-    headers = {"fetch_site": site, "fetch_mode": mode, "fetch_destination": destination}
-    response = get(GivenSource(*THREE), "/", headers=headers)
+    request = Request("GET", "/", host="localhost")
+    request = request._replace(fetch_site=site, fetch_mode=mode, fetch_destination=destination)
+    response = respond(GivenSource(*THREE), request)
     assert response.status == (HTTPStatus.FORBIDDEN if is_refused else HTTPStatus.OK)
 
 
@@ -105,13 +106,13 @@ def test_a_page_that_does_not_exist_is_not_found(path: str) -> None:
 
 @pytest.mark.parametrize("query", ["id=%ff", "&".join(f"a{number}=1" for number in range(20)), ""])
 def test_an_address_that_names_no_group_is_a_bad_request(query: str) -> None:
-    response = Site(GivenSource(*THREE)).respond(Request("GET", "/group", query, host="localhost"))
+    response = respond(GivenSource(*THREE), Request("GET", "/group", query, host="localhost"))
     assert response.status == HTTPStatus.BAD_REQUEST
 
 
 def test_every_page_forbids_what_it_does_not_need() -> None:
-    for path, values in (("/", {}), ("/search", {"q": "x"}), ("/group", {"id": "audit"}), ("/nothing", {})):
-        policy = get(GivenSource(*THREE), path, **values).policy
+    for path, query in (("/", ""), ("/search", "q=x"), ("/group", "id=audit"), ("/nothing", "")):
+        policy = respond(GivenSource(*THREE), Request("GET", path, query, host="localhost")).policy
         for part in ("default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'"):
             assert part in policy
         assert "unsafe" not in policy

@@ -10,7 +10,7 @@ import msgspec
 
 from streaming.explain.page.data import Page
 
-SCRIPTS = ("model.js", "view.js", "drawing.js", "details.js", "main.js")
+SCRIPTS = ("model.js", "view.js", "drawing.js", "details.js", "lag.js", "main.js")
 """In the order in which they use each other."""
 
 

@@ -16,8 +16,12 @@ SHOWN_REBALANCES = 20
 SHOWN_LINES = 2_000
 """The most members and the most offsets on a page."""
 
-TIMELINES = (("", "everything in the journal"), ("24h", "the last 24 hours"), ("2h", "the last 2 hours"))
-"""From when on, and how the link is called."""
+TIMELINES = {
+    "the last 2 hours, with lag": {"since": "2h", "lag": "yes"},
+    "the last 24 hours, with lag": {"since": "24h", "lag": "yes"},
+    "everything in the journal": {},
+}
+"""The links to timelines, and what is asked for. With lag, the brokers are asked some thirty times."""
 
 
 def group_page(group_id: str, row: GroupRow | None, described: Described | str, told: Told | str, now: int) -> str:
@@ -40,7 +44,7 @@ def _told(group_id: str, told: Told | str) -> Iterator[Element]:
     if isinstance(told, str):
         yield element("p", {}, told)
         return
-    yield element("ul", {}, *(element("li", {}, _timeline(group_id, since, text)) for since, text in TIMELINES))
+    yield element("ul", {}, *(element("li", {}, _timeline(group_id, text)) for text in TIMELINES))
     story = told.story
     yield element("h2", {}, "In the journal")
     yield _figures(_summary(story))
@@ -100,8 +104,8 @@ def _summary(story: Story) -> Iterator[tuple[str, str]]:
         yield "Most caused by", f"{shortened(summary.busiest)} ({summary.busiest_count:,})"
 
 
-def _timeline(group_id: str, since: str, text: str) -> Element | str:
-    return link(page_address(TIMELINE, id=group_id, **({"since": since} if since else {})), text)
+def _timeline(group_id: str, text: str) -> Element | str:
+    return link(page_address(TIMELINE, id=group_id, **TIMELINES[text]), text)
 
 
 def _figures(figures: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> Element:

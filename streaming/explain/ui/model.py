@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from streaming.explain.lag.lag import Lag
 from streaming.explain.live.fleet import GroupRow
 from streaming.explain.live.group import CommittedPosition, GroupNow
 from streaming.explain.live.positions import EndOffsets
@@ -14,10 +15,11 @@ __all__ = ["Described", "Told", "UiSource"]
 
 
 class Told(NamedTuple):
-    """What the journal has of a group."""
+    """What the journal has of a group; ``lag`` is None if it was not asked for."""
 
     story: Story
     lanes: Lanes
+    lag: Lag | None = None
 
 
 class Described(NamedTuple):
@@ -41,7 +43,7 @@ class UiSource(LiveSource, Protocol):
     def describe(self, group_id: str) -> Described:
         """A group as of now."""
 
-    def tell(self, group_id: str, since: int) -> Told | None:
+    def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
         """What the journal has of a group since a time, ms since the epoch; None if it has nothing."""
 
     def members(self, rows: Mapping[str, GroupRow]) -> Mapping[str, GroupNow]:

@@ -148,12 +148,12 @@ class Site:
                 since = point_in_time(values["since"], datetime.fromtimestamp(self._now() / 1000, UTC))
             except ValueError as error:
                 raise _Problem(HTTPStatus.BAD_REQUEST, f"since: {error}") from None
-        told = self._source.tell(group_id, since)
+        told = self._source.tell(group_id, since, with_lag=bool(values.get("lag")))
         if told is None:
             time = f" since {clock(since)}" if since else ""
             text = f"The journal has no entries of the group {shortened(group_id)}{time}."
             raise _Problem(HTTPStatus.NOT_FOUND, text)
-        return page_of_story(told.story, told.lanes)
+        return page_of_story(told.story, told.lanes, told.lag)
 
     def _search(self, values: dict[str, str]) -> str:
         query = values.get("q", "").strip()

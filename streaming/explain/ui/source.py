@@ -9,10 +9,11 @@ from confluent_kafka.admin import AdminClient
 from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.client import CoordinatorClient
 from streaming.client.librdkafka import admin_config
+from streaming.explain.lag.reading import read_lag
 from streaming.explain.live.fleet import GroupRow
 from streaming.explain.live.group import GroupNow, groups_now, offsets_now, one_group_now
 from streaming.explain.live.readers import LiveFleet, Pulse, end_offsets
-from streaming.explain.page.of_group import read_group
+from streaming.explain.page.of_group import ToldGroup, read_group
 from streaming.explain.ui.model import Described, Told
 
 __all__ = ["CoordinatorSource"]
@@ -59,13 +60,17 @@ class CoordinatorSource:
         partitions = [] if isinstance(offsets, str) else [(each.topic, each.partition) for each in offsets]
         return Described(group, offsets, end_offsets(self._admin, partitions))
 
-    def tell(self, group_id: str, since: int) -> Told | None:
+    def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
         """What the journal has of a group since a time."""
         client = self._client
         config = {**client.config, "bootstrap.servers": client.bootstrap_servers}
         timeout = client.request_timeout_ms / 1000
-        teller, lanes = read_group(config, client.topics.journal, group_id, timeout, client.client_id, since)
-        return Told(teller.story(), lanes) if teller.has_entries else None
+        told = ToldGroup(group_id, with_lag=with_lag)
+        read_group(config, client.topics.journal, timeout, told, client.client_id, since)
+        if not told.teller.has_entries:
+            return None
+        lag = read_lag(config, client.client_id, told.committed, timeout)
+        return Told(told.teller.story(), told.lanes, lag)
 
     def members(self, rows: Mapping[str, GroupRow]) -> Mapping[str, GroupNow]:
         """The groups of these rows with their members, as they were some seconds ago at most."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from streaming.client import CoordinatorNotAvailable
+from streaming.explain.lag.lag import Lag
 from streaming.explain.live.fleet import GroupRow
 from streaming.explain.live.group import CommittedPosition, GroupNow, MemberNow
 from streaming.explain.ui.guard import Request
@@ -36,11 +37,12 @@ class GivenSource(Given):
         ends = {(each.topic, each.partition): each.offset + 5 for each in self.offsets if each.partition == 0}
         return Described(self._group(group_id), self.offsets, ends)
 
-    def tell(self, group_id: str, since: int) -> Told | None:
+    def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
         self._answer()
         story = self.stories.get(group_id)
         entries = [] if story is None else [entry for entry in story.journal if entry.timestamp >= since]
-        return Told(*told(entries, group_id)) if entries else None
+        lag = Lag(absent="nobody measured it") if with_lag else None
+        return Told(*told(entries, group_id), lag) if entries else None
 
     def members(self, rows: Mapping[str, GroupRow]) -> Mapping[str, GroupNow]:
         self._answer()

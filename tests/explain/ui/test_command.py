@@ -74,9 +74,10 @@ def test_a_group_is_listed_described_found_and_told(coordinator: CoordinatorProc
 
         wait_until(is_told, "the group's page has its member, its offset and its rebalance")
         wait_until(lambda: link in served.get("/search", q=client_id)[1], "the search finds the client's group")
-        status, page = served.get("/timeline", id=group_id, since="1h")
+        status, page = served.get("/timeline", id=group_id, since="1h", lag="yes")
         assert status == 200
         assert client_id in page
+        assert f'"partitions":[["{topic}",0,0,0]]' in page
         client.leave_group(LeaveGroupRequest(group_id, members=[LeavingMember(member_id)]))
     status, page = served.get("/group", id=unique("nothing"))
     assert (status, "There is no group" in page) == (404, True)

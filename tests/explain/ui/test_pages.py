@@ -82,7 +82,8 @@ def test_a_group_shows_its_members_offsets_lag_story_and_rebalances() -> None:
     assert len(page.texts("summary")) == 20
     assert "flapping" in page.shown.lower()
     timelines = [_values(one) for one in page.links if one.startswith("/timeline?")]
-    assert timelines == [{"id": "billing"}, {"id": "billing", "since": "24h"}, {"id": "billing", "since": "2h"}]
+    assert [one.get("since") for one in timelines] == ["2h", "24h", None]
+    assert {one["id"] for one in timelines} == {"billing"}
 
 
 def test_a_group_without_an_answer_of_the_brokers_shows_why_and_what_is_known() -> None:
@@ -115,6 +116,13 @@ def test_a_timeline_is_the_page_that_explain_writes() -> None:
     assert "<title>billing: rebalances</title>" in response.page
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*); form-action', response.page)
     assert response.policy.startswith(policy)
+
+
+def test_a_timeline_has_lag_if_it_is_asked_for() -> None:
+    source = GivenSource()
+    source.stories["billing"] = incident()
+    assert "nobody measured it" in get(source, "/timeline", id="billing", lag="yes").page
+    assert "nobody measured it" not in get(source, "/timeline", id="billing").page
 
 
 def test_a_timeline_begins_when_asked() -> None:

@@ -1,15 +1,15 @@
 """Serves a site over HTTP, on threads of this process."""
 
 import logging
-import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from wsgiref.simple_server import WSGIServer
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.http_server import QuietHandler, family_of, running
 from streaming.explain.ui.guard import Request
 from streaming.explain.ui.routes import Site
 
@@ -37,17 +37,14 @@ HEADERS = (
 TOO_MANY = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n"
 
 
-class _Handler(WSGIRequestHandler):
-    """Adds the address that a request has reached, and does not log every request."""
+class _Handler(QuietHandler):
+    """Adds the address that a request has reached."""
 
     timeout = IDLE_SECONDS
 
     def get_environ(self) -> dict[str, Any]:
         """What WSGI gives to the application, and the address."""
         return {**super().get_environ(), "LOCAL_ADDR": self.connection.getsockname()[0]}
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
-        pass
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -57,7 +54,7 @@ class _Server(ThreadingMixIn, WSGIServer):
     request_queue_size = MAX_CONNECTIONS
 
     def __init__(self, host: str, port: int) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.address_family = family_of(host)
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__((host, port), _Handler)
 
@@ -100,14 +97,8 @@ def serving(site: Site, host: str, port: int) -> Iterator[int]:
     except (OSError, OverflowError) as error:
         raise CannotRun(f"port {port} cannot be used at {host}: {error}") from error
     server.set_app(_app(site))
-    thread = threading.Thread(target=server.serve_forever, name="ui", daemon=True)
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(server, "ui") as served:
+        yield served
 
 
 def _app(site: Site) -> Callable[[dict[str, Any], Callable[..., object]], Iterable[bytes]]:

@@ -1,6 +1,8 @@
 """The pages of given groups, through their addresses."""
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
@@ -187,15 +189,25 @@ def test_what_clients_choose_is_text_in_every_page(path: str, name: str, other: 
     source.offsets = [CommittedPosition(other, 0, 1)]
     source.stories[name] = ScriptedGroup(name)
     source.stories[name].start(other, host=name, reason=other)
-    response = get(source, path, id=name, q=name or query, filter="", sort=query)
+    response = get(source, path, id=name, q=name or query, filter=name, sort=query)
     page = ReadPage(response.page)
     assert response.status == HTTPStatus.OK
     assert page.tags.count("script") == (2 if path == "/timeline" else 1)
     assert "img" not in page.tags
     assert not [one for one, _ in page.attributes if one.startswith("on")]
     assert all(character.isprintable() or character == "\n" for character in page.shown)
+    assert all((value or "").isprintable() for _, value in page.attributes)
     if path == "/":
         assert group_ids(page) == [name]
+
+
+def test_a_page_runs_only_its_own_script_and_loads_nothing() -> None:
+    response = get(GivenSource(*THREE), "/")
+    for kind in ("script", "style"):
+        (part,) = re.findall(rf"<{kind}>(.*?)</{kind}>", response.page, re.DOTALL)
+        assert f"{kind}-src 'sha256-{b64encode(sha256(part.encode()).digest()).decode()}'" in response.policy
+    assert not re.findall(r"""\bsrc\s*=|https?:|url\(|@import|\binnerHTML\b|\beval\b""", response.page)
+    assert all(one.startswith("/") for one in ReadPage(response.page).links)
 
 
 @given(NAMES.filter(bool))

@@ -163,9 +163,13 @@ class Site:
         rows = sorted(self._source.rows(), key=lambda row: row.group_id)
         with_members = [row for row in rows if row.members]
         asked = {row.group_id: row for row in with_members[:MAX_SEARCHED]}
-        members = list(matching_members(self._source.members(asked), query))
+        try:
+            members = list(matching_members(self._source.members(asked), query))
+            remark = _remark(asked, with_members)
+        except CoordinatorError as failure:
+            members, remark = [], f"Members were not searched: {failure}"
         groups = [row for row in rows if query.casefold() in row.group_id.casefold()]
-        return search_page(query, groups, members, _remark(asked, with_members))
+        return search_page(query, groups, members, remark)
 
 
 def _remark(asked: Collection[object], with_members: Collection[object]) -> str:

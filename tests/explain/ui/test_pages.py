@@ -155,6 +155,13 @@ def test_the_search_finds_groups_and_members_by_every_name() -> None:
     assert "Type a part" in page_of(source, "/search", q=" ").shown
 
 
+def test_the_search_finds_groups_while_the_coordinator_does_not_answer() -> None:
+    page = page_of(GivenSource(*THREE, away=True), "/search", q="aud")
+    assert group_ids(page) == ["audit"]
+    assert "Members were not searched: " in page.shown
+    assert "no broker answers" in page.shown
+
+
 def test_the_search_asks_so_many_groups_and_says_so() -> None:
     source = GivenSource(*(row(f"group-{number:04}") for number in range(MAX_SEARCHED + 1)))
     page = page_of(source, "/search", q="reader")

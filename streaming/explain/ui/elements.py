@@ -23,7 +23,7 @@ MAX_TARGET = 8_192
 MAX_SHOWN = 200
 """The longest part of an id in a list: a group id may have 32 kB."""
 
-REFUSED_EMBEDDING = "form-action 'self'; connect-src 'self'; frame-ancestors 'none'"
+OWN_SERVER_ONLY = "form-action 'self'; connect-src 'self'; frame-ancestors 'none'"
 
 
 class Look(NamedTuple):
@@ -40,7 +40,7 @@ def look() -> Look:
     files = resources.files("streaming.explain.ui") / "template"
     style = base_style() + (files / "ui.css").read_text("utf-8")
     script = (files / "ui.js").read_text("utf-8")
-    return Look(style, script, f"{content_policy(style, script)}; {REFUSED_EMBEDDING}")
+    return Look(style, script, f"{content_policy(style, script)}; {OWN_SERVER_ONLY}")
 
 
 def element(tag: str, attributes: Mapping[str, str], *children: Element | str) -> Element:

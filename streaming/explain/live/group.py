@@ -25,6 +25,8 @@ __all__ = [
     "CommittedPosition",
     "GroupNow",
     "MemberNow",
+    "classic_group",
+    "consumer_group",
     "describe_assignment",
     "description",
     "groups_now",
@@ -76,11 +78,11 @@ def groups_now(client: CoordinatorClient, types: Mapping[str, str]) -> dict[str,
         if group_type == CONSUMER_TYPE
     }
     classic = client.describe_groups([group_id for group_id in types if group_id not in newer]).groups
-    found = {group.group_id: _classic(group) for group in classic}
+    found = {group.group_id: classic_group(group) for group in classic}
     for group_id, future in newer.items():
         answer = future.result()
         if answer.body is not None and answer.body.groups:
-            found[group_id] = _consumer(answer.body.groups[0])
+            found[group_id] = consumer_group(answer.body.groups[0])
         else:
             found[group_id] = GroupNow(group_id=group_id, error=error_of(answer.error_code).name)
     return found
@@ -98,6 +100,40 @@ def offsets_now(client: CoordinatorClient, group_id: str) -> list[CommittedPosit
     """A group's committed offsets, sorted, or the name of the coordinator's error. Raises as :func:`groups_now`."""
     fetched = client.offset_fetch([GroupToFetch(group_id)]).groups[0]
     return error_of(fetched.error_code).name if fetched.error_code else _positions(fetched)
+
+
+def classic_group(group: DescribedGroup) -> GroupNow:
+    """A group as DescribeGroups answers."""
+    protocol = f"{group.protocol_type or 'no protocol type'}, {group.protocol_data or 'no protocol chosen'}"
+    return GroupNow(
+        group_id=group.group_id,
+        error=error_of(group.error_code).name if group.error_code else "",
+        state=group.group_state,
+        group_type=CLASSIC_TYPE,
+        protocol=protocol,
+        members=[
+            MemberNow(
+                member.member_id,
+                member.group_instance_id or "",
+                member.client_id,
+                member.client_host,
+                describe_assignment(group.protocol_type, member),
+            )
+            for member in group.members
+        ],
+    )
+
+
+def consumer_group(group: DescribedConsumerGroup) -> GroupNow:
+    """A group as ConsumerGroupDescribe answers."""
+    return GroupNow(
+        group_id=group.group_id,
+        error=error_of(group.error_code).name if group.error_code else "",
+        state=group.group_state,
+        group_type=CONSUMER_TYPE,
+        protocol=f"consumer, {group.assignor_name or 'no assignor'}",
+        members=[_consumer_member(member) for member in group.members],
+    )
 
 
 def describe_assignment(protocol_type: str, member: DescribedMember) -> str:
@@ -138,38 +174,6 @@ def _positions(fetched: FetchedGroup) -> list[CommittedPosition]:
         CommittedPosition(topic.name, partition.partition_index, partition.committed_offset)
         for topic in fetched.topics
         for partition in topic.partitions
-    )
-
-
-def _classic(group: DescribedGroup) -> GroupNow:
-    protocol = f"{group.protocol_type or 'no protocol type'}, {group.protocol_data or 'no protocol chosen'}"
-    return GroupNow(
-        group_id=group.group_id,
-        error=error_of(group.error_code).name if group.error_code else "",
-        state=group.group_state,
-        group_type=CLASSIC_TYPE,
-        protocol=protocol,
-        members=[
-            MemberNow(
-                member.member_id,
-                member.group_instance_id or "",
-                member.client_id,
-                member.client_host,
-                describe_assignment(group.protocol_type, member),
-            )
-            for member in group.members
-        ],
-    )
-
-
-def _consumer(group: DescribedConsumerGroup) -> GroupNow:
-    return GroupNow(
-        group_id=group.group_id,
-        error=error_of(group.error_code).name if group.error_code else "",
-        state=group.group_state,
-        group_type=CONSUMER_TYPE,
-        protocol=f"consumer, {group.assignor_name or 'no assignor'}",
-        members=[_consumer_member(member) for member in group.members],
     )
 
 

@@ -20,7 +20,7 @@ from streaming.cli.commands import (
     schema,
     version,
 )
-from streaming.cli.commands.history import events, explain, replay, sql, top
+from streaming.cli.commands.history import events, explain, replay, sql, top, ui
 from streaming.cli.commands.offsets import changes, files, listing, reset, restoring
 from streaming.cli.connection import ENVIRONMENT_HELP
 from streaming.cli.help_output import Command, Group, examples, unwrapped
@@ -129,6 +129,15 @@ _add(
     environment=ENVIRONMENT_HELP,
 )
 _add(app, "top", top.top, "top -b kafka-1:9092", "top --sort lag", panel=ANSWERS, environment=ENVIRONMENT_HELP)
+_add(
+    app,
+    "ui",
+    ui.ui,
+    "ui -b kafka-1:9092",
+    "ui -b kafka-1:9092 --port 8080 --allow-host groups.example",
+    panel=ANSWERS,
+    environment=ENVIRONMENT_HELP,
+)
 _add(
     groups_app,
     "list",

@@ -3,18 +3,17 @@
 A health page is JSON with every check, and has the status 200 if all hold, else 503.
 """
 
-import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import make_server
 
 import msgspec
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.http_server import QuietHandler, family_of, running
 
 LIVE_PATH, READY_PATH = "/health/live", "/health/ready"
 
@@ -37,13 +36,6 @@ class Health(NamedTuple):
     ready: Callable[[], Sequence[Check]]
 
 
-class _QuietHandler(WSGIRequestHandler):
-    """Does not log every request."""
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
-        pass
-
-
 @contextmanager
 def serving_monitoring(host: str, port: int, registry: CollectorRegistry, health: Health) -> Iterator[int]:
     """Serve on threads of this process until the block ends; yields the port, which 0 lets the system choose.
@@ -51,22 +43,16 @@ def serving_monitoring(host: str, port: int, registry: CollectorRegistry, health
     Raises :class:`CannotRun` when the address cannot be opened.
     """
     try:
-        server = make_server(host, port, _app(registry, health), _server_class(host), handler_class=_QuietHandler)
+        server = make_server(host, port, _app(registry, health), _server_class(host), handler_class=QuietHandler)
     except OSError as error:
         raise CannotRun(f"metrics-port {port} cannot be used at {host}: {error.strerror}") from error
-    thread = threading.Thread(target=server.serve_forever, name="monitoring", daemon=True)
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(server, "monitoring") as served:
+        yield served
 
 
 def _server_class(host: str) -> type[ThreadingWSGIServer]:
     class Server(ThreadingWSGIServer):
-        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        address_family = family_of(host)
 
     return Server
 

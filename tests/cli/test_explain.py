@@ -1,6 +1,7 @@
 """``group-coordinator explain`` and ``events``."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from confluent_kafka import Producer
 
 from coordinator_logic import apis
 from coordinator_logic.errors import Error
@@ -18,16 +20,20 @@ from coordinator_logic.messages import (
     JoinGroupResponse,
     LeaveGroupRequest,
     LeavingMember,
+    OffsetCommitRequest,
+    PartitionToCommit,
     Protocol,
     TopicDescription,
     TopicIdPartitions,
+    TopicToCommit,
 )
 from streaming.client import CoordinatorClient
 from streaming.client.errors import MemberIdRequired
 from tests.cli.test_commands import COMMAND, UNREACHABLE, printed_json, run, run_for
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.processes import Process
-from tests.support.waiting import wait_until
+from tests.support.topics import create_topic, unique
+from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 REASON = "the consumer is being closed"
 CLIENT_ID = "reader"
@@ -87,6 +93,32 @@ def test_explain_names_the_cause_of_each_rebalance(
     assert {"joined", "left"} <= {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
     of_nobody = printed_json(run_for(coordinator, "explain", group, "--member", "nobody", "--json"))
     assert of_nobody["rebalances"] == []
+
+
+def test_the_page_has_the_lag_of_the_groups_partitions(
+    coordinator: CoordinatorProcess, client: CoordinatorClient, tmp_path: Path
+) -> None:
+    group, topic, page = unique("group"), unique("orders"), tmp_path / "story.html"
+    create_topic(coordinator.bootstrap_servers, topic, 1)
+    producer = Producer({"bootstrap.servers": coordinator.bootstrap_servers})
+    for _ in range(5):
+        producer.produce(topic, b"record")
+    assert producer.flush(LIMIT_SECONDS) == 0
+    committed = [TopicToCommit(topic, [PartitionToCommit(0, 2)]), TopicToCommit("nowhere", [PartitionToCommit(0, 1)])]
+    for commits in client.offset_commit(OffsetCommitRequest(group, committed)).topics:
+        assert commits.partitions[0].error_code == Error.NONE
+
+    def lag() -> Any:
+        written = run_for(coordinator, "explain", group, "--html", str(page), "--lag")
+        if written.returncode != 0:
+            return None
+        (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page.read_text())
+        return json.loads(data)["lag"]
+
+    wait_until(lambda: (lag() or {"partitions": []})["partitions"], "the journal has the offsets")
+    found = lag()
+    assert found["partitions"] == [["nowhere", 0, 1, None], [topic, 0, 2, 5]]
+    assert found["samples"][-1][1] == 3
 
 
 def test_explain_follows_a_group_that_does_not_exist_yet(
@@ -163,6 +195,13 @@ def test_following_has_no_end_to_choose() -> None:
     ended = run("explain", "billing", "-b", UNREACHABLE, "--live", "--until", "1h")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "--live excludes" in ended.stderr
+
+
+@pytest.mark.parametrize("options", [["--lag"], ["--lag", "--html", "page.html", "--until", "1h"]])
+def test_lag_is_that_of_a_page_up_to_now(options: Sequence[str]) -> None:
+    ended = run("explain", "billing", "-b", UNREACHABLE, *options)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--lag needs --html" in ended.stderr
 
 
 def test_a_group_without_entries_is_named(coordinator: CoordinatorProcess) -> None:

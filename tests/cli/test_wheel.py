@@ -20,8 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_SOURCE = ignore_patterns(".*", "build", "dist", "bench-results", "*.egg-info", "__pycache__")
 BUILD_SECONDS, INSTALL_SECONDS, READY_SECONDS, DEMO_SECONDS = 300, 600, 300, 600
 
-TEMPLATE = {path.relative_to(ROOT).as_posix() for path in (ROOT / "streaming/explain/page/template").iterdir()}
-PACKAGE_DATA = {"streaming/embedded/ivy.xml", "streaming/job/log4j2.properties", "streaming/py.typed", *TEMPLATE}
+TEMPLATES = {
+    path.relative_to(ROOT).as_posix()
+    for room in ("page", "ui")
+    for path in (ROOT / "streaming/explain" / room / "template").iterdir()
+}
+PACKAGE_DATA = {"streaming/embedded/ivy.xml", "streaming/job/log4j2.properties", "streaming/py.typed", *TEMPLATES}
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(BUILD_SECONDS + INSTALL_SECONDS + DEMO_SECONDS)]
 

@@ -33,6 +33,11 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_head_with_cause = msgspec.json.Decoder(_HeadWithCause).decode
 
 
+def journal_entry(value: bytes) -> JournalEntry:
+    """The whole entry in a record's value. Raises as :func:`story_entry`."""
+    return _decode(value)
+
+
 def story_entry(value: bytes) -> JournalEntry:
     """The entry in a record's value; a member's commit lacks offsets and cause: that is read twice as fast.
 

@@ -47,6 +47,10 @@ class Positions:
         """The partitions with a committed offset."""
         return self._committed.keys()
 
+    def committed(self) -> dict[tuple[str, int], int]:
+        """The committed offsets, by topic and partition; a copy."""
+        return dict(self._committed)
+
     def lag(self, ends: EndOffsets) -> int | None:
         """How many records the group has yet to read of the partitions whose end is known; None without one."""
         lags = [max(0, ends[key] - offset) for key, offset in self._committed.items() if key in ends]

@@ -1,7 +1,7 @@
 """The terminal's view of a fleet: a table of all groups that sorts and filters, and a page for one group."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -11,28 +11,14 @@ from textual.widgets import DataTable, Footer, Header, Input, Static
 
 from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
 from streaming.explain.live.fleet import GroupRow
-from streaming.explain.live.readers import Pulse
+from streaming.explain.live.source import LiveSource
 
-__all__ = ["FleetScreen", "LiveSource"]
+__all__ = ["FleetScreen"]
 
 REFRESH_SECONDS = 1.0
 
 MAX_ROWS = 500
 """A table of more rows would take longer to make than the pause before the next one, and nobody reads it."""
-
-
-class LiveSource(Protocol):
-    """Where the rows come from; see :class:`streaming.explain.live.readers.LiveFleet`."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all groups are known."""
-
-    def rows(self) -> list[GroupRow]:
-        """A row for each group."""
-
-    def pulse(self) -> Pulse:
-        """The coordinator itself."""
 
 
 class GroupPage(Screen[None]):

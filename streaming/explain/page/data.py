@@ -10,6 +10,7 @@ from itertools import chain, pairwise
 import msgspec
 
 from coordinator_logic.consumer_protocol import TopicPartition
+from streaming.explain.lag.lag import Lag
 from streaming.explain.page.lanes import Held, Lane, Lanes
 from streaming.explain.story.model import Cause, Rebalance, Story
 from streaming.explain.story.printable import printable
@@ -69,12 +70,23 @@ class PageLane(msgspec.Struct, frozen=True, rename="camel"):
     commits: list[int]
 
 
+class PageLag(msgspec.Struct, frozen=True, rename="camel"):
+    """The lag: why it is absent, samples as time and records, and partitions as topic, number, committed and end.
+
+    ``records`` of a sample and ``end`` are null if they are not known.
+    """
+
+    absent: str
+    samples: list[tuple[int, int | None]]
+    partitions: list[tuple[str, int, int, int | None]]
+
+
 class Page(msgspec.Struct, frozen=True, rename="camel"):
     """All data of a page. ``first`` and ``last`` are ms since the epoch. ``times`` are those at which owners changed.
 
     ``partitions`` are topic and number. A set is a list of differences: a positive number goes on to the partition that
     is so many places later, a negative one adds so many that follow. ``now`` has lines about the group after its last
-    entry, ``outside`` commits of no member, as those of a lane.
+    entry, ``outside`` commits of no member, as those of a lane. ``lag`` is null if it was not asked for.
     """
 
     group: str
@@ -90,6 +102,7 @@ class Page(msgspec.Struct, frozen=True, rename="camel"):
     lanes: list[PageLane]
     outside: list[int]
     rebalances: list[PageRebalance]
+    lag: PageLag | None = None
 
 
 class _Sets:
@@ -112,7 +125,7 @@ class _Sets:
         return [_differences(sorted(place[partition] for partition in held)) for held in self.numbers]
 
 
-def page_of(story: Story, lanes: Lanes, now: Sequence[str]) -> Page:
+def page_of(story: Story, lanes: Lanes, now: Sequence[str], lag: Lag | None = None) -> Page:
     """The page of a story and its lanes; ``now`` are lines about the group after its last entry."""
     first, sets = story.first, _Sets(lanes.lanes)
     place = {stay.member_id: number for number, lane in enumerate(lanes.lanes) for stay in lane.stays}
@@ -132,6 +145,15 @@ def page_of(story: Story, lanes: Lanes, now: Sequence[str]) -> Page:
         lanes=[_lane(lane, first, sets, width) for lane in lanes.lanes],
         outside=_marks(lanes.outside, first, width),
         rebalances=[_rebalance(one, first, place) for one in story.rebalances],
+        lag=None if lag is None else _lag(lag, first),
+    )
+
+
+def _lag(lag: Lag, first: int) -> PageLag:
+    return PageLag(
+        printable(lag.absent),
+        [(sample.time - first, sample.records) for sample in lag.samples],
+        [(printable(one.topic), one.partition, one.committed, one.end) for one in lag.now],
     )
 
 

@@ -1,28 +1,60 @@
 """The page of a group, from its journal."""
 
+from collections.abc import Callable
+
+from coordinator_logic.records import JournalEntry
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.explain.journal.entries import page_entry
+from streaming.explain.journal.entries import journal_entry, page_entry
 from streaming.explain.journal.group_journal import GroupJournal
+from streaming.explain.lag.committed import CommittedOverTime
+from streaming.explain.lag.lag import Lag
 from streaming.explain.page.data import page_of
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.writing import html_of
 from streaming.explain.story.model import Story
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import now_lines
-from streaming.job.backups.journal_reader import JournalReader
+from streaming.job.backups.journal_reader import CLIENT_ID, JournalReader
+
+
+class ToldGroup:
+    """A group's story and lanes, and with ``with_lag`` its committed offsets over time, from entries in their order."""
+
+    def __init__(self, group_id: str, *, with_lag: bool = False) -> None:
+        self.group_id = group_id
+        self.teller = StoryTeller(group_id)
+        self.lanes = Lanes(self.teller)
+        self.committed = CommittedOverTime() if with_lag else None
+
+    @property
+    def decode(self) -> Callable[[bytes], JournalEntry]:
+        """Reads an entry as far as it is needed."""
+        return page_entry if self.committed is None else journal_entry
+
+    def add(self, entry: JournalEntry) -> None:
+        """Take the next entry; it may repeat."""
+        if self.teller.add(entry):
+            self.lanes.add(entry)
+            if self.committed is not None:
+                self.committed.add(entry)
 
 
 def page_of_group(config: LibrdkafkaConfig, topic: str, group_id: str, timeout: float) -> str:
     """The page of everything that the journal has of a group; arguments and errors as of :class:`JournalReader`."""
-    teller = StoryTeller(group_id)
-    lanes = Lanes(teller)
-    with JournalReader(config, topic, timeout, decode=page_entry) as reader:
-        for entry in GroupJournal(reader, group_id).entries():
-            if teller.add(entry):
-                lanes.add(entry)
-    return page_of_story(teller.story(), lanes)
+    told = read_group(config, topic, timeout, ToldGroup(group_id))
+    return page_of_story(told.teller.story(), told.lanes)
 
 
-def page_of_story(story: Story, lanes: Lanes) -> str:
-    """The page of a story and its lanes."""
-    return html_of(page_of(story, lanes, list(now_lines(story))))
+def read_group(
+    config: LibrdkafkaConfig, topic: str, timeout: float, told: ToldGroup, client_id: str = CLIENT_ID, since: int = 0
+) -> ToldGroup:
+    """Add what the journal has since a time, ms since the epoch; other arguments as of :class:`JournalReader`."""
+    with JournalReader(config, topic, timeout, client_id, told.decode) as reader:
+        for entry in GroupJournal(reader, told.group_id, since).entries():
+            told.add(entry)
+    return told
+
+
+def page_of_story(story: Story, lanes: Lanes, lag: Lag | None = None) -> str:
+    """The page of a story and its lanes, and of the lag if it was asked for."""
+    return html_of(page_of(story, lanes, list(now_lines(story)), lag))

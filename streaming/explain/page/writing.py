@@ -10,7 +10,7 @@ import msgspec
 
 from streaming.explain.page.data import Page
 
-SCRIPTS = ("model.js", "view.js", "drawing.js", "details.js", "main.js")
+SCRIPTS = ("model.js", "view.js", "drawing.js", "details.js", "lag.js", "main.js")
 """In the order in which they use each other."""
 
 
@@ -21,16 +21,43 @@ def html_of(page: Page) -> str:
     cannot end the element; the script shows it as text. The page's policy allows its own script and style, and no
     request.
     """
-    style = _file("page.css")
-    script = '"use strict";\n' + "\n".join(_file(name) for name in SCRIPTS)
+    style, script = _style(), _script()
     return Template(_file("page.html")).substitute(
         title=f"{html.escape(page.group)}: rebalances",
+        policy=content_policy(style, script),
         style=style,
-        style_hash=_hash(style),
         script=script,
-        script_hash=_hash(script),
         data=msgspec.json.encode(page).decode().replace("<", "\\u003c"),
     )
+
+
+def page_policy() -> str:
+    """The Content-Security-Policy that is in each page."""
+    return content_policy(_style(), _script())
+
+
+def content_policy(style: str, script: str) -> str:
+    """A Content-Security-Policy that allows a page this style and this script, and no request."""
+    parts = [
+        "default-src 'none'",
+        f"style-src 'sha256-{_hash(style)}'",
+        f"script-src 'sha256-{_hash(script)}'",
+        "base-uri 'none'",
+    ]
+    return "; ".join(parts)
+
+
+def base_style() -> str:
+    """The colours, light and dark, and how text and controls look."""
+    return _file("base.css")
+
+
+def _style() -> str:
+    return base_style() + _file("page.css")
+
+
+def _script() -> str:
+    return '"use strict";\n' + "\n".join(_file(name) for name in SCRIPTS)
 
 
 def _file(name: str) -> str:

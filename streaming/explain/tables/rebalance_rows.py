@@ -6,7 +6,8 @@ from datetime import datetime
 from streaming.explain.journal.entries import readable, story_entry
 from streaming.explain.story.model import Rebalance
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.time_travel.rows import Row, utc
+from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.rows import utc
 from streaming.job.backups.rebuild.journal_fold import last_history
 
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
+from coordinator_logic import apis
 from coordinator_logic.messages import (
+    ConsumerGroupHeartbeatRequest,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
@@ -13,9 +15,10 @@ from coordinator_logic.messages import (
     OffsetCommitRequest,
     PartitionToCommit,
     Protocol,
+    TopicDescription,
     TopicToCommit,
 )
-from streaming.cli.commands.history.top import description
+from streaming.cli.commands.history.top import page_of
 from streaming.client import CoordinatorClient, MemberIdRequired
 from streaming.explain.live.fleet import GroupRow
 from streaming.explain.live.readers import LiveFleet
@@ -57,7 +60,7 @@ def test_a_committed_offset_shows_with_its_lag(client: CoordinatorClient, fleet:
         return row is not None and (row.state, row.lag) == ("Empty", 3)
 
     wait_until(is_behind, "the group is behind by three records")
-    assert f"{topic}:0 = 2" in description(client, group_id)
+    assert f"{topic}:0 = 2" in page_of(client, group_id)
 
 
 def test_a_rebalance_shows_with_its_reason(client: CoordinatorClient, fleet: LiveFleet) -> None:
@@ -76,8 +79,33 @@ def test_a_rebalance_shows_with_its_reason(client: CoordinatorClient, fleet: Liv
         return row is not None and row.rebalances == 1 and row.rebalancing_share > 0 and row.reason is not None
 
     wait_until(has_rebalanced, "the rebalance is counted")
-    assert joined.member_id in description(client, group_id)
+    assert joined.member_id in page_of(client, group_id)
     client.leave_group(LeaveGroupRequest(group_id, members=[LeavingMember(member_id)]))
+
+
+def test_a_consumer_group_shows_its_members_and_their_partitions(client: CoordinatorClient) -> None:
+    group_id, topic = unique("newer"), TopicDescription("orders", "orders________________", 2)
+    join = ConsumerGroupHeartbeatRequest(
+        group_id,
+        "newer-member",
+        0,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[],
+        topics=[topic],
+    )
+    joined = client.ask(apis.CONSUMER_GROUP_HEARTBEAT, group_id, join).result().unwrap()
+
+    def is_shown() -> bool:
+        # The target may be computed a moment later.
+        beat = ConsumerGroupHeartbeatRequest(group_id, "newer-member", joined.member_epoch, topic_partitions=[])
+        client.ask(apis.CONSUMER_GROUP_HEARTBEAT, group_id, beat).result().unwrap()
+        page = page_of(client, group_id)
+        return "newer-member (top at " in page and "orders: 0, 1" in page
+
+    wait_until(is_shown, "the member and its partitions are shown")
+    assert "no committed offsets" in page_of(client, group_id)
+    assert page_of(client, unique("nothing")) == "GROUP_ID_NOT_FOUND"
 
 
 def test_the_active_job_its_backlog_and_its_answers_show(fleet: LiveFleet) -> None:

@@ -27,18 +27,23 @@ def chromium() -> str | None:
 
 def dom_of(file: Path, profile: Path, fragment: str = "") -> str:
     """The elements of a page after its scripts have run; ``profile`` is an empty folder for the browser's own files."""
-    return _run(file, profile, fragment, "--dump-dom")
+    return dom_at(file.as_uri() + fragment, profile)
+
+
+def dom_at(address: str, profile: Path, *flags: str) -> str:
+    """The elements of the page at an address, as :func:`dom_of`."""
+    return _run(address, profile, "--dump-dom", *flags)
 
 
 def picture_of(file: Path, profile: Path, to: Path, size: tuple[int, int], fragment: str = "") -> None:
     """Write a picture (PNG) of a page in a window of this size."""
-    _run(file, profile, fragment, f"--screenshot={to}", f"--window-size={size[0]},{size[1]}")
+    _run(file.as_uri() + fragment, profile, f"--screenshot={to}", f"--window-size={size[0]},{size[1]}")
 
 
-def _run(file: Path, profile: Path, fragment: str, *flags: str) -> str:
+def _run(address: str, profile: Path, *flags: str) -> str:
     browser = chromium()
     assert browser is not None
-    command = [browser, *FLAGS, f"--user-data-dir={profile}", *flags, file.as_uri() + fragment]
+    command = [browser, *FLAGS, f"--user-data-dir={profile}", *flags, address]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from streaming.explain.lag.lag import Lag, LagSample, PartitionLag
 from tests.explain.page.chromium import chromium, dom_of
 from tests.explain.page.pages import html_page
-from tests.explain.page.scripted import ScriptedGroup, incident, large
+from tests.explain.page.scripted import BEGIN, ScriptedGroup, incident, large
 
 pytestmark = pytest.mark.skipif(
     chromium() is None,
@@ -20,9 +21,11 @@ pytestmark = pytest.mark.skipif(
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">&amp;\u202e"
 
 
-def _opened(group: ScriptedGroup, folder: Path, fragment: str = "", group_id: str = "billing") -> str:
+def _opened(
+    group: ScriptedGroup, folder: Path, fragment: str = "", group_id: str = "billing", lag: Lag | None = None
+) -> str:
     file = folder / "page.html"
-    file.write_text(html_page(group, group_id))
+    file.write_text(html_page(group, group_id, lag))
     return dom_of(file, folder / "profile", fragment)
 
 
@@ -78,6 +81,29 @@ def test_a_page_of_200_members_and_500_rebalances_opens(tmp_path: Path) -> None:
     dom = _opened(large(), tmp_path, group_id="large")
     assert _data(dom, "rows") == 200
     assert dom.count('<li data-number="') == 499
+
+
+def test_the_lag_is_drawn_and_told(tmp_path: Path) -> None:
+    group = incident()
+    samples = [
+        LagSample(BEGIN + minutes * 60_000, records) for minutes, records in ((1, 20), (30, None), (60, 1_500), (90, 7))
+    ]
+    now = [PartitionLag("orders", 0, 93, 100), PartitionLag(HOSTILE, 1, 5, None)]
+    dom = _opened(group, tmp_path, lag=Lag(samples=samples, now=now))
+    assert _data(dom, "lag") == 3
+    (told,) = re.findall(r'<canvas id="lag"[^>]*aria-label="([^"]*)"', dom)
+    for part in ("7 records now in 2 partitions", "without 1 whose end", "The most of 4 samples: 1,500", "at 17:00:00"):
+        assert part in told
+        assert part in re.sub(r"<canvas[^>]*>", "", dom)
+    assert "<td" in dom
+    assert "not known" in dom
+    assert "<img" not in dom
+
+
+def test_lag_that_is_absent_says_why(tmp_path: Path) -> None:
+    dom = _opened(incident(), tmp_path, lag=Lag(absent="no broker answers"))
+    assert "The lag is not shown: no broker answers." in dom
+    assert re.search(r'<canvas id="lag"[^>]* hidden', dom)
 
 
 ACTIONS = {

@@ -58,8 +58,8 @@ SERVED = {
 """Key, and the lowest and the highest version that the gateway serves and kio knows."""
 
 VERSIONS = range(10)
-"""The versions of a conversation: it uses each API in this version or in the nearest one. Version 10 of OffsetCommit and
-OffsetFetch, which has the ids of topics in the place of their names, has tests of its own."""
+"""The versions of a conversation: it uses each API in this version or in the nearest one. Version 10 of OffsetCommit
+and OffsetFetch, which has the ids of topics in the place of their names, has tests of its own."""
 
 GENERATED_ID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 FIRST_VERSION_WITH_MEMBER_ID_REQUIRED = 4

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +15,12 @@ from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given, write_file
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
-from streaming.explain.journal.entries import page_entry, story_entry
+from streaming.explain.journal.entries import story_entry
 from streaming.explain.journal.group_journal import GroupJournal
+from streaming.explain.lag.lag import Lag
+from streaming.explain.lag.reading import read_lag
 from streaming.explain.page.lanes import Lanes
-from streaming.explain.page.of_group import page_of_story
+from streaming.explain.page.of_group import ToldGroup, page_of_story
 from streaming.explain.page.trace import trace_of
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import concerns, story_of
@@ -41,6 +44,7 @@ Html = Annotated[
 Trace = Annotated[
     Path | None, option("--trace", metavar="FILE", text="Write it as a trace, for Perfetto or chrome://tracing.")
 ]
+WithLag = Annotated[bool, flag("--lag", "With --html: show the lag, for which the brokers are asked, too.")]
 Live = Annotated[bool, flag("--live", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
 
 
@@ -54,6 +58,7 @@ def explain(
     live: Live = False,
     html: Html = None,
     trace: Trace = None,
+    lag: WithLag = False,
 ) -> None:
     """Tell why a group rebalanced: each rebalance with its cause and the journal's evidence, and the state now.
 
@@ -62,23 +67,25 @@ def explain(
     """
     beginning = 0 if since is None else time_given(since, "--since")
     end = None if until is None else time_given(until, "--until")
-    files = {html: _page, trace: trace_of}
     if live and (end is not None or html or trace):
         fail("--live excludes --until, --html and --trace", USAGE)
+    if lag and (end is not None or not html):
+        fail("--lag needs --html, and excludes --until: the brokers tell where the logs end now", USAGE)
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
     topic = TopicNames(connection.topic_prefix).journal
-    teller, timeout = StoryTeller(group), connection.timeout
-    lanes = Lanes(teller) if html or trace else None
-    decode = story_entry if lanes is None else page_entry
+    told, timeout = ToldGroup(group, with_lag=lag), connection.timeout
+    teller = told.teller
+    add, decode = (told.add, told.decode) if html or trace else (teller.add, story_entry)
     with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, decode) as reader:
         journal = GroupJournal(reader, group, beginning, progress(as_json=True))
         for entry in journal.entries():
-            if (end is None or entry.timestamp <= end) and teller.add(entry) and lanes is not None:
-                lanes.add(entry)
+            if end is None or entry.timestamp <= end:
+                add(entry)
         if not (teller.has_entries or live):
             fail(f"{topic} has no entries of group {group} in this time", REFUSED)
-        if lanes is not None:
-            _write(_selected(teller, member), lanes, {file: write for file, write in files.items() if file})
+        if html or trace:
+            page = partial(_page, read_lag(config, CLIENT_ID, told.committed, timeout))
+            _write(_selected(teller, member), told.lanes, {html: page, trace: trace_of})
         elif teller.has_entries:
             _print_story(_selected(teller, member), connection.as_json, live)
         if live:
@@ -90,12 +97,14 @@ def _selected(teller: StoryTeller, member: str | None) -> Story:
     return story if member is None else story_of(story, teller.member_ids(member))
 
 
-def _page(story: Story, lanes: Lanes) -> bytes:
-    return page_of_story(story, lanes).encode()
+def _page(lag: Lag | None, story: Story, lanes: Lanes) -> bytes:
+    return page_of_story(story, lanes, lag).encode()
 
 
-def _write(story: Story, lanes: Lanes, files: Mapping[Path, Callable[[Story, Lanes], bytes]]) -> None:
+def _write(story: Story, lanes: Lanes, files: Mapping[Path | None, Callable[[Story, Lanes], bytes]]) -> None:
     for file, made in files.items():
+        if file is None:
+            continue
         content = made(story, lanes)
         write_file(file, content)
         print_line(

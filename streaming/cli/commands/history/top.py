@@ -2,13 +2,11 @@
 
 from typing import Annotated
 
-from coordinator_logic.messages import FetchedGroup, GroupToFetch
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import USAGE, fail, require
-from streaming.cli.described_groups import describe, headline, lines_of_members
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient, CoordinatorError
-from streaming.client.errors import error_of
+from streaming.explain.live.group import description, offsets_now, one_group_now
 
 Sort = Annotated[str, option(metavar="COLUMN", text="Sort by this column at the beginning.")]
 ProbeSeconds = Annotated[
@@ -32,28 +30,12 @@ def top(connection: Connection, sort: Sort = "rebalances", probe_seconds: ProbeS
     if sort not in (keys := [column.key for column in COLUMNS]):
         fail(f"there is no column {sort!r}: {', '.join(keys)}", USAGE)
     with connection.client() as client, LiveFleet(client, probe_seconds) as fleet:
-        FleetScreen(fleet, lambda group_id: description(client, group_id), sort).run()
+        FleetScreen(fleet, lambda group_id: page_of(client, group_id), sort).run()
 
 
-def description(client: CoordinatorClient, group_id: str) -> str:
+def page_of(client: CoordinatorClient, group_id: str) -> str:
     """The page of one group as text: its state, its members with their assignments, and its offsets."""
     try:
-        group = describe(client, [group_id])[0]
-        fetched = client.offset_fetch([GroupToFetch(group_id)]).groups[0]
+        return description(one_group_now(client, group_id), offsets_now(client, group_id))
     except CoordinatorError as failure:
         return str(failure)
-    if group.error_code:
-        return error_of(group.error_code).name
-    lines = ["".join(headline(group)), "", *lines_of_members(group)]
-    return "\n".join([*lines, "", *_offset_lines(fetched)])
-
-
-def _offset_lines(fetched: FetchedGroup) -> list[str]:
-    if fetched.error_code:
-        return [f"offsets: {error_of(fetched.error_code).name}"]
-    lines = [
-        f"{topic.name}:{partition.partition_index} = {partition.committed_offset}"
-        for topic in sorted(fetched.topics, key=lambda topic: topic.name)
-        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
-    ]
-    return ["committed offsets:", *(f"    {line}" for line in lines)] if lines else ["no committed offsets"]

@@ -15,7 +15,7 @@ let bars = 0;
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   const names = [
-    "paper", "panel", "line", "ink", "dim", "zebra", "presence", "commit", "good", "bar-ink", "bar-saturation",
+    "paper", "panel", "line", "ink", "dim", "zebra", "presence", "commit", "good", "focus", "bar-ink", "bar-saturation",
     "bar-lightness", ...Object.keys(CATEGORIES),
   ];
   colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
@@ -71,6 +71,7 @@ function draw() {
   drawLabels(context, first, last, row);
   drawAxis(context, width, height);
   drawOverview();
+  if (!lagChart.hidden) drawLag();
   plot.setAttribute("aria-label", `${view.rows.length} members from ${clock(view.from)} to ${clock(view.to)}`);
   Object.assign(document.documentElement.dataset, { rows: view.rows.length, drawn: last - first, bars });
 }

@@ -214,6 +214,7 @@ function begin() {
   writeCategories(choose);
   chooseRows();
   writeList(select);
+  writeLag();
   listenToMouse();
   listenToKeys();
   listenToControls();

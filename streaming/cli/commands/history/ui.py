@@ -1,0 +1,48 @@
+"""``group-coordinator ui``: all groups and their stories, in a browser."""
+
+import threading
+from typing import Annotated
+
+from streaming.cli.connection import Connection, connected
+from streaming.cli.console import failures_as_lines, reporter
+from streaming.cli.help_output import option
+from streaming.explain.live.readers import LiveFleet
+from streaming.explain.ui.guard import is_loopback
+from streaming.explain.ui.routes import Site
+from streaming.explain.ui.server import serving
+from streaming.explain.ui.source import CoordinatorSource
+
+Host = Annotated[str, option(metavar="ADDRESS", text="The address to serve at. There is no login.")]
+Port = Annotated[int, option(metavar="PORT", text="The port to serve at; 0 takes a free one.", min=0, max=65_535)]
+AllowHost = Annotated[
+    list[str] | None,
+    option(metavar="NAME", text="A name by which browsers may ask for this server, without a port. Repeatable."),
+]
+ProbeSeconds = Annotated[
+    int, option(metavar="SECONDS", text="How often to measure the time of an answer; 0 for never.", min=0)
+]
+
+
+@connected
+def ui(
+    connection: Connection,
+    host: Host = "127.0.0.1",
+    port: Port = 0,
+    allow_host: AllowHost = None,
+    probe_seconds: ProbeSeconds = 0,
+) -> None:
+    """Serve the list of groups, each group with its timeline, and a search to browsers, until Ctrl-C.
+
+    It only reads. Everybody who reaches its address may read all groups, so by default that is this machine.
+    """
+    report = reporter(connection.as_json)
+    with (
+        failures_as_lines(),
+        connection.client() as client,
+        LiveFleet(client, probe_seconds) as fleet,
+        serving(Site(CoordinatorSource(client, fleet), allow_host or ()), host, port) as served,
+    ):
+        if not is_loopback(host):
+            report(f"everybody who reaches {host} can read all groups: there is no login")
+        report(f"ready: http://{f'[{host}]' if ':' in host else host}:{served}/")
+        threading.Event().wait()

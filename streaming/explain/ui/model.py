@@ -1,0 +1,50 @@
+"""What the pages show, and from where they get it."""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from streaming.explain.lag.lag import Lag
+from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.group import CommittedPosition, GroupNow
+from streaming.explain.live.positions import EndOffsets
+from streaming.explain.live.source import LiveSource
+from streaming.explain.page.lanes import Lanes
+from streaming.explain.story.model import Story
+
+__all__ = ["Described", "Told", "UiSource"]
+
+
+class Told(NamedTuple):
+    """What the journal has of a group; ``lag`` is None if it was not asked for."""
+
+    story: Story
+    lanes: Lanes
+    lag: Lag | None = None
+
+
+class Described(NamedTuple):
+    """What the coordinator says of a group, and the ends of the partitions that it has committed.
+
+    ``offsets`` is the name of an error if the coordinator does not tell them.
+    """
+
+    group: GroupNow
+    offsets: list[CommittedPosition] | str
+    ends: EndOffsets
+
+
+class UiSource(LiveSource, Protocol):
+    """Where the pages get what they show; :class:`streaming.explain.ui.source.CoordinatorSource` reads it.
+
+    All methods may be called on any thread. Those below raise CoordinatorError if the brokers or the coordinator do not
+    answer.
+    """
+
+    def describe(self, group_id: str) -> Described:
+        """A group as of now."""
+
+    def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
+        """What the journal has of a group since a time, ms since the epoch; None if it has nothing."""
+
+    def members(self, rows: Mapping[str, GroupRow]) -> Mapping[str, GroupNow]:
+        """The groups of these rows with their members."""

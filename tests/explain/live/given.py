@@ -1,0 +1,42 @@
+"""Groups for the tests of what shows them."""
+
+from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.readers import Pulse
+from streaming.job.election.announcements import ActiveJob
+
+
+def row(group_id: str, *, rebalances: int = 0, lag: int | None = None, state: str = "Stable") -> GroupRow:
+    return GroupRow(
+        group_id=group_id,
+        state=state,
+        group_type="classic",
+        protocol_type="consumer",
+        generation=1,
+        members=2,
+        offsets=0,
+        rebalances=rebalances,
+        rebalances_a_minute=rebalances / 10,
+        rebalancing_share=0,
+        since=None,
+        reason=None,
+        lag=lag,
+    )
+
+
+class Given:
+    """Rows that do not change by themselves."""
+
+    is_complete = True
+
+    def __init__(self, *rows: GroupRow) -> None:
+        self.given = list(rows)
+
+    def rows(self) -> list[GroupRow]:
+        return list(self.given)
+
+    def pulse(self) -> Pulse:
+        job = ActiveJob(epoch=3, host="one", process_id=42, started_at=0, version="0")
+        return Pulse(active=job, backlog=1_234, answer_ms=56.4)
+
+
+THREE = (row("billing", lag=5, state="Empty"), row("audit", rebalances=4), row("orders", rebalances=1, lag=70))

@@ -1,0 +1,1 @@
+"""The pages of the web server, from given data, and the server itself."""

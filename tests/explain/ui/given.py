@@ -1,0 +1,68 @@
+"""A coordinator's groups as given data."""
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from streaming.client import CoordinatorNotAvailable
+from streaming.explain.lag.lag import Lag
+from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.group import CommittedPosition, GroupNow, MemberNow
+from streaming.explain.ui.guard import Request
+from streaming.explain.ui.model import Described, Told
+from streaming.explain.ui.routes import Response, Site
+from tests.explain.live.given import Given
+from tests.explain.page.scripted import ScriptedGroup, told
+
+NOW = 1_764_010_000_000
+UNKNOWN = "GROUP_ID_NOT_FOUND"
+
+
+class GivenSource(Given):
+    """Groups with their members and journals; ``away``: the brokers do not answer."""
+
+    def __init__(
+        self, *rows: GroupRow, members: Mapping[str, list[MemberNow]] | None = None, away: bool = False
+    ) -> None:
+        super().__init__(*rows)
+        self.given_members = members or {}
+        self.stories: dict[str, ScriptedGroup] = {}
+        self.offsets: list[CommittedPosition] = []
+        self.away = away
+        self.asked: list[list[str]] = []
+
+    def describe(self, group_id: str) -> Described:
+        self._answer()
+        if group_id not in {row.group_id for row in self.given}:
+            return Described(GroupNow(group_id=group_id, error=UNKNOWN), [], {})
+        ends = {(each.topic, each.partition): each.offset + 5 for each in self.offsets if each.partition == 0}
+        return Described(self._group(group_id), self.offsets, ends)
+
+    def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
+        self._answer()
+        story = self.stories.get(group_id)
+        entries = [] if story is None else [entry for entry in story.journal if entry.timestamp >= since]
+        lag = Lag(absent="nobody measured it") if with_lag else None
+        return Told(*told(entries, group_id), lag) if entries else None
+
+    def members(self, rows: Mapping[str, GroupRow]) -> Mapping[str, GroupNow]:
+        self._answer()
+        self.asked.append(list(rows))
+        return {group_id: self._group(group_id) for group_id in rows}
+
+    def _group(self, group_id: str) -> GroupNow:
+        members = self.given_members.get(group_id, [])
+        return GroupNow(group_id=group_id, state="Stable", protocol="consumer, range", members=members)
+
+    def _answer(self) -> None:
+        if self.away:
+            raise CoordinatorNotAvailable("no broker answers")
+
+
+def get(source: GivenSource, path: str, **values: str) -> Response:
+    """What a site of this source answers to a browser on its machine."""
+    return respond(source, Request("GET", path, urlencode(values), host="127.0.0.1:8080"))
+
+
+def respond(source: GivenSource, request: Request) -> Response:
+    """What a site of this source answers at :data:`NOW`."""
+    return Site(source, now=lambda: NOW).respond(request)

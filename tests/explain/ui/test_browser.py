@@ -1,0 +1,77 @@
+"""The pages in a real browser: Debian's chromium."""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from streaming.explain.live.fleet import GroupRow
+from streaming.explain.ui.routes import Site
+from streaming.explain.ui.server import serving
+from tests.explain.live.given import THREE, row
+from tests.explain.page.chromium import chromium, dom_at, dom_of
+from tests.explain.page.scripted import incident
+from tests.explain.ui.given import GivenSource, get
+
+pytestmark = pytest.mark.skipif(
+    chromium() is None,
+    reason="there is no chromium on the PATH (Debian: apt-get install chromium); other tests check the pages' elements",
+)
+
+WAITS_MS = "--virtual-time-budget=12000"
+"""Several times the pause between two updates, by the browser's clock, which does not wait for ours."""
+
+
+class Growing(GivenSource):
+    """A group more with each look."""
+
+    def rows(self) -> list[GroupRow]:
+        self.given.append(row(f"new-{len(self.given)}"))
+        return super().rows()
+
+
+def test_the_list_updates_itself_under_its_own_policy(tmp_path: Path) -> None:
+    source = Growing(*THREE)
+    with serving(Site(source), "127.0.0.1", 0) as port:
+        dom = dom_at(f"http://127.0.0.1:{port}/?sort=group", tmp_path / "profile", WAITS_MS)
+    assert "new-4" in dom
+    assert re.search(r'<button[^>]*aria-pressed="false"[^>]*>Pause', dom)
+    assert re.search(r'<p id="stale"[^>]* hidden=', dom)
+
+
+def test_a_timeline_runs_under_the_servers_policy(tmp_path: Path) -> None:
+    source = GivenSource()
+    source.stories["billing"] = incident()
+    with serving(Site(source), "127.0.0.1", 0) as port:
+        dom = dom_at(f"http://127.0.0.1:{port}/timeline?id=billing", tmp_path / "profile")
+    assert re.search(r'<html[^>]* data-rows="8"', dom)
+
+
+PRESS = """
+const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+const where = () => document.activeElement.id || document.activeElement.textContent;
+const places = [];
+for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp", "/", "ArrowDown", "Escape", "p"]) {
+  press(key);
+  places.push(where());
+}
+const fresh = new DOMParser().parseFromString(document.documentElement.outerHTML, "text/html");
+const rowOf = (text) => [...document.querySelectorAll("tbody a")].find((one) => one.textContent === text);
+rowOf("orders").focus();
+replaceLive(fresh.getElementById("live"));
+places.push(where());
+document.title = JSON.stringify([places, isPaused]);
+"""
+
+
+def test_keys_move_in_the_list_and_an_update_leaves_the_focus_at_its_group(tmp_path: Path) -> None:
+    file = tmp_path / "list.html"
+    page = get(GivenSource(*THREE), "/").page
+    file.write_text(page.replace("</body>", f"<script>{PRESS}</script></body>"))
+    (title,) = re.findall(r"<title>(.*?)</title>", dom_of(file, tmp_path / "profile"), re.DOTALL)
+    places, is_paused = json.loads(html.unescape(title))
+    assert places[:6] == ["audit", "orders", "billing", "orders", "filter", "filter"]
+    assert places[-1] == "orders"
+    assert is_paused

@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -152,6 +153,24 @@ def test_a_released_lease_is_free_at_once(new_watch: NewWatch, new_lease: NewLea
     assert watch.is_free(LEASE_SECONDS)
     assert watch.silent_seconds == 0
     assert new_lease().take(watch, job("next")) == 2
+
+
+def test_a_watch_that_waits_hears_of_a_release_before_it_has_waited_to_the_end(
+    new_watch: NewWatch, new_lease: NewLease
+) -> None:
+    former, watch = new_lease(), new_watch()
+    former.take(watch, job("former"))
+    watch.look()
+    release = threading.Timer(0.2, former.release)
+    release.start()
+    began = time.monotonic()
+    while not watch.is_free(LEASE_SECONDS):
+        assert time.monotonic() - began < LIMIT_SECONDS
+        watch.wait(LIMIT_SECONDS)
+        watch.look()
+    release.join()
+    assert watch.newest is not None
+    assert watch.newest.is_released
 
 
 def test_a_job_that_ends_without_a_release_has_not_said_how_far_it_has_read(

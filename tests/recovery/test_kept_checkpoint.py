@@ -14,10 +14,17 @@ from typing import Any
 
 import pytest
 
+from coordinator_logic.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
-from tests.recovery.conversation import Body, Conversation, join_request
+from tests.recovery.conversation import Body, Conversation, join_request, sync_request
 from tests.recovery.keep_checkpoint import (
     KEPT,
     OPTIONS,
@@ -137,6 +144,37 @@ def test_a_parked_join_is_answered_when_the_other_member_rejoins(restored: Resto
     assert parked["memberId"] == known["second"]
     assert {member["memberId"] for member in joined["members"]} == {first_id, known["second"]}
     assert restored.answered_again() == {restored.parked_join}
+
+
+def test_a_group_of_it_is_upgraded_by_a_newer_client_and_downgraded_again(restored: Restored) -> None:
+    clients, offsets_before = restored.clients, restored.committed("simple")
+    subscription = {"name": "range", "metadata": _text(encode_subscription(Subscription(["payments"])))}
+    join = join_request("simple") | {"protocols": [subscription]}
+    member_id = clients.ask("simple", "JoinGroup", 9, join)["body"]["memberId"]
+    joined = clients.ask("simple", "JoinGroup", 9, join | {"memberId": member_id})["body"]
+    everything = encode_assignment(Assignment([TopicPartition("payments", 0), TopicPartition("payments", 1)]))
+    sync = sync_request("simple", joined["generationId"], member_id, {member_id: everything})
+    assert clients.ask("simple", "SyncGroup", 5, sync)["errorCode"] == 0
+
+    newer = {"groupId": "simple", "memberId": "newer", "memberEpoch": 0}
+    subscribed = {"rebalanceTimeoutMs": 300_000, "subscribedTopicNames": ["payments"], "topicPartitions": []}
+    topics = [{"name": "payments", "topicId": _text(b"payments-id-0001").rstrip("="), "partitions": 2}]
+    entered = clients.ask("simple", "ConsumerGroupHeartbeat", 1, newer | subscribed | {"topics": topics})
+    assert entered["errorCode"] == 0, entered
+    (upgraded,) = clients.ask("simple", "ConsumerGroupDescribe", 1, {"groupIds": ["simple"]})["body"]["groups"]
+    assert {member["memberId"] for member in upgraded["members"]} == {member_id, "newer"}
+    assert restored.committed("simple") == offsets_before
+
+    left = clients.ask("simple", "ConsumerGroupHeartbeat", 1, newer | {"memberEpoch": -1})
+    assert left["errorCode"] == 0, left
+    downgraded = restored.describe("simple")
+    assert [member["memberId"] for member in downgraded["members"]] == [member_id]
+    assert (downgraded["protocolType"], downgraded["groupState"]) == ("consumer", "PreparingRebalance")
+    assert restored.committed("simple") == offsets_before
+
+
+def _text(value: bytes) -> str:
+    return base64.b64encode(value).decode()
 
 
 def _rebalances(restored: Restored) -> list[Any]:

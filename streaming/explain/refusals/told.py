@@ -16,7 +16,7 @@ REPEATED_WITHIN_MS = 600_000
 """A refusal so long after the last one like it is told again."""
 
 
-def refused_of(judge: Judge, since: int, notes: Iterable[str] = ()) -> Refused:
+def refused_of(judge: Judge, since: int | None, notes: Iterable[str] = ()) -> Refused:
     """What a judge has found, after the journal's last entry; requests were read from ``since`` on (ms)."""
     verdicts = judge.finish()
     refusals = _together(verdicts)

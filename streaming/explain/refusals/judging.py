@@ -29,8 +29,16 @@ from coordinator_logic.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupResponse,
+    LeaveGroupRequest,
 )
-from coordinator_logic.records import JournalEntry, RequestCause
+from coordinator_logic.records import (
+    ConsumerGroupFormed,
+    GroupCreated,
+    GroupDeleted,
+    JournalEntry,
+    QuarantinedStateDropped,
+    RequestCause,
+)
 from coordinator_logic.states import State
 from coordinator_logic.turn import Output, Turn
 from streaming.explain.refusals.losses import Loss, loss_of
@@ -55,6 +63,9 @@ ALWAYS_RECORDED = frozenset({OFFSET_COMMIT.name, TXN_OFFSET_COMMIT.name})
 
 ORDINARY = frozenset({Error.NONE, Error.MEMBER_ID_REQUIRED, Error.REBALANCE_IN_PROGRESS})
 """What a client is answered in the course of each rebalance."""
+
+FORGETS_MEMBER_IDS = (ConsumerGroupFormed, GroupCreated, GroupDeleted, QuarantinedStateDropped)
+"""The records after which a member id that was handed out, and not used, is unknown."""
 
 
 class Verdict(NamedTuple):
@@ -110,6 +121,8 @@ class Judge:
             self._unrecorded.discard(index)
         if self.past.add(entry):
             self._snapshot = None
+            if isinstance(entry.record, FORGETS_MEMBER_IDS):
+                self._handed_out.clear()
 
     def finish(self) -> list[Verdict]:
         """Judge the requests after the last entry; all verdicts, in the order of the requests."""
@@ -136,6 +149,9 @@ class Judge:
             index = self._next
             self._next += 1
             request = self._requests[index]
+            if isinstance(request.body, LeaveGroupRequest):
+                for leaving in (request.body.member_id, *(one.member_id for one in request.body.members)):
+                    self._handed_out.pop(leaving, None)
             if request.address.api not in JUDGED:
                 continue
             if self.past.is_known:

@@ -60,7 +60,7 @@ def _fenced(instance: str | None, error: Error, past: PastGroup) -> Loss:
     owner = _member_of(instance, past.group)
     taken = past.taken.get(instance or "")
     when = "" if taken is None else f" at {clock(taken.timestamp)}"
-    who = "another process" if owner is None else f"another process (member {owner}, {past.roster.name(owner)})"
+    who = "another process" if owner is None else f"another process, {_named(owner, past)},"
     verb = "took" if error is Error.FENCED_INSTANCE_ID else "has"
     text = f"{who} {verb} its group instance id {shortened(instance or '')}{when}"
     return Loss(text, owner, () if taken is None else (taken,))
@@ -142,4 +142,5 @@ def _member_id(request: Request) -> str:
 
 def _named(member_id: str, past: PastGroup) -> str:
     name = past.roster.client(member_id)
-    return f"member {member_id}" if name is None else f"{name} (member {member_id})"
+    shown = f"member {shortened(member_id)}"
+    return shown if name is None else f"{shortened(name)} ({shown})"

@@ -15,7 +15,7 @@ from tests.logic.strategies import STORIES, Move
 from tests.logic.strategies import Story as Clients
 from tests.support.properties import examples
 
-SOME = examples(25)
+SOME = examples(60)
 
 OF_OFFSETS = frozenset({Error.INVALID_UPDATE_VERSION, Error.UNSTABLE_OFFSET_COMMIT})
 """The errors of a reset that depend on offsets, which the journal is read without."""

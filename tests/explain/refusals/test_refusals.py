@@ -74,7 +74,7 @@ def test_a_commit_of_a_fenced_member_names_the_process_that_took_its_instance_id
     driven.commit(old, {("orders", 0): 120})
     refusal = only(driven)
     assert (refusal.error, refusal.instance_id, refusal.lost_to) == ("FENCED_INSTANCE_ID", "i", new.member_id)
-    assert f"another process (member {new.member_id}, first at /127.0.0.1) took its group instance id i" in refusal.text
+    assert f"another process, first at /127.0.0.1 (member {new.member_id}), took its group instance id i" in refusal.text
     assert f"orders-0 belongs to first at /127.0.0.1 (member {new.member_id})" in refusal.text
     assert [one.record for one in refusal.evidence] == [StaticMemberReplaced.__name__]
 
@@ -187,7 +187,7 @@ def test_an_instance_id_of_a_consumer_group_that_is_in_use_names_its_member() ->
     driven.enter("b", "orders", instance_id="i")
     refusal = only(driven)
     assert (refusal.error, refusal.lost_to, refusal.instance_id) == ("UNRELEASED_INSTANCE_ID", "a", "i")
-    assert "another process (member a, client at /127.0.0.1) has its group instance id i at" in refusal.text
+    assert "another process, client at /127.0.0.1 (member a), has its group instance id i at" in refusal.text
 
 
 def test_a_refusal_that_comes_again_much_later_is_told_again() -> None:

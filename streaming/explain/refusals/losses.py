@@ -7,7 +7,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
 from coordinator_logic.messages import JoinGroupRequest, SyncGroupRequest, TxnOffsetCommitRequest
-from coordinator_logic.records import JournalEntry
+from coordinator_logic.records import JournalEntry, RequestCause
 from streaming.explain.refusals.asked import instance_in, offsets_in, shortened
 from streaming.explain.refusals.past_group import PastGroup
 from streaming.explain.story.moves import owners_of
@@ -60,10 +60,18 @@ def _fenced(instance: str | None, error: Error, past: PastGroup) -> Loss:
     owner = _member_of(instance, past.group)
     taken = past.taken.get(instance or "")
     when = "" if taken is None else f" at {clock(taken.timestamp)}"
-    who = "another process" if owner is None else f"another process, {_named(owner, past)},"
+    who = "another process" if owner is None else f"another process, {_taker(owner, taken, past)},"
     verb = "took" if error is Error.FENCED_INSTANCE_ID else "has"
     text = f"{who} {verb} its group instance id {shortened(instance or '')}{when}"
     return Loss(text, owner, () if taken is None else (taken,))
+
+
+def _taker(owner: str, taken: JournalEntry | None, past: PastGroup) -> str:
+    """The member that has an instance id: by the client that took it, which need not be the one that had it first."""
+    cause = None if taken is None else taken.cause
+    if not isinstance(cause, RequestCause):
+        return _named(owner, past)
+    return f"{shortened(cause.client_id)} at {shortened(cause.client_host)} (member {shortened(owner)})"
 
 
 def _unknown(member_id: str, past: PastGroup) -> Loss:

@@ -19,8 +19,8 @@ def lines_of(story: Story) -> Iterator[str]:
     refused = story.refused
     if refused is not None and refused.requests:
         yield _refused_summary(refused)
-    refusals = [] if refused is None else refused.refusals
-    for one in sorted([*story.rebalances, *refusals], key=_beginning):
+    told: list[Rebalance | Refusal] = [*story.rebalances, *([] if refused is None else refused.refusals)]
+    for one in sorted(told, key=_beginning):
         yield ""
         yield from rebalance_lines(one) if isinstance(one, Rebalance) else refusal_lines(one)
     yield ""

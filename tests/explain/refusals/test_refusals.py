@@ -74,7 +74,8 @@ def test_a_commit_of_a_fenced_member_names_the_process_that_took_its_instance_id
     driven.commit(old, {("orders", 0): 120})
     refusal = only(driven)
     assert (refusal.error, refusal.instance_id, refusal.lost_to) == ("FENCED_INSTANCE_ID", "i", new.member_id)
-    assert f"another process, first at /127.0.0.1 (member {new.member_id}), took its group instance id i" in refusal.text
+    taker = f"second at /127.0.0.1 (member {new.member_id})"
+    assert f"another process, {taker}, took its group instance id i at {clock(driven.now)}" in refusal.text
     assert f"orders-0 belongs to first at /127.0.0.1 (member {new.member_id})" in refusal.text
     assert [one.record for one in refusal.evidence] == [StaticMemberReplaced.__name__]
 

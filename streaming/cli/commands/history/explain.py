@@ -98,15 +98,11 @@ def explain(
             _follow(journal, teller, member, connection.as_json)
 
 
-def _kept(
-    connection: Connection, reader: JournalReader, group: str, part: Part, *, must_read: bool
-) -> KeptRequests:
+def _kept(connection: Connection, reader: JournalReader, group: str, part: Part, *, must_read: bool) -> KeptRequests:
     """The group's requests; after this, the reader's entries have what a judge of them needs."""
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
     topic, report = TopicNames(connection.topic_prefix).requests, progress(as_json=True)
-    kept = kept_requests(
-        config, topic, group, connection.timeout, CLIENT_ID, part, must_read=must_read, report=report
-    )
+    kept = kept_requests(config, topic, group, connection.timeout, CLIENT_ID, part, must_read=must_read, report=report)
     if kept.judge is not None:
         reader.decode = page_entry
         if part.since:

@@ -5,8 +5,11 @@ requests that are no longer kept) would make it differ from what happened. Inste
 as the journal tells that it was then. A request that the journal has an entry of was accepted.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from coordinator_logic import snapshot
 from coordinator_logic.apis import (
@@ -68,6 +71,27 @@ FORGETS_MEMBER_IDS = (ConsumerGroupFormed, GroupCreated, GroupDeleted, Quarantin
 """The records after which a member id that was handed out, and not used, is unknown."""
 
 
+LIMITLESS = {
+    "group_min_session_timeout_ms": 0,
+    **dict.fromkeys(
+        (
+            "group_max_session_timeout_ms",
+            "group_max_size",
+            "group_consumer_max_size",
+            "group_max_identifier_bytes",
+            "group_max_protocols",
+            "group_max_metadata_bytes",
+            "group_max_assignment_bytes",
+            "group_max_pending_member_ids",
+            "group_max_bytes",
+            "offset_metadata_max_bytes",
+        ),
+        2**31 - 1,
+    ),
+}
+"""Options of the job with which no request is refused for its size or its timeout: the journal has no options."""
+
+
 class Verdict(NamedTuple):
     """A request that was refused, the error, and to what it lost."""
 
@@ -82,7 +106,7 @@ class Judge:
     Args:
         group_id: The group.
         requests: The group's requests in their order: of all partitions, or of one.
-        config: The coordinator's options, as far as they decide what is refused.
+        config: The coordinator's options. What is refused because of them alone is counted, and is no verdict.
     """
 
     def __init__(self, group_id: str, requests: Sequence[Request], config: CoordinatorConfig) -> None:
@@ -91,9 +115,11 @@ class Judge:
         """Requests of times at which the journal does not tell who was a member."""
         self.has_other_partitions = False
         """Whether the journal names a request of another partition than those of the requests."""
+        self.by_options = Counter[str]()
+        """Requests that these options alone would refuse, by the name of the error."""
         self._group_id = group_id
         self._requests = requests
-        self._config = config
+        self._config, self._limitless = config, msgspec.structs.replace(config, **LIMITLESS)
         self._places = {(one.place.partition, one.place.offset): index for index, one in enumerate(requests)}
         self._partitions = {one.place.partition for one in requests}
         self._next = 0
@@ -162,12 +188,14 @@ class Judge:
     def _judge(self, index: int, request: Request) -> None:
         if self._is_ordinary(request):
             return
-        output, response = self._answer(request)
+        output, response = self._answer(request, self._limitless)
         error = Error.NONE if response is None else Error(refusal(response))
         if response is not None and isinstance(response.body, JoinGroupResponse) and error is Error.MEMBER_ID_REQUIRED:
             assert isinstance(request.body, JoinGroupRequest)
             until = request.place.timestamp + request.body.session_timeout_ms
             self._handed_out[response.body.member_id] = until
+        if error in ORDINARY and self._is_refused_by_options(request):
+            return
         if response is not None and error not in ORDINARY:
             self._verdicts[index] = Verdict(request, error, loss_of(request, response, error, self.past))
         elif error is Error.NONE and output.journal and request.address.api in ALWAYS_RECORDED:
@@ -191,7 +219,15 @@ class Judge:
             )
         return False
 
-    def _answer(self, request: Request) -> tuple[Output, Response | None]:
+    def _is_refused_by_options(self, request: Request) -> bool:
+        _, response = self._answer(request, self._config)
+        error = Error.NONE if response is None else Error(refusal(response))
+        if error in ORDINARY:
+            return False
+        self.by_options[error.name] += 1
+        return True
+
+    def _answer(self, request: Request, config: CoordinatorConfig) -> tuple[Output, Response | None]:
         """Handle a request by a copy of the group; None if it is parked, or the copy lacks what its answer needs."""
         output, group = Output(), None
         if self.past.group is not None:
@@ -202,7 +238,7 @@ class Judge:
                 return output, None
             if group.consumer is None:
                 self._hand_out_again(group, request.place.timestamp)
-        turn = Turn(self._group_id, group, request.place.timestamp, request, self._config, output)
+        turn = Turn(self._group_id, group, request.place.timestamp, request, config, output)
         try:
             HANDLERS[request.address.api].handle(turn, request, request.body)
         except DOES_NOT_FIT:

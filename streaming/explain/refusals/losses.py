@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
-from coordinator_logic.messages import JoinGroupRequest, SyncGroupRequest, TxnOffsetCommitRequest
+from coordinator_logic.messages import SyncGroupRequest, TxnOffsetCommitRequest
 from coordinator_logic.records import JournalEntry, RequestCause
 from streaming.explain.refusals.asked import instance_in, offsets_in, shortened
 from streaming.explain.refusals.past_group import PastGroup
@@ -50,8 +50,6 @@ def _loss(request: Request, response: Response, error: Error, past: PastGroup) -
     if error is Error.INVALID_PRODUCER_EPOCH and isinstance(body, TxnOffsetCommitRequest):
         epoch = group.open_transactions[body.producer_id].producer_epoch
         return Loss(f"its producer epoch is {body.producer_epoch}, a newer producer has epoch {epoch}")
-    if error is Error.INVALID_SESSION_TIMEOUT and isinstance(body, JoinGroupRequest):
-        return Loss(f"the coordinator does not allow a session timeout of {body.session_timeout_ms / 1000:g} s")
     message = getattr(response.body, "error_message", None)
     return Loss(shortened(message) if isinstance(message, str) and message else "the request itself is not valid")
 

@@ -45,6 +45,11 @@ def _missing(judge: Judge) -> Iterable[str]:
             f"{judge.unexplained} commit(s) should have been accepted, but the journal has no entry of them: the job "
             "had other options, or it rejected them. They may have been refused."
         )
+    for error, count in sorted(judge.by_options.items()):
+        yield (
+            f"{count} request(s) are not told: with the default options they would be refused {error}, but the journal "
+            "does not have the job's own options."
+        )
     if judge.has_other_partitions:
         yield "The group also had requests in other partitions, which were not read."
 

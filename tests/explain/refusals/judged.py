@@ -2,6 +2,7 @@
 
 import msgspec
 
+from coordinator_logic.config import CoordinatorConfig
 from streaming.explain.journal.entries import page_entry
 from streaming.explain.refusals.judging import Judge, Verdict
 from streaming.explain.refusals.told import refused_of
@@ -9,9 +10,9 @@ from streaming.explain.story.model import Refused
 from tests.logic.driver import Driven
 
 
-def judge_of(driven: Driven, skip: int = 0, first_request: int = 0) -> Judge:
+def judge_of(driven: Driven, skip: int = 0, first_request: int = 0, config: CoordinatorConfig | None = None) -> Judge:
     """A judge that has taken the journal but its first entries; the first requests are no longer kept."""
-    judge = Judge(driven.group_id, driven.log[first_request:], driven.config)
+    judge = Judge(driven.group_id, driven.log[first_request:], config or driven.config)
     for entry in driven.journal[skip:]:
         judge.add(page_entry(msgspec.json.encode(entry)))
     return judge

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import msgspec
 
+from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
-from coordinator_logic.messages import JoinGroupRequest
-from coordinator_logic.records import GenerationStarted, MemberRemoved, StaticMemberReplaced
+from coordinator_logic.records import GenerationStarted, MemberRemoved, RequestCause, StaticMemberReplaced
 from streaming.explain.refusals.told import REPEATED_WITHIN_MS, refused_of
 from streaming.explain.story.model import Refusal
 from streaming.explain.story.words import clock
@@ -222,9 +222,29 @@ def test_a_commit_that_should_have_an_entry_and_has_none_is_not_passed_over() ->
     assert any(note.startswith("1 commit(s) should have been accepted") for note in refused(driven).notes)
 
 
-def test_the_evidence_that_a_join_lacks_an_answer_is_no_refusal() -> None:
+def test_what_only_the_options_would_refuse_is_counted_and_not_told() -> None:
     driven = Driven()
-    first = driven.join_new("waits")
-    assert isinstance(first.request.body, JoinGroupRequest)
-    assert first.parked
+    driven.stable_group(1)
+    driven.join_new("another")
+    driven.join(client="wrong", protocols=listing("roundrobin"))
+    # The first joins have no entry, and the sessions of these tests are shorter than the default options allow.
+    told = refused_of(judge_of(driven, config=CoordinatorConfig()), 0)
+    assert [one.error for one in told.refusals] == ["INCONSISTENT_GROUP_PROTOCOL"]
+    assert any(
+        note.startswith("1 request(s) are not told") and "INVALID_SESSION_TIMEOUT" in note for note in told.notes
+    )
+
+
+def test_a_join_that_waits_is_no_refusal() -> None:
+    driven = Driven()
+    assert driven.join_new("waits").parked
     assert refused(driven).refusals == []
+
+
+def test_a_request_in_another_partition_than_those_that_were_read_is_noted() -> None:
+    driven = Driven()
+    driven.stable_group(1)
+    cause = driven.journal[-1].cause
+    assert isinstance(cause, RequestCause)
+    driven.journal[-1] = msgspec.structs.replace(driven.journal[-1], cause=msgspec.structs.replace(cause, partition=1))
+    assert any("other partitions" in note for note in refused(driven).notes)

@@ -75,7 +75,7 @@ def kept_requests(
     except CoordinatorError as error:
         if must_read:
             raise
-        return _none(f"Refused requests are not told: {error.message}")
+        return _none(f"Refused requests are not told, because {topic} cannot be read: {error.message}")
 
 
 def with_earlier_entries(kept: KeptRequests, journal: GroupJournal, *, must_read: bool) -> KeptRequests:

@@ -173,13 +173,9 @@ def test_explain_tells_refused_requests_and_to_what_they_lost(
     wrong = msgspec.structs.replace(first_join, protocols=[Protocol("roundrobin", b"")], group_instance_id=None)
     partition = PartitionToCommit(0, 120)
     commit = OffsetCommitRequest(group, [TopicToCommit("orders", [partition])], old.generation_id, old.member_id, "i")
-    answers = [
-        client.ask(apis.OFFSET_COMMIT, group, commit),
-        client.ask(apis.JOIN_GROUP, group, wrong),
-        client.ask(apis.HEARTBEAT, group, HeartbeatRequest(group, 1, "nobody")),
-    ]
-    for answer in answers:
-        answer.result()
+    client.ask(apis.OFFSET_COMMIT, group, commit).result()
+    client.ask(apis.JOIN_GROUP, group, wrong).result()
+    client.ask(apis.HEARTBEAT, group, HeartbeatRequest(group, 1, "nobody")).result()
 
     def told(*options: str) -> dict[str, Any]:
         refused = printed_json(run_for(coordinator, "explain", group, "--json", *options))["refused"]

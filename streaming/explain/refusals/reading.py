@@ -98,11 +98,14 @@ def _read(
 ) -> KeptRequests:
     progress = Progress(stretch.records, report, "requests")
     recorded, first = log.read([stretch], group_id, progress.add)
-    since = max(part.since, first or 0) if stretch.is_cut else part.since
+    begins_with_log = stretch.begin == stretch.kept_from
+    since = max(part.since, first or 0) if begins_with_log else part.since
     requests = Case(group_id, recorded).readable()
     if not requests:
         return KeptRequests(None, since if first is not None else None, [f"{topic} has no request of the group."])
-    notes = [] if not stretch.is_cut else [f"Requests are kept since {clock(since)}; earlier refusals are not known."]
+    notes = []
+    if begins_with_log and stretch.kept_from > 0:
+        notes.append(f"Requests are kept since {clock(since)}; earlier refusals are not known.")
     return KeptRequests(Judge(group_id, requests, CoordinatorConfig(requests_topic=topic)), since, notes)
 
 

@@ -24,12 +24,12 @@ SETTINGS: LibrdkafkaConfig = {"enable.partition.eof": True, "auto.offset.reset":
 
 
 class Stretch(NamedTuple):
-    """A part of a partition: from ``begin`` to before ``end``. ``is_cut``: what came before it is no longer kept."""
+    """A part of a partition: from ``begin`` to before ``end``; ``kept_from`` is the first offset that is kept."""
 
     partition: int
     begin: int
     end: int
-    is_cut: bool = False
+    kept_from: int
 
     @property
     def records(self) -> int:
@@ -78,7 +78,7 @@ class RequestLog:
         high = end_offset(self._consumer, self._topic, partition, self._timeout)
         begin = low if since <= 0 else self._offset_at(partition, since, high)
         end = high if until is None else self._offset_at(partition, until + 1, high)
-        return Stretch(partition, begin, end, begin == low)
+        return Stretch(partition, begin, end, low)
 
     def read(
         self, stretches: Sequence[Stretch], group_id: str, on_read: Callable[[int], object] = lambda _count: None

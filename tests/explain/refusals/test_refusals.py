@@ -7,6 +7,7 @@ import msgspec
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.records import GenerationStarted, MemberRemoved, RequestCause, StaticMemberReplaced
+from streaming.explain.refusals.judging import Judge
 from streaming.explain.refusals.told import REPEATED_WITHIN_MS, refused_of
 from streaming.explain.story.model import Refusal
 from streaming.explain.story.words import clock
@@ -233,6 +234,17 @@ def test_what_only_the_options_would_refuse_is_counted_and_not_told() -> None:
     assert any(
         note.startswith("1 request(s) are not told") and "INVALID_SESSION_TIMEOUT" in note for note in told.notes
     )
+
+
+def test_a_commit_that_was_handled_later_than_its_place_in_the_log_says_is_no_refusal() -> None:
+    driven = Driven()
+    (member,) = driven.stable_group(1)
+    driven.commit(member)
+    created, *others, commit = driven.log
+    judge = Judge(driven.group_id, [created, commit, *others], driven.config)
+    for entry in driven.journal:
+        judge.add(entry)
+    assert judge.finish() == []
 
 
 def test_a_join_that_waits_is_no_refusal() -> None:

@@ -16,8 +16,8 @@ from streaming.explain.replay.request_log import RequestLog, Stretch
 from streaming.explain.story.model import Refused
 from streaming.explain.story.words import clock
 
-AFFORDABLE_RECORDS = 200_000
-"""How many records are read unasked: less than a second."""
+AFFORDABLE_RECORDS = 100_000
+"""How many records are read unasked. If all are the group's, to decode and judge them takes a second or so."""
 
 
 class Part(NamedTuple):

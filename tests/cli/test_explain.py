@@ -16,6 +16,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
@@ -189,6 +190,39 @@ def test_explain_names_the_member_whose_revocation_a_consumer_group_waited_for(
     text = run_for(coordinator, "explain", group).stdout
     assert "member joined -> epoch 3" in text
     assert "to revoke orders 1" in text
+
+
+def test_explain_tells_refused_requests_and_to_what_they_lost(
+    coordinator: CoordinatorProcess, client: CoordinatorClient, tmp_path: Path
+) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    first_join = JoinGroupRequest(group, 10_000, "consumer", [Protocol("range", b"")], 20_000, group_instance_id="i")
+    old = client.join_group(first_join)
+    new = client.join_group(first_join)
+    wrong = msgspec.structs.replace(first_join, protocols=[Protocol("roundrobin", b"")], group_instance_id=None)
+    partition = PartitionToCommit(0, 120)
+    commit = OffsetCommitRequest(group, [TopicToCommit("orders", [partition])], old.generation_id, old.member_id, "i")
+    client.ask(apis.OFFSET_COMMIT, group, commit).result()
+    client.ask(apis.JOIN_GROUP, group, wrong).result()
+    client.ask(apis.HEARTBEAT, group, HeartbeatRequest(group, 1, "nobody")).result()
+
+    def told(*options: str) -> dict[str, Any]:
+        refused = printed_json(run_for(coordinator, "explain", group, "--json", *options))["refused"]
+        return {one["error"]: one for one in refused["refusals"]}
+
+    errors = {"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "UNKNOWN_MEMBER_ID"}
+    wait_until(lambda: told().keys() == errors, "the journal has the member that took the instance id")
+    fenced = told("--since", "1h", "--refused")["FENCED_INSTANCE_ID"]
+    assert (fenced["member"], fenced["lostTo"]) == (old.member_id, new.member_id)
+    assert [one["record"] for one in fenced["evidence"]] == ["StaticMemberReplaced"]
+    text = run_for(coordinator, "explain", group).stdout
+    assert "Refused: 3 request(s), 1 of them commits" in text
+    assert "a join with the protocols [roundrobin]: the others have [range] in common" in text
+    without = printed_json(run_for(coordinator, "explain", group, "--json", "--no-refused"))
+    assert without["refused"] is None
+    page = tmp_path / "story.html"
+    assert run_for(coordinator, "explain", group, "--html", str(page)).returncode == 0
+    assert "OffsetCommit: FENCED_INSTANCE_ID" in page.read_text()
 
 
 def test_following_has_no_end_to_choose() -> None:

@@ -31,6 +31,10 @@ class GroupJournal:
         self._report = report
         self._partitions = frozenset({partition_of_key(self._key, len(reader.partitions))})
 
+    def count(self) -> int:
+        """How many records its partition holds now, of all groups."""
+        return self._reader.count(self._partitions)
+
     def entries(self) -> Iterator[JournalEntry]:
         """The entries up to the journal's present end."""
         has_entries = False

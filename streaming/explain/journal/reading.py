@@ -1,4 +1,4 @@
-"""Reports how far a reading of the journal has come."""
+"""Reports how far the reading of a topic has come."""
 
 import time
 from collections.abc import Callable
@@ -10,8 +10,9 @@ REPORT_SECONDS = 0.5
 class Progress:
     """Counts the records that were read, of ``total`` at most: that includes those before the time it reads from."""
 
-    def __init__(self, total: int, report: Callable[[str], object]) -> None:
+    def __init__(self, total: int, report: Callable[[str], object], what: str = "records of the journal") -> None:
         self._total = total
+        self._what = what
         self._report = report
         self._read = 0
         self._next = time.monotonic() + REPORT_SECONDS
@@ -21,4 +22,4 @@ class Progress:
         self._read += count
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + REPORT_SECONDS
-            self._report(f"read {self._read:,} of at most {self._total:,} records of the journal")
+            self._report(f"read {self._read:,} of at most {self._total:,} {self._what}")

@@ -12,14 +12,18 @@ import msgspec
 from coordinator_logic.consumer_protocol import TopicPartition
 from streaming.explain.lag.lag import Lag
 from streaming.explain.page.lanes import Held, Lane, Lanes
-from streaming.explain.story.model import Cause, Rebalance, Story
+from streaming.explain.story.model import Cause, Rebalance, Refusal, Refused, Story
 from streaming.explain.story.printable import printable
+from streaming.explain.story.words import entries_in_words, sender_line
 
 MARKS = 30_000
 """The most marks of commits on a page."""
 FINEST_MARKS = 4_000
 COARSEST_MARKS = 100
 """Into how many intervals the time is divided at most and at least; a lane has a mark for each with a commit."""
+
+REFUSALS = 1_000
+"""The most refusals on a page; of more, the newest ones."""
 
 OUTSIDE = -1
 """In place of a lane: no member."""
@@ -81,12 +85,27 @@ class PageLag(msgspec.Struct, frozen=True, rename="camel"):
     partitions: list[tuple[str, int, int, int | None]]
 
 
+class PageRefusal(msgspec.Struct, frozen=True, rename="camel"):
+    """Refused requests that are alike: ``what`` is the API and the error, ``place`` where the first one and the
+    entries are that show why."""
+
+    first: int
+    last: int
+    count: int
+    lane: int
+    what: str
+    sender: str
+    text: str
+    place: str
+
+
 class Page(msgspec.Struct, frozen=True, rename="camel"):
     """All data of a page. ``first`` and ``last`` are ms since the epoch. ``times`` are those at which owners changed.
 
     ``partitions`` are topic and number. A set is a list of differences: a positive number goes on to the partition that
     is so many places later, a negative one adds so many that follow. ``now`` has lines about the group after its last
-    entry, ``outside`` commits of no member, as those of a lane. ``lag`` is null if it was not asked for.
+    entry, ``outside`` commits of no member, as those of a lane. ``lag`` is null if it was not asked for. ``refused``
+    are the figures of all refused requests and ``notes`` about them, null if the requests were not read.
     """
 
     group: str
@@ -102,6 +121,8 @@ class Page(msgspec.Struct, frozen=True, rename="camel"):
     lanes: list[PageLane]
     outside: list[int]
     rebalances: list[PageRebalance]
+    refusals: list[PageRefusal]
+    refused: dict[str, object] | None
     lag: PageLag | None = None
 
 
@@ -127,7 +148,7 @@ class _Sets:
 
 def page_of(story: Story, lanes: Lanes, now: Sequence[str], lag: Lag | None = None) -> Page:
     """The page of a story and its lanes; ``now`` are lines about the group after its last entry."""
-    first, sets = story.first, _Sets(lanes.lanes)
+    first, sets = _first(story), _Sets(lanes.lanes)
     place = {stay.member_id: number for number, lane in enumerate(lanes.lanes) for stay in lane.stays}
     figures, busiest = msgspec.to_builtins(story.summary), story.summary.busiest
     width = _interval(story.last - first, len(lanes.lanes) + 1)
@@ -135,7 +156,7 @@ def page_of(story: Story, lanes: Lanes, now: Sequence[str], lag: Lag | None = No
         group=printable(story.group_id),
         group_type=story.group_type,
         first=first,
-        last=story.last,
+        last=max([story.last, *(one.last for one in _refusals(story))]),
         is_complete=story.is_complete,
         summary={**figures, "busiest": None if busiest is None else printable(busiest)},
         now=[printable(line) for line in now],
@@ -145,6 +166,8 @@ def page_of(story: Story, lanes: Lanes, now: Sequence[str], lag: Lag | None = No
         lanes=[_lane(lane, first, sets, width) for lane in lanes.lanes],
         outside=_marks(lanes.outside, first, width),
         rebalances=[_rebalance(one, first, place) for one in story.rebalances],
+        refusals=[_refusal(one, first, lanes.lanes, place) for one in _refusals(story)[-REFUSALS:]],
+        refused=_refused(story.refused),
         lag=None if lag is None else _lag(lag, first),
     )
 
@@ -154,6 +177,46 @@ def _lag(lag: Lag, first: int) -> PageLag:
         printable(lag.absent),
         [(sample.time - first, sample.records) for sample in lag.samples],
         [(printable(one.topic), one.partition, one.committed, one.end) for one in lag.now],
+    )
+
+
+def _refusals(story: Story) -> Sequence[Refusal]:
+    return () if story.refused is None else story.refused.refusals
+
+
+def _first(story: Story) -> int:
+    """The beginning of the page: a request may have been refused before the first entry that the story has."""
+    return min([story.first, *(one.first for one in _refusals(story))])
+
+
+def _refused(refused: Refused | None) -> dict[str, object] | None:
+    if refused is None:
+        return None
+    left_out = len(refused.refusals) - REFUSALS
+    notes = [*refused.notes, *([f"{left_out} earlier refusals are not on the page."] if left_out > 0 else [])]
+    return {
+        "requests": refused.requests,
+        "commits": refused.commits,
+        "busiest": None if refused.busiest is None else printable(refused.busiest),
+        "busiestCount": refused.busiest_count,
+        "notes": [printable(note) for note in notes],
+    }
+
+
+def _refusal(one: Refusal, first: int, lanes: Sequence[Lane], place: dict[str, int]) -> PageRefusal:
+    entries = f"; {entries_in_words(one.evidence)}" if one.evidence else ""
+    lane = place.get(one.member)
+    if lane is None:
+        lane = next((number for number, each in enumerate(lanes) if each.name == one.name), OUTSIDE)
+    return PageRefusal(
+        one.first - first,
+        one.last - first,
+        one.count,
+        lane,
+        f"{one.api}: {one.error}",
+        printable(sender_line(one)),
+        printable(one.text),
+        f"request {one.partition}:{one.offset}{entries}",
     )
 
 

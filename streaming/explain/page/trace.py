@@ -3,15 +3,16 @@
 Source: "Trace Event Format" of the Chromium project: complete events (``X``), instants (``i``) and metadata (``M``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from streaming.explain.page.lanes import Lane, Lanes, partitions_in_words
-from streaming.explain.story.model import Rebalance, Story
+from streaming.explain.story.model import Rebalance, Refusal, Story
 from streaming.explain.story.printable import printable
+from streaming.explain.story.words import sender_line
 
 PROCESS = 1
 REBALANCES = 0
@@ -30,6 +31,8 @@ def trace_of(story: Story, lanes: Lanes) -> bytes:
     for track, lane in enumerate(lanes.lanes, REBALANCES + 1):
         events.append(_track(track, lane.instance_id or lane.name))
         events += _of_lane(lane, track, story.last)
+    if story.refused is not None:
+        events += [_of_refusal(one, lanes.lanes) for one in story.refused.refusals]
     return msgspec.json.encode({"traceEvents": events, "displayTimeUnit": "ms"})
 
 
@@ -62,6 +65,21 @@ def _of_lane(lane: Lane, track: int, last: int) -> Iterator[Event]:
             yield _instant(track, name, stay.until, {"reason": printable(stay.reason or "")})
     for time in lane.commits:
         yield _instant(track, "commit", time, {})
+
+
+def _of_refusal(one: Refusal, lanes: Sequence[Lane]) -> Event:
+    """The first of refused requests that are alike: in the lane of its member or client, otherwise of no track."""
+    tracks = enumerate(lanes, REBALANCES + 1)
+    of_member = {stay.member_id: track for track, lane in tracks for stay in lane.stays}
+    of_client = {lane.name: track for track, lane in enumerate(lanes, REBALANCES + 1)}
+    track = of_member.get(one.member, of_client.get(one.name, REBALANCES))
+    details = {
+        "sender": printable(sender_line(one)),
+        "because": printable(one.text),
+        "times": one.count,
+        "request": f"{one.partition}:{one.offset}",
+    }
+    return _instant(track, f"refused {one.api}: {one.error}", one.first, details)
 
 
 def _track(number: int, name: str) -> Event:

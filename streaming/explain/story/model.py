@@ -178,11 +178,54 @@ class Now(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     deadline: int | None
 
 
+class Refusal(msgspec.Struct, frozen=True, rename="camel"):
+    """A request that was refused, and those like it: of the same client with the same error and generation.
+
+    ``first`` and ``last`` are when the first and the last one were appended. ``error`` is the name of Kafka's error,
+    ``text`` what was asked for and to what it lost. ``name`` is the sender, as ``client id at host``; ``member``,
+    ``instance_id`` and ``generation`` (in a consumer group the member epoch) are those that the request names.
+    ``lost_to`` is the member id that has what was asked for, if one has. ``partition`` and ``offset`` are the place of
+    the first request in the topic of the requests, ``evidence`` the entries of the journal that made it refused.
+    """
+
+    first: int
+    last: int
+    count: int
+    api: str
+    error: str
+    name: str
+    member: str
+    instance_id: str | None
+    generation: int | None
+    text: str
+    lost_to: str | None
+    partition: int
+    offset: int
+    evidence: list[Evidence]
+
+
+class Refused(msgspec.Struct, frozen=True, rename="camel"):
+    """The refused requests of a group, in the order of their first ones; no ordinary answers of a rebalance.
+
+    ``since`` is from when on requests were read, null if none was. ``requests`` are all refused requests, ``commits``
+    those that were to commit offsets; ``busiest`` is the client that sent most of them. ``notes`` say what is missing.
+    """
+
+    since: int | None
+    refusals: list[Refusal] = []
+    requests: int = 0
+    commits: int = 0
+    busiest: str | None = None
+    busiest_count: int = 0
+    notes: list[str] = []
+
+
 class Story(msgspec.Struct, frozen=True, rename="camel"):
     """What happened to a group between its first and its last entry, and its state after that.
 
     ``is_complete``: the story begins with the group's creation. Otherwise the members and the assignment at its
-    beginning are not known. ``group_type`` is ``classic`` or ``consumer`` (KIP-848), as it is now.
+    beginning are not known. ``group_type`` is ``classic`` or ``consumer`` (KIP-848), as it is now. ``refused`` is null
+    if the requests were not asked for.
     """
 
     group_id: str
@@ -193,3 +236,4 @@ class Story(msgspec.Struct, frozen=True, rename="camel"):
     now: Now
     rebalances: list[Rebalance]
     summary: Summary
+    refused: Refused | None = None

@@ -4,7 +4,7 @@ from collections.abc import Container
 
 import msgspec
 
-from streaming.explain.story.model import Rebalance, Story
+from streaming.explain.story.model import Rebalance, Refusal, Story
 
 
 def concerns(rebalance: Rebalance, members: Container[str]) -> bool:
@@ -17,6 +17,16 @@ def concerns(rebalance: Rebalance, members: Container[str]) -> bool:
 
 
 def story_of(story: Story, members: Container[str]) -> Story:
-    """The story with the rebalances that concern these member ids only; its summary stays that of the group."""
+    """The story with what concerns these member ids only; its summary stays that of the group."""
     told = [rebalance for rebalance in story.rebalances if concerns(rebalance, members)]
-    return msgspec.structs.replace(story, rebalances=told)
+    refused = story.refused
+    if refused is not None:
+        refusals = [one for one in refused.refusals if _is_of(one, members)]
+        refused = msgspec.structs.replace(refused, refusals=refusals)
+    return msgspec.structs.replace(story, rebalances=told, refused=refused)
+
+
+def _is_of(refusal: Refusal, members: Container[str]) -> bool:
+    """Whether one of these members sent it or won over it; its instance id or client id may be among them, too."""
+    client_id = refusal.name.rpartition(" at ")[0]
+    return any(one in members for one in (refusal.member, refusal.lost_to, refusal.instance_id, client_id))

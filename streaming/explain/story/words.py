@@ -1,10 +1,10 @@
-"""A story in words: a line for the summary, then each rebalance with its cause."""
+"""A story in words: a line for the summary, then each rebalance with its cause, and each refused request."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from coordinator_logic.group import CLASSIC_TYPE
-from streaming.explain.story.model import Cause, Moves, Rebalance, Story, Wait
+from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refusal, Refused, Story, Wait
 from streaming.explain.story.ranges import in_words
 
 SHOWN_MEMBERS = 5
@@ -16,11 +16,51 @@ def lines_of(story: Story) -> Iterator[str]:
     yield _summary(story)
     if not story.is_complete:
         yield f"The journal begins at {clock(story.first)}: what the group was before is not known."
-    for rebalance in story.rebalances:
+    refused = story.refused
+    if refused is not None and refused.requests:
+        yield _refused_summary(refused)
+    told: list[Rebalance | Refusal] = [*story.rebalances, *([] if refused is None else refused.refusals)]
+    for one in sorted(told, key=_beginning):
         yield ""
-        yield from rebalance_lines(rebalance)
+        yield from rebalance_lines(one) if isinstance(one, Rebalance) else refusal_lines(one)
     yield ""
+    if refused is not None:
+        yield from refused.notes
     yield from now_lines(story)
+
+
+def refusal_lines(refusal: Refusal) -> Iterator[str]:
+    """A refusal: when, how often, whose request, and to what it lost."""
+    times = "" if refusal.count == 1 else f", {refusal.count} times until {clock(refusal.last)}"
+    yield f"{clock(refusal.first)}  refused {refusal.api}: {refusal.error}{times}"
+    yield f"  {sender_line(refusal)}"
+    entries = f"; {entries_in_words(refusal.evidence)}" if refusal.evidence else ""
+    yield f"  {refusal.text} [request {refusal.partition}:{refusal.offset}{entries}]"
+
+
+def sender_line(refusal: Refusal) -> str:
+    """Whose request was refused."""
+    parts = [refusal.name]
+    if refusal.member:
+        parts.append(f"member {refusal.member}")
+    if refusal.instance_id is not None:
+        parts.append(f"instance {refusal.instance_id}")
+    return ", ".join(parts)
+
+
+def entries_in_words(evidence: list[Evidence]) -> str:
+    """The places of entries in the journal."""
+    first, last = evidence[0].sequence, evidence[-1].sequence
+    return f"entry {first} of the journal" if first == last else f"entries {first} to {last} of the journal"
+
+
+def _beginning(one: Rebalance | Refusal) -> int:
+    return one.began if isinstance(one, Rebalance) else one.first
+
+
+def _refused_summary(refused: Refused) -> str:
+    busiest = "" if refused.busiest is None else f", most from {refused.busiest} ({refused.busiest_count})"
+    return f"Refused: {refused.requests} request(s), {refused.commits} of them commits{busiest}"
 
 
 def rebalance_lines(rebalance: Rebalance) -> Iterator[str]:
@@ -69,11 +109,9 @@ def _summary(story: Story) -> str:
 
 
 def _cause(cause: Cause) -> str:
-    first, last = cause.evidence[0].sequence, cause.evidence[-1].sequence
-    entries = f"entry {first}" if first == last else f"entries {first} to {last}"
     certainty = "certain" if cause.is_certain else "possible"
     who = f"{cause.member}: " if cause.member else ""
-    return f"{who}{cause.text} [{certainty}; {entries} of the journal]"
+    return f"{who}{cause.text} [{certainty}; {entries_in_words(cause.evidence)}]"
 
 
 def event_line(group_id: str, rebalance: Rebalance) -> str:

@@ -70,7 +70,7 @@ class JournalReader:
         decode: Callable[[bytes], JournalEntry] = _decode,
     ) -> None:
         self._topic = topic
-        self._decode = decode
+        self.decode = decode
         self._timeout = timeout
         self.place = JournalPlace(0, -1)
         """That of the entry that was yielded last."""
@@ -116,7 +116,7 @@ class JournalReader:
         unfinished = set(self.partitions if partitions is None else partitions)
         self._consumer.assign(_beginnings(self._consumer, self._topic, unfinished, self._timeout, since))
         while unfinished:
-            records = _next_records(self._consumer, self._timeout)
+            records = next_records(self._consumer, self._timeout)
             if not records:
                 message = f"topic {self._topic!r} could not be read to its end: nothing came for {self._timeout:g} s"
                 raise RequestTimedOut(message)
@@ -131,7 +131,7 @@ class JournalReader:
     def further(self, key: bytes | None = None, pause: float = 0.2) -> Iterator[JournalEntry | None]:
         """Entries as they come, without an end; None whenever no record has come for ``pause`` seconds."""
         while True:
-            records = _next_records(self._consumer, pause)
+            records = next_records(self._consumer, pause)
             for record in records:
                 if record.error() is not None:
                     self._is_end(record)
@@ -144,7 +144,7 @@ class JournalReader:
         value = record.value()
         self.place = JournalPlace(record.partition() or 0, record.offset() or 0)
         try:
-            return None if value is None else self._decode(value)
+            return None if value is None else self.decode(value)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
@@ -172,7 +172,8 @@ def _beginnings(
         raise CoordinatorNotAvailable(f"topic {topic!r} cannot be read: {error}") from error
 
 
-def _next_records(consumer: Consumer, timeout: float) -> list[Message]:
+def next_records(consumer: Consumer, timeout: float) -> list[Message]:
+    """The next records, or errors; none if nothing comes within ``timeout`` seconds."""
     # One record, then what has come with it: consume() would wait for the full number of records.
     first = consumer.poll(timeout)
     return [] if first is None else [first, *consumer.consume(FETCHED_TOGETHER, 0)]

@@ -15,13 +15,14 @@ from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given, write_file
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
-from streaming.explain.journal.entries import story_entry
+from streaming.explain.journal.entries import page_entry, story_entry
 from streaming.explain.journal.group_journal import GroupJournal
 from streaming.explain.lag.lag import Lag
 from streaming.explain.lag.reading import read_lag
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.of_group import ToldGroup, page_of_story
 from streaming.explain.page.trace import trace_of
+from streaming.explain.refusals.reading import KeptRequests, Part, kept_requests, with_earlier_entries
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import concerns, story_of
 from streaming.explain.story.printable import printable
@@ -36,7 +37,7 @@ Since = Annotated[
 Until = Annotated[str | None, option("--until", metavar="TIME", text="Only what happened until then.")]
 Member = Annotated[
     str | None,
-    option("--member", metavar="ID", text="Only rebalances that concern this member id, instance id or client id."),
+    option("--member", metavar="ID", text="Only what concerns this member id, instance id or client id."),
 ]
 Html = Annotated[
     Path | None, option("--html", metavar="FILE", text="Write the story as a page for a browser, instead of lines.")
@@ -45,6 +46,10 @@ Trace = Annotated[
     Path | None, option("--trace", metavar="FILE", text="Write it as a trace, for Perfetto or chrome://tracing.")
 ]
 WithLag = Annotated[bool, flag("--lag", "With --html: show the lag, for which the brokers are asked, too.")]
+Refused = Annotated[
+    bool | None,
+    flag("--refused/--no-refused", "Tell refused requests; by default if few requests are to be read."),
+]
 Live = Annotated[bool, flag("--live", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
 
 
@@ -59,9 +64,11 @@ def explain(
     html: Html = None,
     trace: Trace = None,
     lag: WithLag = False,
+    refused: Refused = None,
 ) -> None:
     """Tell why a group rebalanced: each rebalance with its cause and the journal's evidence, and the state now.
 
+    Requests that the group refused are told with what they lost to, as long as the requests are kept.
     Where two causes are possible, both are named. With --since, members that joined before are known by their ids only.
     With --live and --json, each further rebalance is a line of JSON.
     """
@@ -73,27 +80,46 @@ def explain(
         fail("--lag needs --html, and excludes --until: the brokers tell where the logs end now", USAGE)
     config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
     topic = TopicNames(connection.topic_prefix).journal
-    told, timeout = ToldGroup(group, with_lag=lag), connection.timeout
+    told, timeout, report = ToldGroup(group, with_lag=lag), connection.timeout, progress(as_json=True)
     teller = told.teller
     add, decode = (told.add, told.decode) if html or trace else (teller.add, story_entry)
     with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, decode) as reader:
-        journal = GroupJournal(reader, group, beginning, progress(as_json=True))
+        kept = None
+        if refused is not False:
+            kept = _kept(connection, reader, group, Part(beginning, end), must_read=refused is True)
+        judge = None if kept is None or beginning else kept.judge
+        journal = GroupJournal(reader, group, beginning, report)
         for entry in journal.entries():
+            if judge is not None:
+                judge.add(entry)
             if end is None or entry.timestamp <= end:
                 add(entry)
         if not (teller.has_entries or live):
             fail(f"{topic} has no entries of group {group} in this time", REFUSED)
         if html or trace:
             page = partial(_page, read_lag(config, CLIENT_ID, told.committed, timeout))
-            _write(_selected(teller, member), told.lanes, {html: page, trace: trace_of})
+            _write(_selected(teller, member, kept), told.lanes, {html: page, trace: trace_of})
         elif teller.has_entries:
-            _print_story(_selected(teller, member), connection.as_json, live)
+            _print_story(_selected(teller, member, kept), connection.as_json, live)
         if live:
             _follow(journal, teller, member, connection.as_json)
 
 
-def _selected(teller: StoryTeller, member: str | None) -> Story:
-    story = teller.story()
+def _kept(connection: Connection, reader: JournalReader, group: str, part: Part, *, must_read: bool) -> KeptRequests:
+    """The group's requests; after this, the reader's entries have what a judge of them needs."""
+    config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
+    topic, report = TopicNames(connection.topic_prefix).requests, progress(as_json=True)
+    kept = kept_requests(config, topic, group, connection.timeout, CLIENT_ID, part, must_read=must_read, report=report)
+    if kept.judge is not None:
+        if reader.decode is story_entry:
+            reader.decode = page_entry
+        if part.since:
+            kept = with_earlier_entries(kept, GroupJournal(reader, group, report=report), must_read=must_read)
+    return kept
+
+
+def _selected(teller: StoryTeller, member: str | None, kept: KeptRequests | None) -> Story:
+    story = msgspec.structs.replace(teller.story(), refused=None if kept is None else kept.told())
     return story if member is None else story_of(story, teller.member_ids(member))
 
 

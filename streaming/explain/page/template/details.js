@@ -26,6 +26,7 @@ function writeHeading() {
     ["flapping", percent(summary.flapping)],
     ["members", lanes.length],
   ];
+  if (page.refused && page.refused.requests) figures.push(["refused", page.refused.requests]);
   if (summary.busiest) figures.push(["most caused by", `${summary.busiest} (${summary.busiestCount})`]);
   for (const [name, value] of figures) {
     const pair = element("div");
@@ -33,7 +34,28 @@ function writeHeading() {
     if (String(value).length > 12) pair.title = value;
     document.getElementById("figures").append(pair);
   }
+  writeRefusals();
   for (const line of page.now) document.getElementById("now").append(element("p", "", line));
+}
+
+/** The list of refused requests, and what it lacks. */
+function writeRefusals() {
+  const section = document.getElementById("refused");
+  section.hidden = !page.refused || !(refusals.length || page.refused.notes.length);
+  if (section.hidden) return;
+  const { requests, commits, busiest, busiestCount, notes } = page.refused;
+  const most = busiest ? `, most from ${busiest} (${busiestCount})` : "";
+  if (requests) section.append(element("p", "", `${requests} requests, ${commits} of them commits${most}`));
+  for (const one of refusals.slice(0, MOST_LISTED)) {
+    const item = element("div", "detail");
+    const heading = element("p");
+    heading.append(element("span", "dot expire"), one.lines[0], element("span", "key", ` ${day(one.first)} ${clock(one.first)}`));
+    item.append(heading);
+    for (const line of one.lines.slice(1)) item.append(element("p", "", line));
+    section.append(item);
+  }
+  if (refusals.length > MOST_LISTED) section.append(element("p", "key", `and ${refusals.length - MOST_LISTED} more`));
+  for (const note of notes) section.append(element("p", "", note));
 }
 
 function writeCategories(changed) {
@@ -158,6 +180,7 @@ function changesOf(one) {
 }
 
 const LISTED = 30;
+const MOST_LISTED = 200;
 
 function addList(parent, title, lines) {
   if (!lines.length) return;
@@ -185,6 +208,13 @@ function linesAt(x, y) {
       lines.push(stay.id);
       if (stay.hasEnded && Math.abs(xOf(stay.to) - x) < 6) lines.push(`${stay.expelled ? "expelled" : "went"}: ${stay.reason}`);
     }
+  }
+  if (x >= labelWidth()) {
+    const near = (lane ? lane.refusals : y > AXIS ? refusals.filter((each) => each.lane < 0) : []).filter(
+      (each) => x >= xOf(each.first) - 5 && x <= xOf(each.last) + 5,
+    );
+    for (const each of near.slice(0, 3)) lines.push(...each.lines);
+    if (near.length > 3) lines.push(`and ${near.length - 3} more refusals`);
   }
   const one = x >= labelWidth() ? rebalanceAt(x) : null;
   if (one) lines.push(`${one.cause.trigger}${numberOf(one)}, ${lengthOf(one)}`, one.cause.text);

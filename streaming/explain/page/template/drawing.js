@@ -105,6 +105,7 @@ function drawRow(context, lane, place, y, row) {
   drawStays(context, lane, y, row);
   drawOwned(context, lane, y + inset, row - 2 * inset);
   drawCommits(context, lane, y, row);
+  drawRefusals(context, lane.refusals, y, row);
   if (row >= 6) drawEnds(context, lane, y, row);
   context.restore();
 }
@@ -171,6 +172,22 @@ function drawCommits(context, lane, y, row) {
     drawnTo = x;
   }
   context.globalAlpha = 1;
+}
+
+/** Triangles at the foot of a place: the first of requests that were refused, and a line until the last one. */
+function drawRefusals(context, shown, y, row) {
+  const size = Math.max(2, Math.min(5, row / 3));
+  context.fillStyle = colours.expire;
+  for (const one of shown) {
+    const [begin, end] = [xOf(one.first), xOf(one.last)];
+    if (end < labelWidth() - 10 || begin > view.width) continue;
+    context.beginPath();
+    context.moveTo(begin - size, y + row);
+    context.lineTo(begin, y + row - size * 1.6);
+    context.lineTo(begin + size, y + row);
+    context.fill();
+    if (end > begin) context.fillRect(begin, y + row - 1.5, end - begin, 1.5);
+  }
 }
 
 /** Where members came, left and were expelled. */
@@ -275,6 +292,12 @@ function drawAxis(context, width, height) {
     context.fillStyle = colours[one.category];
     context.fillRect(from, AXIS + 2, Math.max(2, xOf(one.end) - from), STRIP - 4);
   }
+  context.save();
+  context.beginPath();
+  context.rect(labelWidth(), AXIS, width - labelWidth(), STRIP);
+  context.clip();
+  drawRefusals(context, refusals.filter((one) => one.lane < 0), AXIS, STRIP);
+  context.restore();
   context.fillStyle = colours.line;
   context.fillRect(0, AXIS + STRIP - 1, width, 1);
   context.fillRect(labelWidth() - 1, 0, 1, height);

@@ -98,6 +98,7 @@ const lanes = page.lanes.map((lane, number) => ({
   })),
   owned: ownedBy(lane.owned),
   commits: commitsOf(lane.commits),
+  refusals: [],
   caused: 0,
   text: [lane.name, lane.instance, ...lane.stays.map((stay) => stay[0])].join("\n").toLowerCase(),
 }));
@@ -105,6 +106,22 @@ const lanes = page.lanes.map((lane, number) => ({
 for (const one of rebalances) {
   if (one.cause.lane >= 0) lanes[one.cause.lane].caused += 1;
   one.text = one.causes.map((cause) => `${cause.trigger}\n${cause.text}\n${cause.member}`).join("\n").toLowerCase();
+}
+
+const refusals = page.refusals.map((one) => ({
+  ...one,
+  lines: [`refused ${one.what}${timesOf(one)}`, one.sender, one.text, `[${one.place}]`],
+}));
+
+for (const one of refusals) {
+  if (one.lane < 0) continue;
+  lanes[one.lane].refusals.push(one);
+  lanes[one.lane].text += `\n${one.what}\n${one.sender}\n${one.text}`.toLowerCase();
+}
+
+/** How often requests that are alike were refused, in words. */
+function timesOf(one) {
+  return one.count === 1 ? "" : `, ${one.count} times until ${clock(one.last)}`;
 }
 
 const partitionsOfSet = new Array(page.sets.length);

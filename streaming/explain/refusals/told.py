@@ -1,0 +1,102 @@
+"""The refused requests as a part of the story: like ones together, with figures and what is missing."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from coordinator_logic.events import Request
+from streaming.explain.refusals.asked import asked, generation_in, instance_in, sender_of, shortened
+from streaming.explain.refusals.judging import Judge, Verdict
+from streaming.explain.replay.world import COMMITS
+from streaming.explain.story.model import Refusal, Refused
+from streaming.explain.story.triggers import evidence_of
+
+REPEATED_WITHIN_MS = 600_000
+"""A refusal so long after the last one like it is told again."""
+
+
+def refused_of(judge: Judge, since: int | None, notes: Iterable[str] = ()) -> Refused:
+    """What a judge has found, after the journal's last entry; requests were read from ``since`` on (ms)."""
+    verdicts = judge.finish()
+    refusals = _together(verdicts)
+    counts = Counter[str]()
+    for one in refusals:
+        counts[one.name] += one.count
+    busiest, count = counts.most_common(1)[0] if counts else (None, 0)
+    return Refused(
+        since,
+        refusals,
+        len(verdicts),
+        sum(one.count for one in refusals if one.api in COMMITS),
+        busiest,
+        count,
+        [*notes, *_missing(judge)],
+    )
+
+
+def _missing(judge: Judge) -> Iterable[str]:
+    if judge.unknown:
+        yield (
+            f"{judge.unknown} request(s) are left out: the journal does not tell who was a member when they were sent."
+        )
+    if judge.unexplained:
+        yield (
+            f"{judge.unexplained} commit(s) should have been accepted, but the journal has no entry of them: the job "
+            "had other options, or it rejected them. They may have been refused."
+        )
+    for error, count in sorted(judge.by_options.items()):
+        yield (
+            f"{count} request(s) are not told: with the default options they would be refused {error}, but the journal "
+            "does not have the job's own options."
+        )
+    if judge.has_other_partitions:
+        yield "The group also had requests in other partitions, which were not read."
+
+
+def _together(verdicts: Iterable[Verdict]) -> list[Refusal]:
+    refusals: list[Refusal] = []
+    places: dict[tuple[object, ...], int] = {}
+    for verdict in verdicts:
+        request, error, loss = verdict
+        body, time = request.body, request.place.timestamp
+        key = (
+            request.client_id,
+            request.client_host,
+            request.address.api,
+            error,
+            _member_in(request),
+            instance_in(body),
+            generation_in(body),
+        )
+        place = places.get(key)
+        if place is not None and time - refusals[place].last <= REPEATED_WITHIN_MS:
+            one = refusals[place]
+            refusals[place] = msgspec.structs.replace(one, last=max(one.last, time), count=one.count + 1)
+            continue
+        places[key] = len(refusals)
+        instance = instance_in(body)
+        refusals.append(
+            Refusal(
+                time,
+                time,
+                1,
+                request.address.api,
+                error.name,
+                sender_of(request),
+                shortened(_member_in(request)),
+                None if instance is None else shortened(instance),
+                generation_in(body),
+                f"{asked(body)}: {loss.text}",
+                loss.to,
+                request.place.partition,
+                request.place.offset,
+                evidence_of(loss.entries),
+            )
+        )
+    return refusals
+
+
+def _member_in(request: Request) -> str:
+    member_id = getattr(request.body, "member_id", "")
+    return member_id if isinstance(member_id, str) else ""

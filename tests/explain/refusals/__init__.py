@@ -1,0 +1,1 @@
+"""Tests of the refused requests of a group."""

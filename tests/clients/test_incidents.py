@@ -77,12 +77,16 @@ class Scene:
         return json.loads(told.stdout) if told.returncode == 0 else {"rebalances": []}
 
     def await_refusal(self, api: str, error: str, client: str) -> list[Any]:
-        """Wait until a client's request was refused with this error; returns the refusals, each with its evidence."""
+        """Wait until ``explain`` tells that a client's request was refused with this error; returns these refusals.
+
+        Each of them names entries of the journal.
+        """
         found: list[Any] = []
 
         def is_told() -> bool:
-            refusals = self.story().get("refusals", [])
-            found[:] = [one for one in refusals if (one["api"], one["error"], one["client"]) == (api, error, client)]
+            refusals = (self.story().get("refused") or {"refusals": []})["refusals"]
+            of_kind = [one for one in refusals if (one["api"], one["error"]) == (api, error)]
+            found[:] = [one for one in of_kind if one["name"].startswith(f"{client} at ")]
             return bool(found)
 
         wait_until(is_told, f"{api} of {client} refused", pause=1.0, describe=lambda: str(self.story()))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from coordinator_logic.messages import RequestBody
+from coordinator_logic.messages import RequestBody, TopicDescription
 from tests.recovery.checker.history import Function, OpenOperation, Position, Recorder
 
 API_OF = {
@@ -12,6 +12,7 @@ API_OF = {
     Function.JOIN: "JoinGroup",
     Function.SYNC: "SyncGroup",
     Function.HEARTBEAT: "Heartbeat",
+    Function.CONSUMER_HEARTBEAT: "ConsumerGroupHeartbeat",
     Function.LEAVE: "LeaveGroup",
     Function.COMMIT: "OffsetCommit",
     Function.FETCH: "OffsetFetch",
@@ -20,7 +21,10 @@ API_OF = {
 
 
 class GroupPlan(NamedTuple):
-    """The settings that the clients of a group share; times in ms."""
+    """The settings that the clients of a group share; times in ms.
+
+    ``session_ms`` is also what the coordinator gives to members of the newer protocol.
+    """
 
     group: str
     topic: str
@@ -33,6 +37,11 @@ class GroupPlan(NamedTuple):
     request_timeout_ms: int = 3_000
     join_timeout_ms: int = 12_000
     has_unique_metadata: bool = True
+
+    @property
+    def described(self) -> TopicDescription:
+        """The topic, which needs not exist on any broker."""
+        return TopicDescription(self.topic, f"{self.topic:_<22}"[:22], self.partitions)
 
     def positions_of(self, partitions: set[int]) -> list[Position]:
         """Partitions as the value of an event."""

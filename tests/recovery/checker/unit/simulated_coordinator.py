@@ -18,6 +18,8 @@ BATCH_MS = 300
 
 CONFIG = CoordinatorConfig(
     group_initial_rebalance_delay_ms=500,
+    group_consumer_session_timeout_ms=6_000,
+    group_consumer_heartbeat_interval_ms=1_000,
     offsets_retention_check_interval_ms=10 * 365 * 24 * 3_600_000,
     late_answer_ms=2_000,
 )

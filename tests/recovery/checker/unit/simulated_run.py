@@ -5,6 +5,7 @@ from tests.recovery.checker.unit.simulated_coordinator import Defects
 from tests.recovery.checker.unit.simulated_network import Network
 from tests.recovery.checker.unit.simulation import Plan, World
 from tests.recovery.recorded.population import Population
+from tests.recovery.recorded.reconciling_consumer import ReconcilingConsumer
 from tests.recovery.recorded.surroundings import GroupPlan
 from tests.recovery.recorded.visitors import Administrator, Observer
 
@@ -26,8 +27,22 @@ def simulate(plan: Plan, defects: Defects | None = None) -> Run:
         rebalance_ms=plan.rebalance_ms,
         has_unique_metadata=plan.has_unique_metadata,
     )
-    # In the last third nothing is disturbed any more.
-    Population(network, group, plan.clients, plan.static_clients, lambda: world.now > plan.length_ms * 2 // 3).disturb()
+    def is_calm() -> bool:
+        # In the last third nothing is disturbed any more.
+        return world.now > plan.length_ms * 2 // 3
+
+    if plan.clients:
+        Population(network, group, plan.clients, plan.static_clients, is_calm).disturb()
+    if plan.reconciling:
+        Population(
+            network,
+            group,
+            plan.reconciling,
+            plan.static_reconciling,
+            is_calm,
+            member=ReconcilingConsumer,
+            name="reconciling",
+        ).disturb()
     Observer(network, group)
     Administrator(network, group)
     world.run()

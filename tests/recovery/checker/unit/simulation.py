@@ -15,13 +15,17 @@ EPOCH_MS = 1_700_000_000_000
 
 
 class Plan(NamedTuple):
-    """What happens in a run; times in ms of virtual time."""
+    """What happens in a run; times in ms of virtual time. ``clients`` speak the classic protocol, ``reconciling`` ones
+    the newer one.
+    """
 
     seed: int
     clients: int = 4
+    reconciling: int = 0
     partitions: int = 6
     is_cooperative: bool = False
     static_clients: int = 0
+    static_reconciling: int = 0
     rebalance_ms: int = 20_000
     length_ms: int = 60_000
     lost_answers: float = 0.05

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from coordinator_logic.consumer_group.records import ClassicGroupFormed, ConsumerGroupFormed, ConsumerMemberChanged
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_assignment
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
 from coordinator_logic.messages import NO_GENERATION, NO_OFFSET
@@ -23,8 +24,10 @@ from coordinator_logic.records import (
     StaticMemberReplaced,
     fold,
 )
-from coordinator_logic.states import IllegalState, IllegalTransition
+from coordinator_logic.states import IllegalState, IllegalTransition, State
 from tests.logic.invariants.of_journals import recorded
+from tests.recovery.checker.consumer_groups.answers import has_told, heartbeat_differs, stale_commit
+from tests.recovery.checker.consumer_groups.story import ConsumerGroupWalk, ConsumerStory
 from tests.recovery.checker.history import Function, Key, Kind
 from tests.recovery.checker.offsets import WRITES
 from tests.recovery.checker.operations import Operation, Rule, Violation, grouped
@@ -41,10 +44,14 @@ class _Place(NamedTuple):
 
 
 class _Commit(NamedTuple):
-    """A commit in the journal: the generation in which it was applied, and its positions."""
+    """A commit in the journal: the generation in which it was applied, and its positions.
+
+    In a consumer group the members' epochs count, not the generation.
+    """
 
     generation: int
     positions: frozenset[tuple[str, int, int]]
+    is_in_consumer_group: bool = False
 
 
 @dataclass(slots=True)
@@ -54,7 +61,7 @@ class JournalStory:
     entries: each group's, without repetitions. incarnations: by member id, that of its group. replaced: by the new
     member id of a static member, the old one. members: those that each generation had at its beginning, or that took
     over a static member's place later. assignments: by member id; the value is None if the bytes cannot be read.
-    commits: by correlation id.
+    commits: by correlation id. consumers: what it says of consumer groups.
     """
 
     entries: dict[str, list[JournalEntry]] = field(default_factory=dict)
@@ -63,6 +70,7 @@ class JournalStory:
     members: dict[_Place, set[str]] = field(default_factory=dict)
     assignments: dict[tuple[_Place, str], frozenset[Key] | None] = field(default_factory=dict)
     commits: dict[str, _Commit] = field(default_factory=dict)
+    consumers: ConsumerStory = field(default_factory=ConsumerStory)
 
 
 def told(journal: Sequence[bytes]) -> tuple[JournalStory, list[Violation]]:
@@ -115,21 +123,35 @@ def _walk(story: JournalStory, entries: Sequence[JournalEntry]) -> Iterator[Viol
     members: set[str] = set()
     place = _Place("", "", 0)
     is_consumer = False
+    lives = 0
+    consumers = ConsumerGroupWalk(story.consumers, entries[0].group_id)
     for entry in entries:
         record = entry.record
+        was_in = consumers.epoch
+        yield from consumers.follow(entry)
         match record:
             case GroupCreated() | QuarantinedStateDropped():
                 members, place = set(), _Place(entry.group_id, entry.incarnation, 0)
+            case ConsumerGroupFormed() | ClassicGroupFormed():
+                goes_on = bool(members) if isinstance(record, ConsumerGroupFormed) else record.state != State.EMPTY.value
+                if not goes_on:
+                    lives += 1
+                    place = place._replace(incarnation=f"{entry.incarnation}, {lives}")
+                # A classic group goes on with its group epoch as the next generation.
+                members, place = set(), place._replace(generation=was_in - 1 if goes_on and was_in else 0)
+            case ConsumerMemberChanged():
+                story.incarnations[record.member_id] = place.incarnation
             case MemberAdded():
                 members.add(record.member_id)
-                story.incarnations[record.member_id] = entry.incarnation
+                story.incarnations[record.member_id] = place.incarnation
                 is_consumer = record.protocol_type == CONSUMER_PROTOCOL_TYPE
             case MemberRemoved():
                 members.discard(record.member_id)
             case StaticMemberReplaced():
                 members = members - {record.old_member_id} | {record.new_member_id}
-                story.replaced[record.new_member_id] = record.old_member_id
-                story.incarnations[record.new_member_id] = entry.incarnation
+                if record.new_member_id != record.old_member_id:
+                    story.replaced[record.new_member_id] = record.old_member_id
+                story.incarnations[record.new_member_id] = place.incarnation
                 story.members.setdefault(place, set()).add(record.new_member_id)
                 old = story.assignments.get((place, record.old_member_id), frozenset())
                 story.assignments[place, record.new_member_id] = old
@@ -144,7 +166,10 @@ def _walk(story: JournalStory, entries: Sequence[JournalEntry]) -> Iterator[Viol
                     story.assignments[place, member] = _partitions(assignment) if is_consumer else None
             case OffsetsCommitted() if isinstance(entry.cause, RequestCause):
                 positions = frozenset((o.topic, o.partition, o.offset) for o in record.offsets)
-                story.commits[entry.cause.correlation_id] = _Commit(place.generation, positions)
+                is_in = consumers.epoch is not None
+                story.commits[entry.cause.correlation_id] = _Commit(place.generation, positions, is_in)
+                if is_in:
+                    consumers.committed(entry.cause)
 
 
 def _partitions(assignment: bytes) -> frozenset[Key] | None:
@@ -196,7 +221,14 @@ def check_told(story: JournalStory, operations: Sequence[Operation]) -> Iterator
     for operation in operations:
         what = None
         if operation.f in WRITES and operation.call.correlation_id:
-            what = _commit_differs(story.commits.get(operation.call.correlation_id), operation)
+            commit = story.commits.get(operation.call.correlation_id)
+            what = _commit_differs(commit, operation)
+            if what is None and commit is not None and commit.is_in_consumer_group:
+                standing = story.consumers.committed[operation.call.correlation_id]
+                if (stale := stale_commit(standing, operation)) is not None:
+                    yield Violation(Rule.COMMITS_BY_EPOCH, operation.call.group, stale, operation.lines)
+        elif operation.is_ok and operation.f is Function.CONSUMER_HEARTBEAT:
+            what = heartbeat_differs(story.consumers, operation)
         elif operation.is_ok and operation.f in (Function.JOIN, Function.SYNC):
             what = _membership_differs(story, operation)
         if what is not None:
@@ -212,12 +244,16 @@ def _commit_differs(commit: _Commit | None, operation: Operation) -> str | None:
     if operation.is_ok and commit.positions != {(p.topic, p.partition, p.offset) for p in stored}:
         return "the journal has other offsets than the acknowledged commit"
     sent_in = operation.call.generation
+    if commit.is_in_consumer_group:
+        return None
     if sent_in not in (NO_GENERATION, commit.generation):
         return f"a commit of generation {sent_in} was applied in generation {commit.generation}"
     return None
 
 
 def _membership_differs(story: JournalStory, operation: Operation) -> str | None:
+    if has_told(story.consumers, operation):
+        return None
     member, generation = operation.member, operation.answer.generation
     place = _Place(operation.call.group, story.incarnations.get(member, ""), generation)
     if member not in story.members.get(place, set()):

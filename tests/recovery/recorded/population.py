@@ -11,12 +11,12 @@ PAUSES_MS = (1_000, 3_000, 9_000)
 
 
 class Population:
-    """Consumers of a group that speak the same protocol; nothing disturbs them before :meth:`disturb`, and from ``is_calm`` on.
+    """The consumers of one group; nothing disturbs them before :meth:`disturb`, and from ``is_calm`` on.
 
     clients: how many there are at the start, of which ``static_clients`` have an instance id. disturbance_ms: about how
-    long it takes from one disturbance to the next; the first one comes a little sooner. member: their class. name: what
-    their names have in common, for a group with several populations. has_all_partitions: whether they are settled only
-    when they have every partition of the topic: members of the newer protocol do not wait for each other.
+    long it takes from one disturbance to the next; the first one comes a little sooner. kinds: the classes of members;
+    each new one is of any of them, so with several a group changes its protocol. has_all_partitions: whether they are
+    settled only when they have every partition of the topic: members of the newer protocol do not wait for each other.
     """
 
     def __init__(
@@ -29,8 +29,7 @@ class Population:
         *,
         disturbance_ms: int = 5_000,
         pauses_ms: Sequence[int] = PAUSES_MS,
-        member: type[RecordedMember] = RecordedConsumer,
-        name: str = "client",
+        kinds: Sequence[type[RecordedMember]] = (RecordedConsumer,),
         has_all_partitions: bool = False,
     ) -> None:
         self._world = network.world
@@ -39,8 +38,7 @@ class Population:
         self._is_calm = is_calm
         self._disturbance_ms = disturbance_ms
         self._pauses_ms = pauses_ms
-        self._member = member
-        self._name = name
+        self._kinds = kinds
         self._has_all_partitions = has_all_partitions
         self._started = 0
         self._awaited = 0
@@ -80,8 +78,9 @@ class Population:
             client.kill()
 
     def _add(self, instance: str | None) -> None:
-        name = f"{self._plan.group}/{self._name}-{self._started}"
-        self._clients.append(self._member(self._network, self._plan, name, instance))
+        name = f"{self._plan.group}/client-{self._started}"
+        kind = self._kinds[0] if len(self._kinds) == 1 else self._world.chance.choice(self._kinds)
+        self._clients.append(kind(self._network, self._plan, name, instance))
         self._started += 1
 
     def _come(self, instance: str | None) -> None:

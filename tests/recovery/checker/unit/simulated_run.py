@@ -1,9 +1,13 @@
 """Whole runs: clients that come, pause, leave and die, somebody who reads all offsets, and somebody who resets them."""
 
+from collections.abc import Mapping, Sequence
+
 from tests.recovery.checker.history import Run
 from tests.recovery.checker.unit.simulated_coordinator import Defects
 from tests.recovery.checker.unit.simulated_network import Network
-from tests.recovery.checker.unit.simulation import Plan, World
+from tests.recovery.checker.unit.simulation import Plan, Protocol, World
+from tests.recovery.recorded.consumer import RecordedConsumer
+from tests.recovery.recorded.member import RecordedMember
 from tests.recovery.recorded.population import Population
 from tests.recovery.recorded.reconciling_consumer import ReconcilingConsumer
 from tests.recovery.recorded.surroundings import GroupPlan
@@ -13,6 +17,12 @@ GROUP = "billing"
 
 STABLE_WITHIN_MS = 25_000
 """A session, two rebalances, and an answer that comes late; an outage is a fault and counts from its end."""
+
+KINDS: Mapping[Protocol, Sequence[type[RecordedMember]]] = {
+    Protocol.CLASSIC: (RecordedConsumer,),
+    Protocol.NEWER: (ReconcilingConsumer,),
+    Protocol.MIXED: (RecordedConsumer, ReconcilingConsumer),
+}
 
 
 def simulate(plan: Plan, defects: Defects | None = None) -> Run:
@@ -27,22 +37,15 @@ def simulate(plan: Plan, defects: Defects | None = None) -> Run:
         rebalance_ms=plan.rebalance_ms,
         has_unique_metadata=plan.has_unique_metadata,
     )
-    def is_calm() -> bool:
-        # In the last third nothing is disturbed any more.
-        return world.now > plan.length_ms * 2 // 3
-
-    if plan.clients:
-        Population(network, group, plan.clients, plan.static_clients, is_calm).disturb()
-    if plan.reconciling:
-        Population(
-            network,
-            group,
-            plan.reconciling,
-            plan.static_reconciling,
-            is_calm,
-            member=ReconcilingConsumer,
-            name="reconciling",
-        ).disturb()
+    # In the last third nothing is disturbed any more.
+    Population(
+        network,
+        group,
+        plan.clients,
+        plan.static_clients,
+        lambda: world.now > plan.length_ms * 2 // 3,
+        kinds=KINDS[plan.protocol],
+    ).disturb()
     Observer(network, group)
     Administrator(network, group)
     world.run()

@@ -13,11 +13,12 @@ from tests.recovery.checker.operations import Rule, Violation
 from tests.recovery.checker.unit import planted
 from tests.recovery.checker.unit.simulated_coordinator import Defects
 from tests.recovery.checker.unit.simulated_run import STABLE_WITHIN_MS, simulate
-from tests.recovery.checker.unit.simulation import Plan
+from tests.recovery.checker.unit.simulation import Plan, Protocol
 
 PLANS = st.builds(
     Plan,
     seed=st.integers(0, 2**32 - 1),
+    protocol=st.sampled_from(Protocol),
     clients=st.integers(1, 5),
     partitions=st.integers(1, 8),
     is_cooperative=st.booleans(),

@@ -12,6 +12,10 @@ Incarnations = Mapping[str, str]
 """The life of a member's group, by member id: a group that is created again begins with generation 1, and so does an
 empty one that changes its type."""
 
+SEVERAL_LIVES = "several lives"
+"""The life of a member that has come back, with its id, to another life of its group. Its operations do not say to
+which one they belong; they are left to the rules of the journal."""
+
 
 def check_generations(
     operations: Sequence[Operation], incarnations: Incarnations, replaced: Mapping[str, str]
@@ -23,7 +27,9 @@ def check_generations(
     accepted = (o for o in operations if o.f in WITH_GENERATION and o.is_ok and o.answer.generation != NO_GENERATION)
     reconciling = reconciling_groups(operations)
     lives = grouped(accepted, lambda o: (o.call.group, incarnations.get(o.member, "")))
-    for (group, _), of_life in lives.items():
+    for (group, life), of_life in lives.items():
+        if life == SEVERAL_LIVES:
+            continue
         if group in reconciling:
             yield from _check_epochs(group, of_life)
         else:

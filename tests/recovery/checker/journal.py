@@ -26,8 +26,9 @@ from coordinator_logic.records import (
 )
 from coordinator_logic.states import IllegalState, IllegalTransition, State
 from tests.logic.invariants.of_journals import recorded
-from tests.recovery.checker.consumer_groups.answers import has_told, heartbeat_differs, stale_commit
+from tests.recovery.checker.consumer_groups.answers import differing_heartbeats, has_told, stale_commit
 from tests.recovery.checker.consumer_groups.story import ConsumerGroupWalk, ConsumerStory
+from tests.recovery.checker.generations import SEVERAL_LIVES
 from tests.recovery.checker.history import Function, Key, Kind
 from tests.recovery.checker.offsets import WRITES
 from tests.recovery.checker.operations import Operation, Rule, Violation, grouped
@@ -58,7 +59,7 @@ class _Commit(NamedTuple):
 class JournalStory:
     """What the journal says.
 
-    entries: each group's, without repetitions. incarnations: by member id, that of its group. replaced: by the new
+    entries: each group's, without repetitions. incarnations: by member id, the life of its group. replaced: by the new
     member id of a static member, the old one. members: those that each generation had at its beginning, or that took
     over a static member's place later. assignments: by member id; the value is None if the bytes cannot be read.
     commits: by correlation id. consumers: what it says of consumer groups.
@@ -71,6 +72,12 @@ class JournalStory:
     assignments: dict[tuple[_Place, str], frozenset[Key] | None] = field(default_factory=dict)
     commits: dict[str, _Commit] = field(default_factory=dict)
     consumers: ConsumerStory = field(default_factory=ConsumerStory)
+
+    def lives(self, member: str, life: str) -> None:
+        """Note that a member belongs to a life of its group."""
+        known = self.incarnations.setdefault(member, life)
+        if known != life:
+            self.incarnations[member] = SEVERAL_LIVES
 
 
 def told(journal: Sequence[bytes]) -> tuple[JournalStory, list[Violation]]:
@@ -140,10 +147,10 @@ def _walk(story: JournalStory, entries: Sequence[JournalEntry]) -> Iterator[Viol
                 # A classic group goes on with its group epoch as the next generation.
                 members, place = set(), place._replace(generation=was_in - 1 if goes_on and was_in else 0)
             case ConsumerMemberChanged():
-                story.incarnations[record.member_id] = place.incarnation
+                story.lives(record.member_id, place.incarnation)
             case MemberAdded():
                 members.add(record.member_id)
-                story.incarnations[record.member_id] = place.incarnation
+                story.lives(record.member_id, place.incarnation)
                 is_consumer = record.protocol_type == CONSUMER_PROTOCOL_TYPE
             case MemberRemoved():
                 members.discard(record.member_id)
@@ -151,7 +158,7 @@ def _walk(story: JournalStory, entries: Sequence[JournalEntry]) -> Iterator[Viol
                 members = members - {record.old_member_id} | {record.new_member_id}
                 if record.new_member_id != record.old_member_id:
                     story.replaced[record.new_member_id] = record.old_member_id
-                story.incarnations[record.new_member_id] = place.incarnation
+                story.lives(record.new_member_id, place.incarnation)
                 story.members.setdefault(place, set()).add(record.new_member_id)
                 old = story.assignments.get((place, record.old_member_id), frozenset())
                 story.assignments[place, record.new_member_id] = old
@@ -160,7 +167,8 @@ def _walk(story: JournalStory, entries: Sequence[JournalEntry]) -> Iterator[Viol
                     what = f"{_name(entry)} starts generation {record.generation} after {place.generation}"
                     yield Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, what)
                 place = place._replace(generation=record.generation)
-                story.members[place] = set(members)
+                # A group that is upgraded and downgraded again may go on in the same generation.
+                story.members.setdefault(place, set()).update(members)
             case AssignmentChanged():
                 for member, assignment in record.assignments.items():
                     story.assignments[place, member] = _partitions(assignment) if is_consumer else None
@@ -218,6 +226,8 @@ def _difference(folded: Group, state: Group) -> str:
 
 def check_told(story: JournalStory, operations: Sequence[Operation]) -> Iterator[Violation]:
     """Check that the journal has what clients were told, and nothing that they were told did not happen."""
+    for operation, what_differs in differing_heartbeats(story.consumers, operations):
+        yield Violation(Rule.JOURNAL_AND_ANSWERS, operation.call.group, what_differs, operation.lines)
     for operation in operations:
         what = None
         if operation.f in WRITES and operation.call.correlation_id:
@@ -227,8 +237,6 @@ def check_told(story: JournalStory, operations: Sequence[Operation]) -> Iterator
                 standing = story.consumers.committed[operation.call.correlation_id]
                 if (stale := stale_commit(standing, operation)) is not None:
                     yield Violation(Rule.COMMITS_BY_EPOCH, operation.call.group, stale, operation.lines)
-        elif operation.is_ok and operation.f is Function.CONSUMER_HEARTBEAT:
-            what = heartbeat_differs(story.consumers, operation)
         elif operation.is_ok and operation.f in (Function.JOIN, Function.SYNC):
             what = _membership_differs(story, operation)
         if what is not None:
@@ -255,7 +263,10 @@ def _membership_differs(story: JournalStory, operation: Operation) -> str | None
     if has_told(story.consumers, operation):
         return None
     member, generation = operation.member, operation.answer.generation
-    place = _Place(operation.call.group, story.incarnations.get(member, ""), generation)
+    life = story.incarnations.get(member, "")
+    if life == SEVERAL_LIVES:
+        return None
+    place = _Place(operation.call.group, life, generation)
     if member not in story.members.get(place, set()):
         return f"{member} was told that it is in generation {generation}, where the journal does not have it"
     assigned = story.assignments.get((place, member))

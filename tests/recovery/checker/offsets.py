@@ -6,7 +6,7 @@ from math import inf
 
 from coordinator_logic.group import Group
 from coordinator_logic.messages import NO_GENERATION, NO_OFFSET
-from tests.recovery.checker.generations import Incarnations
+from tests.recovery.checker.generations import SEVERAL_LIVES, Incarnations
 from tests.recovery.checker.history import Function, Key, Kind, Position
 from tests.recovery.checker.operations import Operation, Rule, Violation, grouped, lines_of, reconciling_groups
 from tests.recovery.checker.registers import Access, Conflict, Value, conflict_in, initial
@@ -153,9 +153,9 @@ def _check_order(group: str, name: str, accesses: Sequence[Access], measure: _Ge
         what = f"{name}: {_shown(pair[1].value)} was read after {_shown(pair[0].value)}, without a reset"
         yield Violation(Rule.OFFSETS_GO_AHEAD, group, what, lines_of(pair[0].operation, pair[1].operation))
     of_members = [read for read in reads if generations.get(read.value, NO_GENERATION) != NO_GENERATION]
-    for of_life in grouped(of_members, lambda read: measure.life(written[read.value])).values():
+    for life, of_life in grouped(of_members, lambda read: measure.life(written[read.value])).items():
         pair = _step_back(of_life, resets, lambda read: generations[read.value])
-        if pair is None:
+        if pair is None or life == SEVERAL_LIVES:
             continue
         old, new = (f"generation {generations[access.value]}" for access in reversed(pair))
         what = f"{name}: {_shown(pair[1].value)} of {old} was read after {_shown(pair[0].value)} of {new}"

@@ -17,10 +17,18 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import NO_GENERATION
 from tests.recovery.checker.consumer_groups.ownership import check_refused_commits, intervals_of
 from tests.recovery.checker.consumer_groups.story import ConsumerStory
-from tests.recovery.checker.generations import Incarnations
+from tests.recovery.checker.generations import SEVERAL_LIVES, Incarnations
 from tests.recovery.checker.history import Function, Key
 from tests.recovery.checker.intervals import Owner, check_intervals, is_same_instance
-from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
+from tests.recovery.checker.operations import (
+    NS_PER_MS,
+    Operation,
+    Rule,
+    Violation,
+    grouped,
+    lines_of,
+    reconciling_groups,
+)
 
 ASSIGNING = (Function.SYNC, Function.ASSIGNED, Function.CONSUMER_HEARTBEAT)
 
@@ -35,11 +43,15 @@ MEMBER_REQUESTS = (Function.JOIN, Function.SYNC, Function.HEARTBEAT, Function.CO
 
 @dataclass(slots=True)
 class _Member(Owner):
-    """A classic member. ``is_late``: it was removed from a consumer group because it did not join or sync in time."""
+    """A classic member. ``is_late``: it was removed from a consumer group because it did not join or sync in time.
+
+    ``may_come_back``: it is in a group that accepts a JoinGroup with the id of a member that it has expelled.
+    """
 
     generation: int = NO_GENERATION
     is_cooperative: bool = False
     is_late: bool = False
+    may_come_back: bool = False
 
 
 def check_ownership(
@@ -60,9 +72,12 @@ def _check_generations(group: str, operations: Sequence[Operation], incarnations
         generation = operation.answer.generation
         if operation.f not in ASSIGNING or not operation.is_ok or generation <= NO_GENERATION:
             continue
+        life = incarnations.get(operation.member, "")
+        if life == SEVERAL_LIVES:
+            continue
         assigned = operation.answer.value if operation.f is Function.CONSUMER_HEARTBEAT else operation.positions
         for key in (position.key for position in assigned):
-            other = owners.setdefault((incarnations.get(operation.member, ""), generation, key), operation)
+            other = owners.setdefault((life, generation, key), operation)
             if other.member != operation.member and not is_same_instance(other, operation):
                 yield Violation(
                     Rule.ONE_OWNER,
@@ -74,6 +89,7 @@ def _check_generations(group: str, operations: Sequence[Operation], incarnations
 
 def _members(operations: Sequence[Operation], story: ConsumerStory) -> list[_Member]:
     """Every member with its intervals, from its operations in the order in which its client saw their ends."""
+    reconciling = reconciling_groups(operations)
     operations = [operation for operation in operations if operation.f is not Function.CONSUMER_HEARTBEAT]
     members: dict[str, _Member] = {}
     of_client: dict[str, set[str]] = defaultdict(set)
@@ -84,10 +100,11 @@ def _members(operations: Sequence[Operation], story: ConsumerStory) -> list[_Mem
             continue
         if not operation.member:
             continue
-        member = members.setdefault(
-            operation.member, _Member(operation.member, is_late=story.is_late(operation.member))
-        )
-        of_client[operation.call.client].add(operation.member)
+        name = operation.member
+        if name not in members:
+            members[name] = _Member(name, is_late=story.is_late(name), may_come_back=bool(reconciling))
+        member = members[name]
+        of_client[operation.call.client].add(name)
         _follow(member, operation, moment, is_call=moment == operation.called)
     for member in members.values():
         member.give_up_all(inf)
@@ -121,6 +138,8 @@ def _follow(member: _Member, operation: Operation, moment: float, *, is_call: bo
         member.give_up(operation.keys, moment)
     elif operation.f is Function.JOIN and operation.is_ok:
         call = operation.call
+        if member.may_come_back and operation.called > member.guaranteed_until:
+            member.give_up_all(moment)
         member.generation = operation.answer.generation
         member.guaranteed_ns = min(call.session_ms, call.rebalance_ms) * NS_PER_MS
         member.is_cooperative = call.is_cooperative

@@ -47,7 +47,8 @@ def check_settling(
         moments.sort()
     for group in sorted(reconciling_groups(operations) & states.keys()):
         state = states[group]
-        calm_ns = end - max((moment for moment, _ in disturbances[group]), default=0)
+        rejoins = (_seen(o) for o in operations if o.call.group == group and (o.joins or o.error in REJOINS))
+        calm_ns = end - max([*(moment for moment, _ in disturbances[group]), *rejoins], default=0)
         if state is not None and state.state not in (State.STABLE, State.EMPTY) and calm_ns > bound:
             what = f"it is {state.state.value} {calm_ns / NS_PER_MS / 1000:.1f} s after the last disturbance"
             yield Violation(Rule.STABLE_AGAIN, group, what)

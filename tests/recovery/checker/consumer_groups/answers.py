@@ -1,21 +1,36 @@
 """Journal and answers: what members of consumer groups were told, and in which epochs their commits were accepted."""
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
+from collections.abc import Iterator, Sequence
+
 from coordinator_logic.messages import NO_GENERATION
 from tests.recovery.checker.consumer_groups.story import ConsumerStory, Standing
 from tests.recovery.checker.history import Function
 from tests.recovery.checker.operations import Operation
 
 
-def heartbeat_differs(story: ConsumerStory, operation: Operation) -> str | None:
-    """What shows that the journal does not have the answer to a heartbeat that joins or stays; None if nothing does."""
+def differing_heartbeats(story: ConsumerStory, operations: Sequence[Operation]) -> Iterator[tuple[Operation, str]]:
+    """The heartbeats whose answers the journal does not have, each with what shows it.
+
+    Only its own heartbeats change a member, and they are appended in the order in which it sends them. So the journal
+    says how it stood after each of them.
+    """
+    standings: dict[str, Standing] = {}
+    for operation in operations:
+        member = operation.call.member
+        if operation.f is not Function.CONSUMER_HEARTBEAT or operation.leaves:
+            continue
+        changed = story.standings_after.get(operation.call.correlation_id)
+        if changed is not None:
+            standings[member] = changed
+        if operation.is_ok and (what := _differs(standings.get(member), operation)) is not None:
+            yield operation, what
+
+
+def _differs(standing: Standing | None, operation: Operation) -> str | None:
     member, answer = operation.member, operation.answer
-    if answer.generation <= JOIN_EPOCH:
-        return f"{member} was told that it is in epoch {answer.generation}" if not operation.leaves else None
-    if not story.had_epoch(member, answer.generation):
+    if standing is None or standing.epoch != answer.generation:
         return f"{member} was told that it is in epoch {answer.generation}, where the journal does not have it"
-    assigned = frozenset(position.key for position in answer.value)
-    if answer.lists_partitions and (answer.generation, assigned) not in story.told[member]:
+    if answer.lists_partitions and standing.assigned.keys() != {position.key for position in answer.value}:
         return f"{member} got another assignment in epoch {answer.generation} than the journal has"
     return None
 

@@ -86,4 +86,5 @@ class _Session:
             if is_own_epoch and request.appended < inf and request.call.generation > JOIN_EPOCH:
                 self._contacts.append(request)
             unknown = None if not self._has_journal or self._epoch is None else self._epoch
-            self._epoch = self._story.epochs_after.get(request.call.correlation_id, unknown)
+            changed = self._story.standings_after.get(request.call.correlation_id)
+            self._epoch = unknown if changed is None else changed.epoch

@@ -53,14 +53,14 @@ class ConsumerStory:
     """What the journal says of all consumer groups.
 
     told: by member id, each epoch that it had with the partitions that were assigned to it. committed: by correlation
-    id, the standing of the committing member; None without a member. epochs_after: by correlation id, the epoch that
-    the sender had from that request on. removed_by: by member id, the timers that have removed it; they are not those
+    id, the standing of the committing member; None without a member. standings_after: by correlation id, the standing
+    that the sender had from that request on. removed_by: by member id, the timers that have removed it; they are not those
     of sessions only.
     """
 
     told: dict[str, set[tuple[int, frozenset[Key]]]] = field(default_factory=dict)
     committed: dict[str, Standing | None] = field(default_factory=dict)
-    epochs_after: dict[str, int] = field(default_factory=dict)
+    standings_after: dict[str, Standing] = field(default_factory=dict)
     removed_by: dict[str, set[str]] = field(default_factory=dict)
 
     def had_epoch(self, member: str, epoch: int) -> bool:
@@ -140,7 +140,7 @@ class ConsumerGroupWalk:
         standing = self._members[member] = Standing(record.epoch, assigned, pending, record.state)
         self._story.told.setdefault(member, set()).add((record.epoch, frozenset(assigned)))
         if isinstance(entry.cause, RequestCause) and entry.cause.member_id == member:
-            self._story.epochs_after[entry.cause.correlation_id] = record.epoch
+            self._story.standings_after[entry.cause.correlation_id] = standing
         if record.epoch != STATIC_LEAVE_EPOCH and record.epoch < former.epoch:
             what = f"epoch {record.epoch} of {member} follows {former.epoch}"
             yield self._wrong(Rule.GENERATIONS_GO_AHEAD, what)

@@ -8,8 +8,9 @@ import msgspec
 
 from coordinator_logic import snapshot
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.events import Place, Request, Response
-from coordinator_logic.messages import OffsetCommitRequest
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, OffsetCommitRequest
 from coordinator_logic.step import step
 from tests.recovery.checker.operations import grouped
 from tests.recovery.checker.unit.simulation import World, encoded
@@ -33,6 +34,7 @@ class Defects:
     loses_batches: bool = False
     numbers_requests_again: bool = False
     accepts_old_generations: bool = False
+    believes_all_is_revoked: bool = False
 
 
 class SimulatedCoordinator:
@@ -120,6 +122,8 @@ class SimulatedCoordinator:
             of_group = by_group.get(group_id, [])
             if self._defects.accepts_old_generations and group is not None:
                 of_group = [_of_generation(request, group.generation) for request in of_group]
+            if self._defects.believes_all_is_revoked:
+                of_group = [_owning_nothing(request) for request in of_group]
             result = step(
                 group_id,
                 group,
@@ -154,3 +158,11 @@ def _of_generation(request: Request, generation: int) -> Request:
     return msgspec.structs.replace(
         request, body=msgspec.structs.replace(body, generation_id_or_member_epoch=generation)
     )
+
+
+def _owning_nothing(request: Request) -> Request:
+    """A heartbeat as if its member had given up all its partitions."""
+    body = request.body
+    if not isinstance(body, ConsumerGroupHeartbeatRequest) or body.member_epoch <= JOIN_EPOCH:
+        return request
+    return msgspec.structs.replace(request, body=msgspec.structs.replace(body, topic_partitions=[]))

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from tests.recovery.checker.checks import check
 from tests.recovery.checker.history import Run
+from tests.recovery.checker.operations import Violation
 from tests.recovery.checker.unit.simulated_coordinator import Defects
 from tests.recovery.checker.unit.simulated_network import Network
 from tests.recovery.checker.unit.simulation import Plan, Protocol, World
@@ -51,3 +53,8 @@ def simulate(plan: Plan, defects: Defects | None = None) -> Run:
     world.run()
     world.recorder.end(network.coordinator.journal, {GROUP: network.coordinator.groups.get(GROUP)})
     return world.history()
+
+
+def judged(run: Run) -> list[Violation]:
+    """What is wrong with a run."""
+    return check(run.events, run.journal, run.states, stable_within_ms=STABLE_WITHIN_MS)

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
-from tests.recovery.checker.checks import check
 from tests.recovery.checker.history import Run
-from tests.recovery.checker.operations import Rule, Violation
+from tests.recovery.checker.operations import Rule
 from tests.recovery.checker.unit import planted
 from tests.recovery.checker.unit.simulated_coordinator import Defects
-from tests.recovery.checker.unit.simulated_run import STABLE_WITHIN_MS, simulate
+from tests.recovery.checker.unit.simulated_run import judged, simulate
 from tests.recovery.checker.unit.simulation import Plan, Protocol
 
 PLANS = st.builds(
@@ -31,10 +30,6 @@ PLANS = st.builds(
 )
 
 
-def judged(run: Run) -> list[Violation]:
-    return check(run.events, run.journal, run.states, stable_within_ms=STABLE_WITHIN_MS)
-
-
 @cache
 def correct_run(seed: int) -> Run:
     """A run of a correct coordinator whose last 40 s are quiet."""
@@ -42,7 +37,7 @@ def correct_run(seed: int) -> Run:
 
 
 @given(PLANS)
-@settings(max_examples=40, derandomize=True, deadline=None, phases=[Phase.generate])
+@settings(max_examples=60, derandomize=True, deadline=None, phases=[Phase.generate])
 def test_every_run_of_a_correct_coordinator_is_accepted(plan: Plan) -> None:
     run = simulate(plan)
     assert judged(run) == []

@@ -95,7 +95,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="line", t
     error: Kafka's error code of the answer.
     answer: SHA-256 of the answer's bytes, in hex.
     appended: ns of the monotonic clock at which the broker had appended the request; 0 if unknown.
-    session_ms, rebalance_ms: a join's timeouts, and those of a member of the newer protocol. is_cooperative: whether the member keeps its partitions when it joins.
+    session_ms, rebalance_ms: a join's timeouts, and those of a member of the newer protocol.
+    is_cooperative: whether the member keeps its partitions when it joins.
     leader, protocol: those of the answer to a join.
     note: what a fault was.
     """

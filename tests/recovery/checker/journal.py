@@ -20,6 +20,7 @@ from coordinator_logic.records import (
     MemberRemoved,
     OffsetsCommitted,
     QuarantinedStateDropped,
+    Record,
     RequestCause,
     StaticMemberReplaced,
     fold,
@@ -73,7 +74,7 @@ class JournalStory:
     commits: dict[str, _Commit] = field(default_factory=dict)
     consumers: ConsumerStory = field(default_factory=ConsumerStory)
 
-    def lives(self, member: str, life: str) -> None:
+    def note_life(self, member: str, life: str) -> None:
         """Note that a member belongs to a life of its group."""
         known = self.incarnations.setdefault(member, life)
         if known != life:
@@ -103,8 +104,9 @@ def told(journal: Sequence[bytes]) -> tuple[JournalStory, list[Violation]]:
         if gap is not None:
             broken.append(Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, gap))
         entries.append(entry)
-    for entries in story.entries.values():
-        broken += _walk(story, entries)
+    for group, entries in story.entries.items():
+        walk = _Walk(story, group)
+        broken += [violation for entry in entries for violation in walk.follow(entry)]
     return story, broken
 
 
@@ -125,59 +127,82 @@ def _gap(last: JournalEntry | None, entry: JournalEntry) -> str | None:
     return None
 
 
-def _walk(story: JournalStory, entries: Sequence[JournalEntry]) -> Iterator[Violation]:
-    """Fill the story from a group's entries."""
-    members: set[str] = set()
-    place = _Place("", "", 0)
-    is_consumer = False
-    lives = 0
-    consumers = ConsumerGroupWalk(story.consumers, entries[0].group_id)
-    for entry in entries:
-        record = entry.record
-        was_in = consumers.epoch
-        yield from consumers.follow(entry)
+class _Walk:
+    """Goes through the entries of a group, and fills the story."""
+
+    def __init__(self, story: JournalStory, group: str) -> None:
+        self._story = story
+        self._consumers = ConsumerGroupWalk(story.consumers, group)
+        self._members: set[str] = set()
+        self._place = _Place(group, "", 0)
+        self._lives = 0
+        self._is_consumer = False
+
+    def follow(self, entry: JournalEntry) -> Iterator[Violation]:
+        """Take an entry; yields what is wrong with it."""
+        epoch = self._consumers.epoch
+        yield from self._consumers.follow(entry)
+        record, story = entry.record, self._story
         match record:
             case GroupCreated() | QuarantinedStateDropped():
-                members, place = set(), _Place(entry.group_id, entry.incarnation, 0)
+                self._members, self._place = set(), _Place(entry.group_id, entry.incarnation, 0)
             case ConsumerGroupFormed() | ClassicGroupFormed():
-                goes_on = bool(members) if isinstance(record, ConsumerGroupFormed) else record.state != State.EMPTY.value
-                if not goes_on:
-                    lives += 1
-                    place = place._replace(incarnation=f"{entry.incarnation}, {lives}")
-                # A classic group goes on with its group epoch as the next generation.
-                members, place = set(), place._replace(generation=was_in - 1 if goes_on and was_in else 0)
-            case ConsumerMemberChanged():
-                story.lives(record.member_id, place.incarnation)
-            case MemberAdded():
-                members.add(record.member_id)
-                story.lives(record.member_id, place.incarnation)
-                is_consumer = record.protocol_type == CONSUMER_PROTOCOL_TYPE
-            case MemberRemoved():
-                members.discard(record.member_id)
-            case StaticMemberReplaced():
-                members = members - {record.old_member_id} | {record.new_member_id}
-                if record.new_member_id != record.old_member_id:
-                    story.replaced[record.new_member_id] = record.old_member_id
-                story.lives(record.new_member_id, place.incarnation)
-                story.members.setdefault(place, set()).add(record.new_member_id)
-                old = story.assignments.get((place, record.old_member_id), frozenset())
-                story.assignments[place, record.new_member_id] = old
+                self._change_type(record, epoch)
             case GenerationStarted():
-                if record.generation != place.generation + 1:
-                    what = f"{_name(entry)} starts generation {record.generation} after {place.generation}"
-                    yield Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, what)
-                place = place._replace(generation=record.generation)
-                # A group that is upgraded and downgraded again may go on in the same generation.
-                story.members.setdefault(place, set()).update(members)
+                yield from self._start_generation(entry, record)
             case AssignmentChanged():
                 for member, assignment in record.assignments.items():
-                    story.assignments[place, member] = _partitions(assignment) if is_consumer else None
+                    story.assignments[self._place, member] = _partitions(assignment) if self._is_consumer else None
             case OffsetsCommitted() if isinstance(entry.cause, RequestCause):
-                positions = frozenset((o.topic, o.partition, o.offset) for o in record.offsets)
-                is_in = consumers.epoch is not None
-                story.commits[entry.cause.correlation_id] = _Commit(place.generation, positions, is_in)
-                if is_in:
-                    consumers.committed(entry.cause)
+                self._commit(entry.cause, record)
+            case _:
+                self._change_members(record)
+
+    def _change_members(self, record: Record) -> None:
+        match record:
+            case ConsumerMemberChanged():
+                self._story.note_life(record.member_id, self._place.incarnation)
+            case MemberAdded():
+                self._members.add(record.member_id)
+                self._story.note_life(record.member_id, self._place.incarnation)
+                self._is_consumer = record.protocol_type == CONSUMER_PROTOCOL_TYPE
+            case MemberRemoved():
+                self._members.discard(record.member_id)
+            case StaticMemberReplaced():
+                self._replace(record.old_member_id, record.new_member_id)
+
+    def _change_type(self, record: ConsumerGroupFormed | ClassicGroupFormed, epoch: int | None) -> None:
+        goes_on = bool(self._members) if isinstance(record, ConsumerGroupFormed) else record.state != State.EMPTY.value
+        if not goes_on:
+            self._lives += 1
+            self._place = self._place._replace(incarnation=f"{self._place.incarnation}+{self._lives}")
+        # A classic group goes on with its group epoch as the next generation.
+        generation = epoch - 1 if goes_on and epoch else 0
+        self._members, self._place = set(), self._place._replace(generation=generation)
+
+    def _replace(self, old: str, new: str) -> None:
+        story, place = self._story, self._place
+        self._members = self._members - {old} | {new}
+        if new != old:
+            story.replaced[new] = old
+        story.note_life(new, place.incarnation)
+        story.members.setdefault(place, set()).add(new)
+        story.assignments[place, new] = story.assignments.get((place, old), frozenset())
+
+    def _start_generation(self, entry: JournalEntry, record: GenerationStarted) -> Iterator[Violation]:
+        if record.generation != self._place.generation + 1:
+            what = f"{_name(entry)} starts generation {record.generation} after {self._place.generation}"
+            yield Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, what)
+        self._place = self._place._replace(generation=record.generation)
+        # A group that is upgraded and downgraded again may go on in the same generation.
+        self._story.members.setdefault(self._place, set()).update(self._members)
+
+    def _commit(self, cause: RequestCause, record: OffsetsCommitted) -> None:
+        is_in_consumer_group = self._consumers.epoch is not None
+        positions = frozenset((o.topic, o.partition, o.offset) for o in record.offsets)
+        self._story.commits[cause.correlation_id] = _Commit(self._place.generation, positions, is_in_consumer_group)
+        if is_in_consumer_group:
+            self._consumers.committed(cause)
 
 
 def _partitions(assignment: bytes) -> frozenset[Key] | None:

@@ -109,19 +109,22 @@ def _not_linearizable(group: str, name: str, conflict: Conflict) -> Violation:
 class _Generations:
     """In which generation a member committed, and in which life of its group.
 
-    A member of a consumer group may commit in an epoch before its own, so the newest one counts that it has sent.
+    A member of a consumer group may commit in an epoch before its own, so the newest one counts in which a commit of it was
+    accepted.
     """
 
     def __init__(self, operations: Sequence[Operation], incarnations: Incarnations) -> None:
         self._incarnations = incarnations
         self._newest: dict[Operation, int] = {}
         reconciling = reconciling_groups(operations)
-        of_member: dict[tuple[str, str], int] = {}
+        accepted: dict[tuple[str, str], int] = {}
         for operation in operations:
             if operation.f is Function.COMMIT and operation.call.group in reconciling:
                 member = operation.call.group, operation.call.member
-                of_member[member] = max(of_member.get(member, NO_GENERATION), operation.call.generation)
-                self._newest[operation] = of_member[member]
+                newest = max(accepted.get(member, NO_GENERATION), operation.call.generation)
+                self._newest[operation] = newest
+                if operation.is_ok:
+                    accepted[member] = newest
 
     def of(self, write: Access) -> int:
         """The generation of a write; -1 without a member."""

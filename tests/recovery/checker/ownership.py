@@ -144,7 +144,9 @@ def _follow(member: _Member, operation: Operation, moment: float, *, is_call: bo
         member.guaranteed_ns = min(call.session_ms, call.rebalance_ms) * NS_PER_MS
         member.is_cooperative = call.is_cooperative
         member.last_contact = max(member.last_contact, operation.called)
-    elif operation.is_ok and (operation.f is Function.SYNC or (operation.f is Function.HEARTBEAT and not member.is_late)):
+    elif operation.is_ok and operation.f in (
+        (Function.SYNC,) if member.is_late else (Function.SYNC, Function.HEARTBEAT)
+    ):
         member.last_contact = max(member.last_contact, operation.called)
     if operation.f in (Function.SYNC, Function.ASSIGNED) and operation.is_ok:
         member.assign(operation.keys, operation)

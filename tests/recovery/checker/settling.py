@@ -14,7 +14,15 @@ from coordinator_logic.errors import Error
 from coordinator_logic.group import Group
 from coordinator_logic.states import State
 from tests.recovery.checker.history import Function, Kind
-from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of, reconciling_groups
+from tests.recovery.checker.operations import (
+    NS_PER_MS,
+    Operation,
+    Rule,
+    Violation,
+    grouped,
+    lines_of,
+    reconciling_groups,
+)
 
 REJOINS = frozenset(
     {
@@ -47,7 +55,7 @@ def check_settling(
         moments.sort()
     for group in sorted(reconciling_groups(operations) & states.keys()):
         state = states[group]
-        rejoins = (_seen(o) for o in operations if o.call.group == group and (o.joins or o.error in REJOINS))
+        rejoins = (_seen(o) for o in operations if o.call.group == group and _begins_to_join(o))
         calm_ns = end - max([*(moment for moment, _ in disturbances[group]), *rejoins], default=0)
         if state is not None and state.state not in (State.STABLE, State.EMPTY) and calm_ns > bound:
             what = f"it is {state.state.value} {calm_ns / NS_PER_MS / 1000:.1f} s after the last disturbance"
@@ -58,7 +66,11 @@ def check_settling(
             latest = next((moment for moment, whose in reversed(before) if whose != client), since)
             waited = until - max(since, latest)
             if waited > bound:
-                missing = "had no heartbeat answered" if operation.f in HEARTBEATS and not operation.joins else "was not assigned again"
+                missing = (
+                    "was not assigned again"
+                    if operation.joins or operation.f not in HEARTBEATS
+                    else "had no heartbeat answered"
+                )
                 what = f"{client} {missing} for {waited / NS_PER_MS / 1000:.1f} s"
                 yield Violation(Rule.STABLE_AGAIN, group, what, lines_of(operation))
 
@@ -94,9 +106,7 @@ def _unsettled(own: Sequence[Operation], end: float) -> Iterator[tuple[float, fl
     first: Operation | None = None
     since = inf
     settled_at = -inf
-    moments = sorted(
-        [(o.called, o) for o in own if o.joins] + [(_seen(o), o) for o in own], key=lambda entry: entry[0]
-    )
+    moments = sorted([(o.called, o) for o in own if o.joins] + [(_seen(o), o) for o in own], key=lambda entry: entry[0])
     for moment, operation in moments:
         if first is None and operation.called >= settled_at and _unsettles(operation, moment):
             first, since = operation, moment
@@ -134,6 +144,11 @@ def _unsettles(operation: Operation, moment: float) -> bool:
     if operation.joins and moment == operation.called:
         return True
     return operation.f in (Function.SYNC, *HEARTBEATS, Function.COMMIT) and operation.error in REJOINS
+
+
+def _begins_to_join(operation: Operation) -> bool:
+    """Whether a member joins, or learns that it must."""
+    return operation.joins or (operation.error in REJOINS and operation.f is not Function.RESET)
 
 
 def _settles(operation: Operation) -> bool:

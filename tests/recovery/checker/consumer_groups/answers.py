@@ -54,4 +54,4 @@ def stale_commit(standing: Standing | None, operation: Operation) -> str | None:
     refused = [key for key in operation.keys if not standing.may_commit(epoch, key)]
     if not refused:
         return None
-    return f"a commit of {member} in epoch {epoch} was applied in {standing.epoch}: it did not have {refused} since then"
+    return f"a commit of {member} in epoch {epoch} was applied in {standing.epoch}, without {refused} since then"

@@ -25,7 +25,10 @@ LOST = frozenset({Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID})
 
 @dataclass(slots=True)
 class _Member(Owner):
-    """A member. ``listed`` is the last line in which it said what it owns; answers to earlier heartbeats are ignored."""
+    """A member. ``listed``: the last line in which it said what it owns; answers to earlier heartbeats are ignored.
+
+    ``is_late``: it was removed because it did not revoke in time.
+    """
 
     listed: float = 0
     epoch: int = 0
@@ -113,7 +116,7 @@ def _moments(operations: Sequence[Operation]) -> Iterator[tuple[float, int, Oper
 def check_refused_commits(
     group: str, operations: Sequence[Operation], intervals: Sequence[Interval]
 ) -> Iterator[Violation]:
-    """Check that no commit was refused as stale whose member had all its partitions in its epoch, and had them still."""
+    """Check that no commit was refused as stale whose member had its partitions in that epoch, and has them still."""
     for operation in operations:
         if operation.f is not Function.COMMIT or operation.error is not Error.STALE_MEMBER_EPOCH:
             continue

@@ -54,8 +54,7 @@ class ConsumerStory:
 
     told: by member id, each epoch that it had with the partitions that were assigned to it. committed: by correlation
     id, the standing of the committing member; None without a member. standings_after: by correlation id, the standing
-    that the sender had from that request on. removed_by: by member id, the timers that have removed it; they are not those
-    of sessions only.
+    that the sender had from that request on. removed_by: by member id, the timers that have removed it.
     """
 
     told: dict[str, set[tuple[int, frozenset[Key]]]] = field(default_factory=dict)

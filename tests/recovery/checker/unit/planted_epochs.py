@@ -1,6 +1,7 @@
 """Faults that are planted in the history of a correct run of members of the newer protocol."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from random import Random
 from typing import TypeVar
 
@@ -24,11 +25,10 @@ def _heartbeats(run: Run) -> list[Operation]:
     return [o for o in answered(run, Function.CONSUMER_HEARTBEAT) if o.call.generation > 0]
 
 
-def _own(run: Run, operation: Operation) -> list[Operation]:
-    """The heartbeats of an operation's member, in order."""
-    operations = paired(run.events)[0]
-    same = operation.call.client
-    return [o for o in operations if o.f is Function.CONSUMER_HEARTBEAT and o.call.client == same]
+def _by_client(run: Run) -> dict[str, list[Operation]]:
+    """The heartbeats of each client, in order."""
+    heartbeats = (o for o in paired(run.events)[0] if o.f is Function.CONSUMER_HEARTBEAT)
+    return grouped(heartbeats, lambda o: o.call.client)
 
 
 def partition_of_another(run: Run, chance: Random) -> Run | None:
@@ -70,9 +70,8 @@ def epoch_that_goes_back(run: Run, chance: Random) -> Run | None:
 
 def _kept(run: Run) -> Iterator[Operation]:
     """Heartbeats that were accepted soon after another one, by which the member was in the epoch that they name."""
-    for of_client in grouped(_heartbeats(run), lambda o: o.call.client).values():
-        every = _own(run, of_client[0])
-        for earlier, later in zip(every, every[1:], strict=False):
+    for of_client in _by_client(run).values():
+        for earlier, later in pairwise(of_client):
             is_soon = later.is_ok and later.appended - earlier.called < 3_000 * NS_PER_MS
             if earlier.is_ok and is_soon and later.call.generation == earlier.answer.generation > 0:
                 yield later
@@ -106,18 +105,20 @@ def commit_of_an_old_epoch(run: Run, chance: Random) -> Run | None:
 
 def refused_commit(run: Run, chance: Random) -> Run | None:
     """A commit is refused as stale whose member had its partitions in that epoch, and has them still."""
-    commit = one_of(chance, [commit for commit in _commits(run) if _is_undisturbed(run, commit)])
+    heartbeats = _by_client(run)
+    occasions = [o for o in _commits(run) if _is_undisturbed(run, o, heartbeats[o.call.client])]
+    commit = one_of(chance, occasions)
     return None if commit is None else changed(run, commit, kind=Kind.FAIL, error=Error.STALE_MEMBER_EPOCH)
 
 
-def _is_undisturbed(run: Run, commit: Operation) -> bool:
+def _is_undisturbed(run: Run, commit: Operation, heartbeats: Sequence[Operation]) -> bool:
     """Whether the member had a heartbeat accepted right before it committed, and revoked nothing around that time."""
     around = [
         event
         for event in run.events
         if event.client == commit.call.client and abs(event.time - commit.called) < 3_000 * NS_PER_MS
     ]
-    is_accepted = any(o.is_ok and 0 < commit.called - o.called < 2_000 * NS_PER_MS for o in _own(run, commit))
+    is_accepted = any(o.is_ok and 0 < commit.called - o.called < 2_000 * NS_PER_MS for o in heartbeats)
     return is_accepted and not any(event.f is Function.REVOKED or event.kind is Kind.FAIL for event in around)
 
 
@@ -204,7 +205,7 @@ def endless_rejoining(run: Run, chance: Random) -> Run | None:
     begin = one_of(chance, begins) if is_quiet else None
     if begin is None:
         return None
-    for heartbeat in _own(run, begin):
+    for heartbeat in _by_client(run)[begin.call.client]:
         if heartbeat.called >= begin.called and heartbeat.end is not None:
             run = changed(run, heartbeat, kind=Kind.FAIL, error=Error.FENCED_MEMBER_EPOCH, value=[])
     return run

@@ -109,8 +109,8 @@ def _not_linearizable(group: str, name: str, conflict: Conflict) -> Violation:
 class _Generations:
     """In which generation a member committed, and in which life of its group.
 
-    A member of a consumer group may commit in an epoch before its own, so the newest one counts in which a commit of it was
-    accepted.
+    A member of a consumer group may commit in an epoch before its own, so the newest one counts in which it has
+    committed.
     """
 
     def __init__(self, operations: Sequence[Operation], incarnations: Incarnations) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from coordinator_logic.consumer_group.members import AssignedPartitions
 from coordinator_logic.consumer_group.records import GroupEpochBumped, MemberAssignmentChanged
 from coordinator_logic.errors import Error
+from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry, MemberRemoved, Record, StaticMemberReplaced
 from tests.recovery.checker.consumer_groups.ownership import intervals_of
 from tests.recovery.checker.consumer_groups.story import ConsumerStory
@@ -188,7 +189,7 @@ def endless_convergence(run: Run, chance: Random) -> Run | None:
     late = [event for event in run.events if event.time > latest and event.f in of_members]
     if any(_is_first(event) or event.error for event in late):
         return None
-    states = {}
+    states: dict[str, Group | None] = {}
     for name, state in run.states.items():
         if state is None or state.consumer is None:
             return None

@@ -47,6 +47,7 @@ class RecordedConsumer(RecordedMember):
         super().__init__(network, plan, name, instance)
         self._assignor: Assignor = CooperativeStickyAssignor() if plan.is_cooperative else RangeAssignor()
         self._is_joining = False
+        self._may_commit = True
         self._world.after(self._world.about(400), self.join)
         self._world.after(self._plan.heartbeat_ms, self._beat)
         self._commit_later()
@@ -155,6 +156,9 @@ class RecordedConsumer(RecordedMember):
             return
         self._member_id, self._generation = joined.member_id, joined.generation_id
         self._commit_late_sometimes()
+        # A consumer group, which has no leader, takes commits of any partition from here on, even from a member that it
+        # has expelled and taken in again. Kafka's clients commit in a generation once they have its assignment.
+        self._may_commit = joined.leader != ""
         assignments: list[MemberAssignment] = []
         if joined.leader == joined.member_id and not joined.skip_assignment:
             assignments = self._assign(joined.members)
@@ -180,12 +184,16 @@ class RecordedConsumer(RecordedMember):
             # The client is joining again, and does not act on this answer.
             self._note_revoked(member, assigned - self._owned)
             return
-        self._is_joining = False
+        self._is_joining, self._may_commit = False, True
         revoked = self._owned - assigned
         self._own(assigned)
         if revoked:
             self._give_up(revoked)
             self.join()
+
+    def _commit(self) -> None:
+        if self._may_commit:
+            super()._commit()
 
     def _beat(self) -> None:
         if self._postponed(self._beat):

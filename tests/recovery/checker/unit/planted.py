@@ -11,12 +11,26 @@ import msgspec
 from coordinator_logic.errors import Error
 from coordinator_logic.records import JournalEntry
 from tests.recovery.checker.history import Event, Function, Kind, Position, Run
-from tests.recovery.checker.operations import NS_PER_MS, Operation, grouped, paired
+from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, paired
 
 Plant = Callable[[Run, Random], Run | None]
 """Plants a fault; returns None if the run has no occasion for it."""
 
 ItemT = TypeVar("ItemT")
+
+
+def assert_found(
+    plant: Plant, rules: set[Rule], runs: Sequence[Run], judge: Callable[[Run], Sequence[Violation]]
+) -> None:
+    """Plant a fault in each run that has an occasion for it, at least half of them, and see that it violates rules."""
+    occasions = 0
+    for seed, run in enumerate(runs):
+        faulty = plant(run, Random(seed))
+        if faulty is not None:
+            occasions += 1
+            found = {violation.rule for violation in judge(faulty)}
+            assert rules <= found, f"run {seed}: only {found}"
+    assert occasions >= len(runs) / 2, "the runs have too few occasions for this fault"
 
 
 def one_of(chance: Random, items: Sequence[ItemT]) -> ItemT | None:

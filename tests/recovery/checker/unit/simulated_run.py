@@ -1,10 +1,10 @@
 """Whole runs: clients that come, pause, leave and die, somebody who reads all offsets, and somebody who resets them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tests.recovery.checker.checks import check
 from tests.recovery.checker.history import Run
-from tests.recovery.checker.operations import Violation
+from tests.recovery.checker.operations import Rule, Violation
 from tests.recovery.checker.unit.simulated_coordinator import Defects
 from tests.recovery.checker.unit.simulated_network import Network
 from tests.recovery.checker.unit.simulation import Plan, Protocol, World
@@ -58,3 +58,13 @@ def simulate(plan: Plan, defects: Defects | None = None) -> Run:
 def judged(run: Run) -> list[Violation]:
     """What is wrong with a run."""
     return check(run.events, run.journal, run.states, stable_within_ms=STABLE_WITHIN_MS)
+
+
+def assert_defects_found(defects: Defects, rules: set[Rule], plans: Iterable[Plan]) -> None:
+    """Play runs of a broken coordinator until they have violated all the rules."""
+    found: set[Rule] = set()
+    for plan in plans:
+        found |= {violation.rule for violation in judged(simulate(plan, defects))}
+        if rules <= found:
+            return
+    assert rules <= found

@@ -88,8 +88,8 @@ UNKNOWN = Error.UNKNOWN_MEMBER_ID
 LIVED = [first_beat("a", 2, 0, 10), beat("a", 2, 1_000, 1_010)]
 
 
-def unknown(begin: int, **fields: str) -> Did:
-    return beat("a", 2, begin, begin + 10, error=UNKNOWN, **fields)
+def unknown(begin: int, instance: str | None = None) -> Did:
+    return beat("a", 2, begin, begin + 10, error=UNKNOWN, instance=instance)
 
 
 def test_a_member_that_keeps_its_heartbeats_is_not_removed() -> None:

@@ -1,7 +1,6 @@
 """Simulated runs of members of the newer protocol, also beside classic ones: broken and planted faults are found."""
 
 from functools import cache
-from random import Random
 
 import pytest
 
@@ -9,7 +8,7 @@ from tests.recovery.checker.history import Function, Run
 from tests.recovery.checker.operations import Rule
 from tests.recovery.checker.unit import planted, planted_epochs
 from tests.recovery.checker.unit.simulated_coordinator import Defects
-from tests.recovery.checker.unit.simulated_run import judged, simulate
+from tests.recovery.checker.unit.simulated_run import assert_defects_found, judged, simulate
 from tests.recovery.checker.unit.simulation import Plan, Protocol
 
 SEEDS = 8
@@ -47,14 +46,7 @@ def correct_run(seed: int) -> Run:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_every_planted_fault_is_found(plant: planted.Plant, rules: set[Rule]) -> None:
-    occasions = 0
-    for seed in range(SEEDS):
-        faulty = plant(correct_run(seed), Random(seed))
-        if faulty is not None:
-            occasions += 1
-            found = {violation.rule for violation in judged(faulty)}
-            assert rules <= found, f"seed {seed}: only {found}"
-    assert occasions >= 4, "the runs have too few occasions for this fault"
+    planted.assert_found(plant, rules, [correct_run(seed) for seed in range(SEEDS)], judged)
 
 
 @pytest.mark.parametrize(
@@ -69,13 +61,8 @@ def test_every_planted_fault_is_found(plant: planted.Plant, rules: set[Rule]) ->
 )
 @pytest.mark.parametrize("protocol", [Protocol.NEWER, Protocol.MIXED])
 def test_a_broken_coordinator_is_found(protocol: Protocol, defects: Defects, rules: set[Rule]) -> None:
-    found: set[Rule] = set()
-    for seed in range(40):
-        run = simulate(Plan(seed, protocol, clients=2 + seed % 4, is_cooperative=True, outages=3), defects)
-        found |= {violation.rule for violation in judged(run)}
-        if rules <= found:
-            return
-    assert rules <= found
+    plans = (Plan(seed, protocol, clients=2 + seed % 4, is_cooperative=True, outages=3) for seed in range(40))
+    assert_defects_found(defects, rules, plans)
 
 
 def test_members_of_both_protocols_take_each_others_places() -> None:

@@ -1,7 +1,6 @@
 """Simulated runs: the checker accepts every run of a correct coordinator, and finds what is broken or planted."""
 
 from functools import cache
-from random import Random
 
 import pytest
 from hypothesis import Phase, event, given, settings
@@ -11,7 +10,7 @@ from tests.recovery.checker.history import Run
 from tests.recovery.checker.operations import Rule
 from tests.recovery.checker.unit import planted
 from tests.recovery.checker.unit.simulated_coordinator import Defects
-from tests.recovery.checker.unit.simulated_run import judged, simulate
+from tests.recovery.checker.unit.simulated_run import assert_defects_found, judged, simulate
 from tests.recovery.checker.unit.simulation import Plan, Protocol
 
 PLANS = st.builds(
@@ -65,14 +64,7 @@ def test_every_run_of_a_correct_coordinator_is_accepted(plan: Plan) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_every_planted_fault_is_found(plant: planted.Plant, rules: set[Rule]) -> None:
-    occasions = 0
-    for seed in range(8):
-        faulty = plant(correct_run(seed), Random(seed))
-        if faulty is not None:
-            occasions += 1
-            found = {violation.rule for violation in judged(faulty)}
-            assert rules <= found, f"seed {seed}: only {found}"
-    assert occasions >= 4, "the runs have too few occasions for this fault"
+    planted.assert_found(plant, rules, [correct_run(seed) for seed in range(8)], judged)
 
 
 @pytest.mark.parametrize(
@@ -88,10 +80,5 @@ def test_every_planted_fault_is_found(plant: planted.Plant, rules: set[Rule]) ->
     ids=["offsets", "journal", "answers", "sessions", "places", "fencing"],
 )
 def test_a_broken_coordinator_is_found(defects: Defects, rules: set[Rule]) -> None:
-    found: set[Rule] = set()
-    for seed in range(40):
-        run = simulate(Plan(seed, clients=2 + seed % 4, is_cooperative=seed // 5 % 2 == 1, outages=3), defects)
-        found |= {violation.rule for violation in judged(run)}
-        if rules <= found:
-            return
-    assert rules <= found
+    plans = (Plan(seed, clients=2 + seed % 4, is_cooperative=seed // 5 % 2 == 1, outages=3) for seed in range(40))
+    assert_defects_found(defects, rules, plans)

@@ -92,7 +92,11 @@ class Population:
         if self._is_calm():
             return
         world.after(world.about(self._disturbance_ms), self._disturb)
-        client = world.chance.choice([client for client in self._clients if not client.is_dead])
+        live = [client for client in self._clients if not client.is_dead]
+        if not live:
+            # Each was fenced by one that has taken its instance id, and has gone since.
+            return
+        client = world.chance.choice(live)
         what = world.chance.choice(("kill", "leave", "pause", "pause"))
         if what == "pause":
             client.pause(world.chance.choice(self._pauses_ms))

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+from coordinator_logic.errors import Error
 from coordinator_logic.messages import NO_GENERATION
 from tests.recovery.checker.consumer_groups.story import ConsumerStory, Standing
 from tests.recovery.checker.history import Function
-from tests.recovery.checker.operations import Operation
+from tests.recovery.checker.operations import Operation, Rule, Violation
 
 
-def differing_heartbeats(story: ConsumerStory, operations: Sequence[Operation]) -> Iterator[tuple[Operation, str]]:
-    """The heartbeats whose answers the journal does not have, each with what shows it.
+def check_heartbeats(story: ConsumerStory, operations: Sequence[Operation]) -> Iterator[Violation]:
+    """Check the answers to heartbeats against the journal, and in which epochs heartbeats were accepted.
 
     Only its own heartbeats change a member, and they are appended in the order in which it sends them. So the journal
     says how it stood after each of them.
@@ -19,11 +20,25 @@ def differing_heartbeats(story: ConsumerStory, operations: Sequence[Operation]) 
         member = operation.call.member
         if operation.f is not Function.CONSUMER_HEARTBEAT or operation.leaves:
             continue
+        before = standings.get(member)
+        if before is not None:
+            yield from _check_epoch(before, operation)
         changed = story.standings_after.get(operation.call.correlation_id)
         if changed is not None:
             standings[member] = changed
         if operation.is_ok and (what := _differs(standings.get(member), operation)) is not None:
-            yield operation, what
+            yield Violation(Rule.JOURNAL_AND_ANSWERS, operation.call.group, what, operation.lines)
+
+
+def _check_epoch(before: Standing, operation: Operation) -> Iterator[Violation]:
+    call = operation.call
+    owned = [position.key for position in call.value] if call.lists_partitions else None
+    may_send = before.may_send(call.generation, owned)
+    what = f"a heartbeat of {call.member} in epoch {call.generation}, when it was in {before.epoch},"
+    if operation.is_ok and not may_send:
+        yield Violation(Rule.GENERATIONS_GO_AHEAD, call.group, f"{what} was accepted", operation.lines)
+    if operation.error is Error.FENCED_MEMBER_EPOCH and may_send:
+        yield Violation(Rule.LIVE_MEMBERS_STAY, call.group, f"{what} was refused", operation.lines)
 
 
 def _differs(standing: Standing | None, operation: Operation) -> str | None:

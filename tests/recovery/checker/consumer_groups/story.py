@@ -1,6 +1,6 @@
 """What the journal says about members of consumer groups, and whether epochs and partitions are in order there."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,17 +30,23 @@ from tests.recovery.checker.operations import Rule, Violation
 
 
 class Standing(NamedTuple):
-    """A member's epoch, and by partition the epoch at which it got it; it has yet to revoke the ``pending`` ones."""
+    """A member's epochs, and by partition the epoch at which it got it; it has yet to revoke the ``pending`` ones."""
 
     epoch: int = JOIN_EPOCH
     assigned: Mapping[Key, int] = {}
     pending: Mapping[Key, int] = {}
     state: str = MemberState.STABLE.value
+    previous_epoch: int = JOIN_EPOCH
 
     @property
     def held(self) -> set[Key]:
         """What no other member may have."""
         return self.assigned.keys() | self.pending.keys()
+
+    def may_send(self, epoch: int, owned: Collection[Key] | None) -> bool:
+        """Whether a heartbeat in an epoch is accepted: the previous one if it owns nothing else than is assigned."""
+        lost_answer = epoch == self.previous_epoch and owned is not None and self.assigned.keys() >= set(owned)
+        return epoch in (JOIN_EPOCH, self.epoch) or lost_answer
 
     def may_commit(self, epoch: int, key: Key) -> bool:
         """Whether a commit of a partition is accepted in an epoch (KIP-1251)."""
@@ -136,7 +142,9 @@ class ConsumerGroupWalk:
         member = record.member_id
         former = self._members.get(member, Standing())
         assigned, pending = self._named(record.assigned), self._named(record.pending_revocation)
-        standing = self._members[member] = Standing(record.epoch, assigned, pending, record.state)
+        standing = self._members[member] = Standing(
+            record.epoch, assigned, pending, record.state, record.previous_epoch
+        )
         self._story.told.setdefault(member, set()).add((record.epoch, frozenset(assigned)))
         if isinstance(entry.cause, RequestCause) and entry.cause.member_id == member:
             self._story.standings_after[entry.cause.correlation_id] = standing

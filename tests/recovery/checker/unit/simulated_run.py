@@ -35,7 +35,9 @@ def simulate(plan: Plan, defects: Defects | None = None) -> Run:
         GROUP,
         "orders",
         plan.partitions,
-        is_cooperative=plan.is_cooperative,
+        # As in Kafka, a group that is upgraded knows only what was assigned. So it may give away a partition that a
+        # cooperative member has yet to give up; an eager member has none of those.
+        is_cooperative=plan.is_cooperative and plan.protocol is not Protocol.MIXED,
         rebalance_ms=plan.rebalance_ms,
         has_unique_metadata=plan.has_unique_metadata,
     )

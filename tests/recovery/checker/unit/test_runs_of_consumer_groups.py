@@ -11,7 +11,7 @@ from tests.recovery.checker.unit.simulated_coordinator import Defects
 from tests.recovery.checker.unit.simulated_run import assert_defects_found, judged, simulate
 from tests.recovery.checker.unit.simulation import Plan, Protocol
 
-SEEDS = 8
+SEEDS = 6
 FORMED = {"ConsumerGroupFormed", "ClassicGroupFormed"}
 
 

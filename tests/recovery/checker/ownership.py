@@ -38,6 +38,10 @@ LOST = frozenset({Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCE
 OF_GENERATION = frozenset({Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS})
 """The answers that say something about the generation of the request only."""
 
+CONTACTS = (Function.SYNC, Function.HEARTBEAT)
+LATE_CONTACTS = (Function.SYNC,)
+"""What counts for a member that was removed from a consumer group because it did not join or sync in time."""
+
 MEMBER_REQUESTS = (Function.JOIN, Function.SYNC, Function.HEARTBEAT, Function.COMMIT)
 
 
@@ -144,9 +148,7 @@ def _follow(member: _Member, operation: Operation, moment: float, *, is_call: bo
         member.guaranteed_ns = min(call.session_ms, call.rebalance_ms) * NS_PER_MS
         member.is_cooperative = call.is_cooperative
         member.last_contact = max(member.last_contact, operation.called)
-    elif operation.is_ok and operation.f in (
-        (Function.SYNC,) if member.is_late else (Function.SYNC, Function.HEARTBEAT)
-    ):
+    elif operation.is_ok and operation.f in (LATE_CONTACTS if member.is_late else CONTACTS):
         member.last_contact = max(member.last_contact, operation.called)
     if operation.f in (Function.SYNC, Function.ASSIGNED) and operation.is_ok:
         member.assign(operation.keys, operation)

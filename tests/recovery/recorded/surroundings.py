@@ -20,10 +20,14 @@ API_OF = {
 }
 
 
+SESSION_MS = 6_000
+HEARTBEAT_MS = 1_000
+
+
 class GroupPlan(NamedTuple):
     """The settings that the clients of a group share; times in ms.
 
-    ``session_ms`` is also what the coordinator gives to members of the newer protocol.
+    For members of the newer protocol the coordinator is configured with ``session_ms`` and ``heartbeat_ms``.
     """
 
     group: str
@@ -31,8 +35,8 @@ class GroupPlan(NamedTuple):
     partitions: int
     is_cooperative: bool = False
     rebalance_ms: int = 20_000
-    session_ms: int = 6_000
-    heartbeat_ms: int = 1_000
+    session_ms: int = SESSION_MS
+    heartbeat_ms: int = HEARTBEAT_MS
     commit_ms: int = 1_500
     request_timeout_ms: int = 3_000
     join_timeout_ms: int = 12_000

@@ -14,13 +14,14 @@ from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, OffsetComm
 from coordinator_logic.step import step
 from tests.recovery.checker.operations import grouped
 from tests.recovery.checker.unit.simulation import World, encoded
+from tests.recovery.recorded.surroundings import HEARTBEAT_MS, SESSION_MS
 
 BATCH_MS = 300
 
 CONFIG = CoordinatorConfig(
     group_initial_rebalance_delay_ms=500,
-    group_consumer_session_timeout_ms=6_000,
-    group_consumer_heartbeat_interval_ms=1_000,
+    group_consumer_session_timeout_ms=SESSION_MS,
+    group_consumer_heartbeat_interval_ms=HEARTBEAT_MS,
     offsets_retention_check_interval_ms=10 * 365 * 24 * 3_600_000,
     late_answer_ms=2_000,
 )

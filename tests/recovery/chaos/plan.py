@@ -20,12 +20,17 @@ LONG_REBALANCE_MS = 120_000
 """Longer than any outage: a member that is expelled has not been too late for a rebalance."""
 
 TRANSACTIONAL_SHARE = 0.5
+LONG_REVOCATION_SHARE = 0.5
 ROCKSDB_SHARE = 0.35
 TWO_PARTITIONS_SHARE = 0.35
 
 
 class PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A group over topics; ``static_members`` of its members have an instance id."""
+    """A group over topics; ``static_members`` of its members have an instance id.
+
+    ``is_reconciling``: whether its members speak the newer protocol (KIP-848), in which they are neither eager nor
+    cooperative.
+    """
 
     name: str
     is_cooperative: bool
@@ -33,6 +38,7 @@ class PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
     static_members: int
     partitions: int
     rebalance_ms: int
+    is_reconciling: bool = False
 
 
 class PlannedFault(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +91,7 @@ def make_plan(seed: int, only: str | None = None) -> Plan:
     is_eager_long = seed // len(names) % 2 == 0
     first = FAULTS[only].name if only is not None else names[seed % len(names)]
     chosen = [first] if only is not None else [first, *_further(first, chance)]
-    return Plan(
+    plan = Plan(
         seed=seed,
         groups=[
             _group("eager", False, is_eager_long, chance),
@@ -97,6 +103,11 @@ def make_plan(seed: int, only: str | None = None) -> Plan:
         ],
         state_store="rocksdb" if chance.random() < ROCKSDB_SHARE else "memory",
         state_partitions=2 if chance.random() < TWO_PARTITIONS_SHARE else 1,
+    )
+    # Drawn last, so that a seed gives the faults and the classic groups that it gave before there was this group.
+    reconciling = _group("consumer", False, chance.random() < LONG_REVOCATION_SHARE, chance)
+    return msgspec.structs.replace(
+        plan, groups=[*plan.groups, msgspec.structs.replace(reconciling, is_reconciling=True)]
     )
 
 

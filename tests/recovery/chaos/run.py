@@ -25,7 +25,9 @@ from tests.recovery.chaos.plan import Plan, PlannedFault, PlannedGroup
 from tests.recovery.chaos.stage import Stage
 from tests.recovery.chaos.transactional import TransactionalMember, living
 from tests.recovery.checker import Function, Recorder, check, read
+from tests.recovery.recorded.consumer import RecordedConsumer
 from tests.recovery.recorded.population import Population
+from tests.recovery.recorded.reconciling_consumer import ReconcilingConsumer
 from tests.recovery.recorded.surroundings import GroupPlan
 from tests.recovery.recorded.visitors import Administrator, Newcomer, Observer, Visitor
 from tests.support.topics import create_topic
@@ -46,6 +48,8 @@ CALM_SECONDS = 1.5
 ANSWER_SECONDS = 20.0
 MEMBERS_WORK_WITHIN_SECONDS = 150.0
 """A rebalance of the transactional members may wait for the session of a member that has come back under another id."""
+
+SEEN_IN_EVERY_RUN = ("join ok", "heartbeat ok", "consumer-heartbeat ok", "commit ok", "fetch ok")
 
 TRANSACTIONAL = "transactional"
 TRANSACTIONAL_PARTITIONS = 3
@@ -173,6 +177,8 @@ class Run:
                         lambda: self._is_calm,
                         disturbance_ms=DISTURBANCE_MS,
                         pauses_ms=PAUSES_MS,
+                        kinds=(ReconcilingConsumer if group.is_reconciling else RecordedConsumer,),
+                        has_all_partitions=group.is_reconciling,
                     )
                 )
                 visitors.extend([Observer(network, shared), Administrator(network, shared)])
@@ -369,9 +375,7 @@ class Run:
                 self.verdict.operations[key] = self.verdict.operations.get(key, 0) + 1
         if self._failures:
             self.verdict.failure = "\n".join(self._failures)
-        elif not all(
-            self.verdict.operations.get(done) for done in ("join ok", "heartbeat ok", "commit ok", "fetch ok")
-        ):
+        elif not all(map(self.verdict.operations.get, SEEN_IN_EVERY_RUN)):
             self.verdict.failure = f"nothing was seen: {self.verdict.operations}"
 
 

@@ -13,6 +13,7 @@ from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.cluster import Cluster
 from tests.recovery.chaos.disk import small_disk
 from tests.recovery.chaos.needs import Need
+from tests.recovery.recorded.surroundings import HEARTBEAT_MS, SESSION_MS
 from tests.support.coordinator_process import CoordinatorProcess, linked_spark_home, reports_ready
 from tests.support.gateway_process import GatewayProcess
 from tests.support.processes import process_tree
@@ -31,6 +32,9 @@ PAUSE_SECONDS = 0.5
 
 JOB = {
     "group.initial.rebalance.delay.ms": 500,
+    # Those of the classic members, who choose them themselves.
+    "group.consumer.session.timeout.ms": SESSION_MS,
+    "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
     # It would take the cores of what the run measures.
     "make-class-archive": False,
     # Snapshots come within a run of seconds.

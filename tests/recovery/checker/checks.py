@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from coordinator_logic.group import Group
 from tests.recovery.checker.answers import check_answers
+from tests.recovery.checker.consumer_groups.sessions import check_sessions_of_reconciling
 from tests.recovery.checker.generations import check_generations
 from tests.recovery.checker.history import Event
 from tests.recovery.checker.journal import check_journal, told
 from tests.recovery.checker.offsets import check_offsets
 from tests.recovery.checker.operations import Operation, Violation, paired
 from tests.recovery.checker.ownership import check_ownership
-from tests.recovery.checker.sessions import check_sessions
+from tests.recovery.checker.sessions import check_sessions, outages_in
 from tests.recovery.checker.settling import check_settling
 
 STABLE_WITHIN_MS = 60_000
@@ -45,10 +46,12 @@ def _violations(
     story, broken = told(journal)
     yield from broken
     yield from check_answers(operations)
-    yield from check_offsets(operations, states)
+    yield from check_offsets(operations, states, story.incarnations)
     yield from check_generations(operations, story.incarnations, story.replaced)
-    yield from check_ownership(operations, story.incarnations)
-    yield from check_sessions(operations)
-    yield from check_settling(operations, stable_within_ms)
+    yield from check_ownership(operations, story.incarnations, story.consumers)
+    outages = outages_in(operations)
+    yield from check_sessions(operations, story.consumers, outages)
+    yield from check_sessions_of_reconciling(operations, story.consumers, outages, has_journal=bool(journal))
+    yield from check_settling(operations, states, stable_within_ms)
     if journal:
         yield from check_journal(story, operations, states)

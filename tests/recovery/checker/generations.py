@@ -4,12 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from coordinator_logic.messages import NO_GENERATION
 from tests.recovery.checker.history import Function
-from tests.recovery.checker.operations import Operation, Rule, Violation, grouped, lines_of
+from tests.recovery.checker.operations import Operation, Rule, Violation, grouped, lines_of, reconciling_groups
 
-WITH_GENERATION = (Function.JOIN, Function.SYNC, Function.HEARTBEAT, Function.COMMIT)
+WITH_GENERATION = (Function.JOIN, Function.SYNC, Function.HEARTBEAT, Function.CONSUMER_HEARTBEAT, Function.COMMIT)
 
 Incarnations = Mapping[str, str]
-"""The incarnation of a member's group, by member id: a group that is created again begins with generation 1."""
+"""The life of a member's group, by member id: a group that is created again begins with generation 1, and so does an
+empty one that changes its type."""
+
+SEVERAL_LIVES = "several lives"
+"""The life of a member that has come back, with its id, to another life of its group. Its operations do not say to
+which one they belong; they are left to the rules of the journal."""
 
 
 def check_generations(
@@ -20,15 +25,29 @@ def check_generations(
     ``replaced``: by the member id that a static member has now, the one that it had before.
     """
     accepted = (o for o in operations if o.f in WITH_GENERATION and o.is_ok and o.answer.generation != NO_GENERATION)
+    reconciling = reconciling_groups(operations)
     lives = grouped(accepted, lambda o: (o.call.group, incarnations.get(o.member, "")))
-    for (group, _), of_life in lives.items():
-        yield from _check_order(group, of_life)
-        joins = [o for o in of_life if o.f is Function.JOIN]
+    for (group, life), of_life in lives.items():
+        if life == SEVERAL_LIVES:
+            continue
+        if group in reconciling:
+            yield from _check_epochs(group, of_life)
+        else:
+            yield from _check_order(group, of_life)
+        # Nobody leads a consumer group, in which each member joins alone.
+        joins = [o for o in of_life if o.f is Function.JOIN and o.answer.leader]
         for of_generation in grouped(joins, lambda o: o.answer.generation).values():
             yield from _check_joins(group, of_generation, replaced)
-        syncs = [o for o in of_life if o.f is Function.SYNC]
+        syncs = [o for o in of_life if o.f is Function.SYNC and group not in reconciling]
         for of_member in grouped(syncs, lambda o: (o.answer.generation, o.member)).values():
             yield from _check_syncs(group, of_member)
+
+
+def _check_epochs(group: str, operations: Sequence[Operation]) -> Iterator[Violation]:
+    """Members of a consumer group are in different epochs at a time, and may commit in an earlier one of theirs."""
+    current = [o for o in operations if o.f is not Function.COMMIT and o.answer.generation > NO_GENERATION]
+    for of_member in grouped(current, lambda o: o.member).values():
+        yield from _check_order(group, of_member)
 
 
 def _check_order(group: str, operations: Sequence[Operation]) -> Iterator[Violation]:

@@ -42,6 +42,8 @@ class Function(StrEnum):
     JOIN = "join"
     SYNC = "sync"
     HEARTBEAT = "heartbeat"
+    CONSUMER_HEARTBEAT = "consumer-heartbeat"
+    """The heartbeat of a member of the newer protocol (KIP-848), with which it also joins (epoch 0) and leaves."""
     LEAVE = "leave"
     COMMIT = "commit"
     FETCH = "fetch"
@@ -84,13 +86,17 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="line", t
 
     process: a client's strand. It has one operation at a time, and none after an ``info``, as in Jepsen.
     time: ns of a monotonic clock, one for all clients of a run. wall: ns since the epoch.
-    client: who sends; it may have several strands. group, member, instance, generation: as sent, or as answered.
-    value: of a commit and a reset the positions, of a fetch the partitions and then the positions, otherwise the
-        partitions that are assigned or revoked.
+    client: who sends; it may have several strands. group, member, instance, generation: as sent, or as answered; the
+        generation of a member of the newer protocol is its member epoch.
+    value: of a commit and a reset the positions, of a fetch the partitions and then the positions, of a heartbeat of
+        the newer protocol the partitions that are owned and then those that are assigned, otherwise the partitions that
+        are assigned or revoked.
+    lists_partitions: whether such a heartbeat or its answer says which partitions are owned or assigned.
     error: Kafka's error code of the answer.
     answer: SHA-256 of the answer's bytes, in hex.
     appended: ns of the monotonic clock at which the broker had appended the request; 0 if unknown.
-    session_ms, rebalance_ms: a join's timeouts. is_cooperative: whether the member keeps its partitions when it joins.
+    session_ms, rebalance_ms: a join's timeouts, and those of a member of the newer protocol.
+    is_cooperative: whether the member keeps its partitions when it joins.
     leader, protocol: those of the answer to a join.
     note: what a fault was.
     """
@@ -106,6 +112,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="line", t
     instance: str | None = None
     generation: int = NO_GENERATION
     value: list[Position] = []
+    lists_partitions: bool = False
     error: int = 0
     correlation_id: str = ""
     answer: str = ""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from coordinator_logic.consumer_group.records import ClassicGroupFormed, ConsumerGroupFormed, ConsumerMemberChanged
 from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_assignment
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
 from coordinator_logic.messages import NO_GENERATION, NO_OFFSET
@@ -19,12 +20,16 @@ from coordinator_logic.records import (
     MemberRemoved,
     OffsetsCommitted,
     QuarantinedStateDropped,
+    Record,
     RequestCause,
     StaticMemberReplaced,
     fold,
 )
-from coordinator_logic.states import IllegalState, IllegalTransition
+from coordinator_logic.states import IllegalState, IllegalTransition, State
 from tests.logic.invariants.of_journals import recorded
+from tests.recovery.checker.consumer_groups.answers import check_heartbeats, has_told, stale_commit
+from tests.recovery.checker.consumer_groups.story import ConsumerGroupWalk, ConsumerStory
+from tests.recovery.checker.generations import SEVERAL_LIVES
 from tests.recovery.checker.history import Function, Key, Kind
 from tests.recovery.checker.offsets import WRITES
 from tests.recovery.checker.operations import Operation, Rule, Violation, grouped
@@ -41,20 +46,24 @@ class _Place(NamedTuple):
 
 
 class _Commit(NamedTuple):
-    """A commit in the journal: the generation in which it was applied, and its positions."""
+    """A commit in the journal: the generation in which it was applied, and its positions.
+
+    In a consumer group the members' epochs count, not the generation.
+    """
 
     generation: int
     positions: frozenset[tuple[str, int, int]]
+    is_in_consumer_group: bool = False
 
 
 @dataclass(slots=True)
 class JournalStory:
     """What the journal says.
 
-    entries: each group's, without repetitions. incarnations: by member id, that of its group. replaced: by the new
+    entries: each group's, without repetitions. incarnations: by member id, the life of its group. replaced: by the new
     member id of a static member, the old one. members: those that each generation had at its beginning, or that took
     over a static member's place later. assignments: by member id; the value is None if the bytes cannot be read.
-    commits: by correlation id.
+    commits: by correlation id. consumers: what it says of consumer groups.
     """
 
     entries: dict[str, list[JournalEntry]] = field(default_factory=dict)
@@ -63,6 +72,13 @@ class JournalStory:
     members: dict[_Place, set[str]] = field(default_factory=dict)
     assignments: dict[tuple[_Place, str], frozenset[Key] | None] = field(default_factory=dict)
     commits: dict[str, _Commit] = field(default_factory=dict)
+    consumers: ConsumerStory = field(default_factory=ConsumerStory)
+
+    def note_life(self, member: str, life: str) -> None:
+        """Note that a member belongs to a life of its group."""
+        known = self.incarnations.setdefault(member, life)
+        if known != life:
+            self.incarnations[member] = SEVERAL_LIVES
 
 
 def told(journal: Sequence[bytes]) -> tuple[JournalStory, list[Violation]]:
@@ -88,8 +104,9 @@ def told(journal: Sequence[bytes]) -> tuple[JournalStory, list[Violation]]:
         if gap is not None:
             broken.append(Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, gap))
         entries.append(entry)
-    for entries in story.entries.values():
-        broken += _walk(story, entries)
+    for group, entries in story.entries.items():
+        walk = _Walk(story, group)
+        broken += [violation for entry in entries for violation in walk.follow(entry)]
     return story, broken
 
 
@@ -110,41 +127,82 @@ def _gap(last: JournalEntry | None, entry: JournalEntry) -> str | None:
     return None
 
 
-def _walk(story: JournalStory, entries: Sequence[JournalEntry]) -> Iterator[Violation]:
-    """Fill the story from a group's entries."""
-    members: set[str] = set()
-    place = _Place("", "", 0)
-    is_consumer = False
-    for entry in entries:
-        record = entry.record
+class _Walk:
+    """Goes through the entries of a group, and fills the story."""
+
+    def __init__(self, story: JournalStory, group: str) -> None:
+        self._story = story
+        self._consumers = ConsumerGroupWalk(story.consumers, group)
+        self._members: set[str] = set()
+        self._place = _Place(group, "", 0)
+        self._lives = 0
+        self._is_consumer = False
+
+    def follow(self, entry: JournalEntry) -> Iterator[Violation]:
+        """Take an entry; yields what is wrong with it."""
+        epoch = self._consumers.epoch
+        yield from self._consumers.follow(entry)
+        record, story = entry.record, self._story
         match record:
             case GroupCreated() | QuarantinedStateDropped():
-                members, place = set(), _Place(entry.group_id, entry.incarnation, 0)
-            case MemberAdded():
-                members.add(record.member_id)
-                story.incarnations[record.member_id] = entry.incarnation
-                is_consumer = record.protocol_type == CONSUMER_PROTOCOL_TYPE
-            case MemberRemoved():
-                members.discard(record.member_id)
-            case StaticMemberReplaced():
-                members = members - {record.old_member_id} | {record.new_member_id}
-                story.replaced[record.new_member_id] = record.old_member_id
-                story.incarnations[record.new_member_id] = entry.incarnation
-                story.members.setdefault(place, set()).add(record.new_member_id)
-                old = story.assignments.get((place, record.old_member_id), frozenset())
-                story.assignments[place, record.new_member_id] = old
+                self._members, self._place = set(), _Place(entry.group_id, entry.incarnation, 0)
+            case ConsumerGroupFormed() | ClassicGroupFormed():
+                self._change_type(record, epoch)
             case GenerationStarted():
-                if record.generation != place.generation + 1:
-                    what = f"{_name(entry)} starts generation {record.generation} after {place.generation}"
-                    yield Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, what)
-                place = place._replace(generation=record.generation)
-                story.members[place] = set(members)
+                yield from self._start_generation(entry, record)
             case AssignmentChanged():
                 for member, assignment in record.assignments.items():
-                    story.assignments[place, member] = _partitions(assignment) if is_consumer else None
+                    story.assignments[self._place, member] = _partitions(assignment) if self._is_consumer else None
             case OffsetsCommitted() if isinstance(entry.cause, RequestCause):
-                positions = frozenset((o.topic, o.partition, o.offset) for o in record.offsets)
-                story.commits[entry.cause.correlation_id] = _Commit(place.generation, positions)
+                self._commit(entry.cause, record)
+            case _:
+                self._change_members(record)
+
+    def _change_members(self, record: Record) -> None:
+        match record:
+            case ConsumerMemberChanged():
+                self._story.note_life(record.member_id, self._place.incarnation)
+            case MemberAdded():
+                self._members.add(record.member_id)
+                self._story.note_life(record.member_id, self._place.incarnation)
+                self._is_consumer = record.protocol_type == CONSUMER_PROTOCOL_TYPE
+            case MemberRemoved():
+                self._members.discard(record.member_id)
+            case StaticMemberReplaced():
+                self._replace(record.old_member_id, record.new_member_id)
+
+    def _change_type(self, record: ConsumerGroupFormed | ClassicGroupFormed, epoch: int | None) -> None:
+        goes_on = bool(self._members) if isinstance(record, ConsumerGroupFormed) else record.state != State.EMPTY.value
+        if not goes_on:
+            self._lives += 1
+            self._place = self._place._replace(incarnation=f"{self._place.incarnation}+{self._lives}")
+        # A classic group goes on with its group epoch as the next generation.
+        generation = epoch - 1 if goes_on and epoch else 0
+        self._members, self._place = set(), self._place._replace(generation=generation)
+
+    def _replace(self, old: str, new: str) -> None:
+        story, place = self._story, self._place
+        self._members = self._members - {old} | {new}
+        if new != old:
+            story.replaced[new] = old
+        story.note_life(new, place.incarnation)
+        story.members.setdefault(place, set()).add(new)
+        story.assignments[place, new] = story.assignments.get((place, old), frozenset())
+
+    def _start_generation(self, entry: JournalEntry, record: GenerationStarted) -> Iterator[Violation]:
+        if record.generation != self._place.generation + 1:
+            what = f"{_name(entry)} starts generation {record.generation} after {self._place.generation}"
+            yield Violation(Rule.UNBROKEN_JOURNAL, entry.group_id, what)
+        self._place = self._place._replace(generation=record.generation)
+        # A group that is upgraded and downgraded again may go on in the same generation.
+        self._story.members.setdefault(self._place, set()).update(self._members)
+
+    def _commit(self, cause: RequestCause, record: OffsetsCommitted) -> None:
+        is_in_consumer_group = self._consumers.epoch is not None
+        positions = frozenset((o.topic, o.partition, o.offset) for o in record.offsets)
+        self._story.commits[cause.correlation_id] = _Commit(self._place.generation, positions, is_in_consumer_group)
+        if is_in_consumer_group:
+            self._consumers.committed(cause)
 
 
 def _partitions(assignment: bytes) -> frozenset[Key] | None:
@@ -193,10 +251,16 @@ def _difference(folded: Group, state: Group) -> str:
 
 def check_told(story: JournalStory, operations: Sequence[Operation]) -> Iterator[Violation]:
     """Check that the journal has what clients were told, and nothing that they were told did not happen."""
+    yield from check_heartbeats(story.consumers, operations)
     for operation in operations:
         what = None
         if operation.f in WRITES and operation.call.correlation_id:
-            what = _commit_differs(story.commits.get(operation.call.correlation_id), operation)
+            commit = story.commits.get(operation.call.correlation_id)
+            what = _commit_differs(commit, operation)
+            if what is None and commit is not None and commit.is_in_consumer_group:
+                standing = story.consumers.committed[operation.call.correlation_id]
+                if (stale := stale_commit(standing, operation)) is not None:
+                    yield Violation(Rule.COMMITS_BY_EPOCH, operation.call.group, stale, operation.lines)
         elif operation.is_ok and operation.f in (Function.JOIN, Function.SYNC):
             what = _membership_differs(story, operation)
         if what is not None:
@@ -212,14 +276,21 @@ def _commit_differs(commit: _Commit | None, operation: Operation) -> str | None:
     if operation.is_ok and commit.positions != {(p.topic, p.partition, p.offset) for p in stored}:
         return "the journal has other offsets than the acknowledged commit"
     sent_in = operation.call.generation
+    if commit.is_in_consumer_group:
+        return None
     if sent_in not in (NO_GENERATION, commit.generation):
         return f"a commit of generation {sent_in} was applied in generation {commit.generation}"
     return None
 
 
 def _membership_differs(story: JournalStory, operation: Operation) -> str | None:
+    if has_told(story.consumers, operation):
+        return None
     member, generation = operation.member, operation.answer.generation
-    place = _Place(operation.call.group, story.incarnations.get(member, ""), generation)
+    life = story.incarnations.get(member, "")
+    if life == SEVERAL_LIVES:
+        return None
+    place = _Place(operation.call.group, life, generation)
     if member not in story.members.get(place, set()):
         return f"{member} was told that it is in generation {generation}, where the journal does not have it"
     assigned = story.assignments.get((place, member))

@@ -6,8 +6,9 @@ from math import inf
 
 from coordinator_logic.group import Group
 from coordinator_logic.messages import NO_GENERATION, NO_OFFSET
+from tests.recovery.checker.generations import SEVERAL_LIVES, Incarnations
 from tests.recovery.checker.history import Function, Key, Kind, Position
-from tests.recovery.checker.operations import Operation, Rule, Violation, grouped, lines_of
+from tests.recovery.checker.operations import Operation, Rule, Violation, grouped, lines_of, reconciling_groups
 from tests.recovery.checker.registers import Access, Conflict, Value, conflict_in, initial
 
 NOTHING: Value = (NO_OFFSET, "")
@@ -23,10 +24,13 @@ class _Register:
     refused: dict[Value, Operation] = field(default_factory=dict)
 
 
-def check_offsets(operations: Sequence[Operation], states: Mapping[str, Group | None]) -> Iterator[Violation]:
+def check_offsets(
+    operations: Sequence[Operation], states: Mapping[str, Group | None], incarnations: Incarnations
+) -> Iterator[Violation]:
     """Check what clients read, and what the groups hold at the end of the run."""
+    measure = _Generations(operations, incarnations)
     for (group, key), register in _registers(operations, states).items():
-        yield from _check(group, key, register)
+        yield from _check(group, key, register, measure)
 
 
 def _registers(operations: Sequence[Operation], states: Mapping[str, Group | None]) -> dict[tuple[str, Key], _Register]:
@@ -64,7 +68,7 @@ def _access(operation: Operation, position: Position, *, is_write: bool) -> Acce
     return Access(value, operation.called, operation.returned, is_write, operation)
 
 
-def _check(group: str, key: Key, register: _Register) -> Iterator[Violation]:
+def _check(group: str, key: Key, register: _Register, measure: "_Generations") -> Iterator[Violation]:
     topic, partition = key
     name = f"{topic}-{partition}"
     written = {access.value for access in register.accesses if access.is_write}
@@ -82,7 +86,7 @@ def _check(group: str, key: Key, register: _Register) -> Iterator[Violation]:
     conflict = conflict_in(accesses)
     if conflict is not None:
         yield _not_linearizable(group, name, conflict)
-    yield from _check_order(group, name, accesses)
+    yield from _check_order(group, name, accesses, measure)
 
 
 def _reader(access: Access) -> str:
@@ -102,7 +106,37 @@ def _not_linearizable(group: str, name: str, conflict: Conflict) -> Violation:
 # ---- the order of what is read ---------------------------------------------------------------------------------
 
 
-def _check_order(group: str, name: str, accesses: Sequence[Access]) -> Iterator[Violation]:
+class _Generations:
+    """In which generation a member committed, and in which life of its group.
+
+    A member of a consumer group may commit in an epoch before its own, so the newest one counts in which it has
+    committed.
+    """
+
+    def __init__(self, operations: Sequence[Operation], incarnations: Incarnations) -> None:
+        self._incarnations = incarnations
+        self._newest: dict[Operation, int] = {}
+        reconciling = reconciling_groups(operations)
+        accepted: dict[tuple[str, str], int] = {}
+        for operation in operations:
+            if operation.f is Function.COMMIT and operation.call.group in reconciling:
+                member = operation.call.group, operation.call.member
+                newest = max(accepted.get(member, NO_GENERATION), operation.call.generation)
+                self._newest[operation] = newest
+                if operation.is_ok:
+                    accepted[member] = newest
+
+    def of(self, write: Access) -> int:
+        """The generation of a write; -1 without a member."""
+        operation = write.operation
+        return NO_GENERATION if operation is None else self._newest.get(operation, operation.call.generation)
+
+    def life(self, write: Access) -> str:
+        """The life of the group."""
+        return "" if write.operation is None else self._incarnations.get(write.operation.call.member, "")
+
+
+def _check_order(group: str, name: str, accesses: Sequence[Access], measure: _Generations) -> Iterator[Violation]:
     reads = [access for access in accesses if not access.is_write]
     seen = {read.value for read in reads}
     resets = [
@@ -116,19 +150,19 @@ def _check_order(group: str, name: str, accesses: Sequence[Access]) -> Iterator[
     ]
     writes = grouped((access for access in accesses if access.is_write), lambda access: access.value)
     # Of a value that was committed several times, nobody knows which commit was read.
-    generations = {value: _generation(same[0]) for value, same in writes.items() if len(same) == 1}
+    written = {value: same[0] for value, same in writes.items() if len(same) == 1}
+    generations = {value: measure.of(write) for value, write in written.items()}
     if (pair := _step_back(reads, resets, lambda read: read.value[0])) is not None:
         what = f"{name}: {_shown(pair[1].value)} was read after {_shown(pair[0].value)}, without a reset"
         yield Violation(Rule.OFFSETS_GO_AHEAD, group, what, lines_of(pair[0].operation, pair[1].operation))
     of_members = [read for read in reads if generations.get(read.value, NO_GENERATION) != NO_GENERATION]
-    if (pair := _step_back(of_members, resets, lambda read: generations[read.value])) is not None:
+    for life, of_life in grouped(of_members, lambda read: measure.life(written[read.value])).items():
+        pair = _step_back(of_life, resets, lambda read: generations[read.value])
+        if pair is None or life == SEVERAL_LIVES:
+            continue
         old, new = (f"generation {generations[access.value]}" for access in reversed(pair))
         what = f"{name}: {_shown(pair[1].value)} of {old} was read after {_shown(pair[0].value)} of {new}"
         yield Violation(Rule.FENCED_COMMITS, group, what, lines_of(pair[0].operation, pair[1].operation))
-
-
-def _generation(write: Access) -> int:
-    return NO_GENERATION if write.operation is None else write.operation.call.generation
 
 
 def _step_back(

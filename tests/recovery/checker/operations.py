@@ -7,6 +7,7 @@ from enum import StrEnum
 from math import inf
 from typing import TypeVar
 
+from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.errors import Error
 from tests.recovery.checker.history import Event, Function, Key, Kind, Position
 
@@ -21,8 +22,9 @@ class Rule(StrEnum):
     LINEARIZABLE_OFFSETS = "an acknowledged commit is readable until it is overwritten"
     OFFSETS_GO_AHEAD = "an offset goes back only by a reset"
     FENCED_COMMITS = "a commit of an old generation does not follow one of a newer generation"
+    COMMITS_BY_EPOCH = "a commit is accepted with the member's epoch, or one in which it had the partitions already"
     ONE_OWNER = "a partition has one owner"
-    GENERATIONS_GO_AHEAD = "generations never go back"
+    GENERATIONS_GO_AHEAD = "generations and epochs never go back"
     ONE_GENERATION = "a generation has one leader, one protocol, and one assignment for a member"
     LIVE_MEMBERS_STAY = "a member that keeps its heartbeats is not expelled"
     SAME_ANSWER = "a request has one answer, byte for byte"
@@ -70,6 +72,18 @@ class Operation:
     def is_ok(self) -> bool:
         """Whether it took effect."""
         return self.kind is Kind.OK
+
+    @property
+    def joins(self) -> bool:
+        """Whether it asks to join the group."""
+        is_first = self.f is Function.CONSUMER_HEARTBEAT and self.call.generation == JOIN_EPOCH
+        return is_first or self.f is Function.JOIN
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it leaves the group, also for a while only."""
+        is_last = self.f is Function.CONSUMER_HEARTBEAT and self.call.generation < JOIN_EPOCH
+        return is_last or self.f is Function.LEAVE
 
     @property
     def answer(self) -> Event:
@@ -169,3 +183,8 @@ def grouped(items: Iterable[ItemT], by: Callable[[ItemT], GroupT]) -> dict[Group
     for item in items:
         result[by(item)].append(item)
     return dict(result)
+
+
+def reconciling_groups(operations: Iterable[Operation]) -> frozenset[str]:
+    """The groups in which members spoke the newer protocol, perhaps beside classic ones."""
+    return frozenset(o.call.group for o in operations if o.f is Function.CONSUMER_HEARTBEAT)

@@ -5,19 +5,32 @@ partition up, leaves, is stopped, or learns that it is no longer a member. An ea
 joins again or is answered REBALANCE_IN_PROGRESS. A cooperative member keeps its partitions then. No member counts as
 the owner for longer than its session or its rebalance timeout after its last successful JoinGroup, SyncGroup or
 Heartbeat: until then, the coordinator must not give its partitions away. A commit proves less: it is accepted during a
-rebalance, too.
+rebalance, too. Nor does a heartbeat of a member that was removed later because it did not join or sync in time.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import NO_GENERATION
-from tests.recovery.checker.generations import Incarnations
+from tests.recovery.checker.consumer_groups.ownership import check_refused_commits, intervals_of
+from tests.recovery.checker.consumer_groups.story import ConsumerStory
+from tests.recovery.checker.generations import SEVERAL_LIVES, Incarnations
 from tests.recovery.checker.history import Function, Key
-from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
+from tests.recovery.checker.intervals import Owner, check_intervals, is_same_instance
+from tests.recovery.checker.operations import (
+    NS_PER_MS,
+    Operation,
+    Rule,
+    Violation,
+    grouped,
+    lines_of,
+    reconciling_groups,
+)
+
+ASSIGNING = (Function.SYNC, Function.ASSIGNED, Function.CONSUMER_HEARTBEAT)
 
 LOST = frozenset({Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID})
 """The answers from which a member learns that it has lost its partitions."""
@@ -25,68 +38,51 @@ LOST = frozenset({Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCE
 OF_GENERATION = frozenset({Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS})
 """The answers that say something about the generation of the request only."""
 
+CONTACTS = (Function.SYNC, Function.HEARTBEAT)
+LATE_CONTACTS = (Function.SYNC,)
+"""What counts for a member that was removed from a consumer group because it did not join or sync in time."""
+
 MEMBER_REQUESTS = (Function.JOIN, Function.SYNC, Function.HEARTBEAT, Function.COMMIT)
 
 
 @dataclass(slots=True)
-class _Interval:
-    """That a member owned a partition, from ``begin`` to ``end`` (ns)."""
+class _Member(Owner):
+    """A classic member. ``is_late``: it was removed from a consumer group because it did not join or sync in time.
 
-    key: Key
-    member: str
-    begin: float
-    assigned_by: Operation
-    end: float = inf
+    ``may_come_back``: it is in a group that accepts a JoinGroup with the id of a member that it has expelled.
+    """
 
-
-@dataclass(slots=True)
-class _Member:
-    """A member while its operations are gone through in the order in which it sees them."""
-
-    member_id: str
     generation: int = NO_GENERATION
-    guaranteed_ns: float = inf
     is_cooperative: bool = False
-    last_contact: float = -inf
-    owned: dict[Key, _Interval] = field(default_factory=dict)
-    intervals: list[_Interval] = field(default_factory=list)
-
-    def assign(self, operation: Operation) -> None:
-        """Own these partitions from now on, besides those that a cooperative member has not given up yet."""
-        begin = operation.answer.time
-        for key in operation.keys:
-            if key not in self.owned:
-                self.owned[key] = _Interval(key, self.member_id, begin, operation)
-                self.intervals.append(self.owned[key])
-
-    def give_up(self, keys: Sequence[Key], at: float) -> None:
-        """Own these partitions no longer."""
-        for key in keys:
-            interval = self.owned.pop(key, None)
-            if interval is not None:
-                interval.end = min(at, self.last_contact + self.guaranteed_ns)
-
-    def give_up_all(self, at: float) -> None:
-        """Own nothing."""
-        self.give_up(list(self.owned), at)
+    is_late: bool = False
+    may_come_back: bool = False
 
 
-def check_ownership(operations: Sequence[Operation], incarnations: Incarnations) -> Iterator[Violation]:
-    """Check who owned what, by group."""
+def check_ownership(
+    operations: Sequence[Operation], incarnations: Incarnations, story: ConsumerStory
+) -> Iterator[Violation]:
+    """Check who owned what, by group, and that members of consumer groups could commit what they owned."""
     for group, of_group in grouped((o for o in operations if o.call.group), lambda o: o.call.group).items():
         yield from _check_generations(group, of_group, incarnations)
-        yield from _check_intervals(group, [i for member in _members(of_group) for i in member.intervals])
+        reconciling = intervals_of(of_group, story)
+        classic = [i for member in _members(of_group, story) for i in member.intervals]
+        yield from check_intervals(group, [*classic, *reconciling])
+        yield from check_refused_commits(group, of_group, reconciling)
 
 
 def _check_generations(group: str, operations: Sequence[Operation], incarnations: Incarnations) -> Iterator[Violation]:
     owners: dict[tuple[str, int, Key], Operation] = {}
     for operation in operations:
         generation = operation.answer.generation
-        if operation.f not in (Function.SYNC, Function.ASSIGNED) or not operation.is_ok or generation == NO_GENERATION:
+        if operation.f not in ASSIGNING or not operation.is_ok or generation <= NO_GENERATION:
             continue
-        for key in operation.keys:
-            other = owners.setdefault((incarnations.get(operation.member, ""), generation, key), operation)
-            if other.member != operation.member and not _same_instance(other, operation):
+        life = incarnations.get(operation.member, "")
+        if life == SEVERAL_LIVES:
+            continue
+        assigned = operation.answer.value if operation.f is Function.CONSUMER_HEARTBEAT else operation.positions
+        for key in (position.key for position in assigned):
+            other = owners.setdefault((life, generation, key), operation)
+            if other.member != operation.member and not is_same_instance(other, operation):
                 yield Violation(
                     Rule.ONE_OWNER,
                     group,
@@ -95,12 +91,10 @@ def _check_generations(group: str, operations: Sequence[Operation], incarnations
                 )
 
 
-def _same_instance(one: Operation, other: Operation) -> bool:
-    return one.call.instance is not None and one.call.instance == other.call.instance
-
-
-def _members(operations: Sequence[Operation]) -> list[_Member]:
+def _members(operations: Sequence[Operation], story: ConsumerStory) -> list[_Member]:
     """Every member with its intervals, from its operations in the order in which its client saw their ends."""
+    reconciling = reconciling_groups(operations)
+    operations = [operation for operation in operations if operation.f is not Function.CONSUMER_HEARTBEAT]
     members: dict[str, _Member] = {}
     of_client: dict[str, set[str]] = defaultdict(set)
     for moment, _, operation in sorted(_moments(operations), key=lambda entry: entry[:2]):
@@ -110,8 +104,11 @@ def _members(operations: Sequence[Operation]) -> list[_Member]:
             continue
         if not operation.member:
             continue
-        member = members.setdefault(operation.member, _Member(operation.member))
-        of_client[operation.call.client].add(operation.member)
+        name = operation.member
+        if name not in members:
+            members[name] = _Member(name, is_late=story.is_late(name), may_come_back=bool(reconciling))
+        member = members[name]
+        of_client[operation.call.client].add(name)
         _follow(member, operation, moment, is_call=moment == operation.called)
     for member in members.values():
         member.give_up_all(inf)
@@ -145,32 +142,13 @@ def _follow(member: _Member, operation: Operation, moment: float, *, is_call: bo
         member.give_up(operation.keys, moment)
     elif operation.f is Function.JOIN and operation.is_ok:
         call = operation.call
+        if member.may_come_back and operation.called > member.guaranteed_until:
+            member.give_up_all(moment)
         member.generation = operation.answer.generation
         member.guaranteed_ns = min(call.session_ms, call.rebalance_ms) * NS_PER_MS
         member.is_cooperative = call.is_cooperative
         member.last_contact = max(member.last_contact, operation.called)
-    elif operation.f in (Function.SYNC, Function.HEARTBEAT) and operation.is_ok:
+    elif operation.is_ok and operation.f in (LATE_CONTACTS if member.is_late else CONTACTS):
         member.last_contact = max(member.last_contact, operation.called)
     if operation.f in (Function.SYNC, Function.ASSIGNED) and operation.is_ok:
-        member.assign(operation)
-
-
-def _is_same_owner(one: _Interval, other: _Interval) -> bool:
-    return one.member == other.member or _same_instance(one.assigned_by, other.assigned_by)
-
-
-def _check_intervals(group: str, intervals: Sequence[_Interval]) -> Iterator[Violation]:
-    for (topic, partition), of_partition in grouped(intervals, lambda interval: interval.key).items():
-        furthest: _Interval | None = None
-        for interval in sorted(of_partition, key=lambda entry: entry.begin):
-            if interval.end <= interval.begin:
-                continue
-            if furthest is not None and interval.begin < furthest.end and not _is_same_owner(furthest, interval):
-                yield Violation(
-                    Rule.ONE_OWNER,
-                    group,
-                    f"{interval.member} got {topic}-{partition} while {furthest.member} owned it",
-                    lines_of(furthest.assigned_by, interval.assigned_by),
-                )
-            if furthest is None or interval.end > furthest.end:
-                furthest = interval
+        member.assign(operation.keys, operation)

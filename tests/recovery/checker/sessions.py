@@ -4,18 +4,29 @@ What counts is when a request was appended: between its call and its append, or 
 known. A heartbeat without an answer keeps the session if it was appended. A member can send nothing before it has the
 answer to its JoinGroup, so its first session counts from there, unless the client itself was silent and late to see it.
 
+In a consumer group a commit restarts no session, and a member may be removed because it did not join or sync in time.
+
 While the only broker is away, nothing can be appended: every member has a full session from its return on.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
 from coordinator_logic.errors import Error
 from coordinator_logic.timing.sessions import NEVER_LATE_MS
+from tests.recovery.checker.consumer_groups.story import ConsumerStory
 from tests.recovery.checker.history import ONLY_BROKER, Function, Kind
-from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
+from tests.recovery.checker.operations import (
+    NS_PER_MS,
+    Operation,
+    Rule,
+    Violation,
+    grouped,
+    lines_of,
+    reconciling_groups,
+)
 
 OUTAGE_MS = 14_000
 """How long a fault of the only broker takes, at least, that surely was an outage: a session and twice the blur."""
@@ -26,43 +37,47 @@ OUTAGE_BLUR_MS = 4_000
 OF_MEMBERS = (Function.JOIN, Function.SYNC, Function.HEARTBEAT, Function.COMMIT)
 
 
-def check_sessions(operations: Sequence[Operation]) -> Iterator[Violation]:
-    """Check every member that was told that it is unknown."""
-    left = {(o.call.group, o.call.member) for o in operations if o.f is Function.LEAVE}
-    members = grouped((o for o in operations if o.f in OF_MEMBERS and o.member), lambda o: (o.call.group, o.member))
-    signs = {client: _signs_of_life(own) for client, own in grouped(operations, lambda o: o.call.client).items()}
-    outages = _outages(operations)
-    static_joins = grouped(
-        (o for o in operations if o.f is Function.JOIN and o.call.instance is not None),
-        lambda o: (o.call.group, o.call.instance),
-    )
-    for (group, member), of_member in members.items():
-        unknown = next((o for o in of_member if o.error is Error.UNKNOWN_MEMBER_ID), None)
-        if unknown is None or (group, member) in left:
-            continue
-        before = [operation for operation in of_member if operation.called < unknown.called]
-        earlier = [o for o in static_joins.get((group, unknown.call.instance), []) if o.called < unknown.returned]
-        if _may_be_replaced(before, earlier):
-            continue
-        lived = _surely_lived(before, unknown, signs[unknown.call.client], outages)
-        if lived is not None:
-            what = f"{member} kept its session and was answered UNKNOWN_MEMBER_ID"
-            yield Violation(Rule.LIVE_MEMBERS_STAY, group, what, lines_of(*lived, unknown))
-
-
-class _Contact(NamedTuple):
+class Contact(NamedTuple):
     """What restarts a session that is alive at ``reached`` (ns); the new one counts from ``since`` at the earliest."""
 
     since: float
     reached: float
 
 
-def _outages(operations: Sequence[Operation]) -> list[_Contact]:
+def check_sessions(
+    operations: Sequence[Operation], story: ConsumerStory, outages: Sequence[Contact]
+) -> Iterator[Violation]:
+    """Check every classic member that was told that it is unknown; ``outages`` as :func:`outages_in` returns them."""
+    reconciling = reconciling_groups(operations)
+    left = {(o.call.group, o.call.member) for o in operations if o.f is Function.LEAVE}
+    members = grouped((o for o in operations if o.f in OF_MEMBERS and o.member), lambda o: (o.call.group, o.member))
+    signs = {client: _signs_of_life(own) for client, own in grouped(operations, lambda o: o.call.client).items()}
+    static_joins = grouped(
+        (o for o in operations if o.joins and o.call.instance is not None),
+        lambda o: (o.call.group, o.call.instance),
+    )
+    for (group, member), of_member in members.items():
+        unknown = next((o for o in of_member if o.error is Error.UNKNOWN_MEMBER_ID), None)
+        if unknown is None or (group, member) in left or story.is_late(member):
+            continue
+        before = [operation for operation in of_member if operation.called < unknown.called]
+        earlier = [o for o in static_joins.get((group, unknown.call.instance), []) if o.called < unknown.returned]
+        if _may_be_replaced(before, earlier):
+            continue
+        if group in reconciling:
+            before = [operation for operation in before if operation.f is not Function.COMMIT]
+        lived = _surely_lived(before, unknown, signs[unknown.call.client], outages)
+        if lived is not None:
+            what = f"{member} kept its session and was answered UNKNOWN_MEMBER_ID"
+            yield Violation(Rule.LIVE_MEMBERS_STAY, group, what, lines_of(*lived, unknown))
+
+
+def outages_in(operations: Sequence[Operation]) -> list[Contact]:
     """The outages of all brokers: they begin in the session that they restart."""
     faults = [o for o in operations if o.f is Function.FAULT and o.end is not None and ONLY_BROKER in o.answer.note]
     blur = OUTAGE_BLUR_MS * NS_PER_MS
     return [
-        _Contact(since=o.returned - blur, reached=o.called + blur)
+        Contact(since=o.returned - blur, reached=o.called + blur)
         for o in faults
         if o.returned - o.called >= OUTAGE_MS * NS_PER_MS
     ]
@@ -84,7 +99,7 @@ def _signs_of_life(own: Sequence[Operation]) -> list[float]:
 
 
 def _surely_lived(
-    before: Sequence[Operation], unknown: Operation, signs: Sequence[float], outages: Sequence[_Contact]
+    before: Sequence[Operation], unknown: Operation, signs: Sequence[float], outages: Sequence[Contact]
 ) -> list[Operation] | None:
     """The requests that kept the member's session until it was unknown; None if it may have been expelled rightly.
 
@@ -114,12 +129,17 @@ def _surely_lived(
     else:
         contacts = [join, *contacts]
         alive_from = _earliest_answer(join, signs)
-    further = [_Contact(operation.called, operation.appended) for operation in contacts[1:]]
+    further = [Contact(operation.called, operation.appended) for operation in contacts[1:]]
+    return contacts if unknown.appended < lived_until(alive_from, session, [*further, *outages]) else None
+
+
+def lived_until(alive_from: float, session: float, contacts: Iterable[Contact]) -> float:
+    """Until when a session that counts from ``alive_from`` surely lasts (ns), if contacts restart it."""
     alive_until = alive_from + session
-    for contact in sorted([*further, *outages], key=lambda contact: contact.reached):
+    for contact in sorted(contacts, key=lambda contact: contact.reached):
         if alive_from <= contact.reached < alive_until:
             alive_until = max(alive_until, contact.since + session)
-    return contacts if unknown.appended < alive_until else None
+    return alive_until
 
 
 def _is_repeated(join: Operation, before: Sequence[Operation]) -> bool:

@@ -7,22 +7,43 @@ gone if it was stopped, or if nothing comes from it for the last part of the run
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from coordinator_logic.errors import Error
+from coordinator_logic.group import Group
+from coordinator_logic.states import State
 from tests.recovery.checker.history import Function, Kind
-from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
+from tests.recovery.checker.operations import (
+    NS_PER_MS,
+    Operation,
+    Rule,
+    Violation,
+    grouped,
+    lines_of,
+    reconciling_groups,
+)
 
-REJOINS = frozenset({Error.REBALANCE_IN_PROGRESS, Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION})
+REJOINS = frozenset(
+    {
+        Error.REBALANCE_IN_PROGRESS,
+        Error.UNKNOWN_MEMBER_ID,
+        Error.ILLEGAL_GENERATION,
+        Error.FENCED_MEMBER_EPOCH,
+    }
+)
 """The answers on which a member joins again."""
+
+HEARTBEATS = (Function.HEARTBEAT, Function.CONSUMER_HEARTBEAT)
 
 GONE_AFTER = 0.25
 """For how much of the bound a client must be silent at the end of a run to count as gone."""
 
 
-def check_settling(operations: Sequence[Operation], bound_ms: int) -> Iterator[Violation]:
-    """Check every client of every group."""
+def check_settling(
+    operations: Sequence[Operation], states: Mapping[str, Group | None], bound_ms: int
+) -> Iterator[Violation]:
+    """Check every client of every group, and the state of the groups in which members converge one by one."""
     bound = bound_ms * NS_PER_MS
     end = max((_seen(operation) for operation in operations), default=0)
     faults = [(moment, "") for o in operations if o.f is Function.FAULT for moment in (o.called, _seen(o))]
@@ -32,13 +53,24 @@ def check_settling(operations: Sequence[Operation], bound_ms: int) -> Iterator[V
         disturbances[group] += [(moment, client) for moment in _disturbances(own, end - bound * GONE_AFTER)]
     for moments in disturbances.values():
         moments.sort()
+    for group in sorted(reconciling_groups(operations) & states.keys()):
+        state = states[group]
+        rejoins = (_seen(o) for o in operations if o.call.group == group and _begins_to_join(o))
+        calm_ns = end - max([*(moment for moment, _ in disturbances[group]), *rejoins], default=0)
+        if state is not None and state.state not in (State.STABLE, State.EMPTY) and calm_ns > bound:
+            what = f"it is {state.state.value} {calm_ns / NS_PER_MS / 1000:.1f} s after the last disturbance"
+            yield Violation(Rule.STABLE_AGAIN, group, what)
     for (group, client), own in clients.items():
         for since, until, operation in (*_unsettled(own, end), *_unanswered(own)):
             before = disturbances[group][: bisect_right(disturbances[group], (until, ""))]
             latest = next((moment for moment, whose in reversed(before) if whose != client), since)
             waited = until - max(since, latest)
             if waited > bound:
-                missing = "had no heartbeat answered" if operation.f is Function.HEARTBEAT else "was not assigned again"
+                missing = (
+                    "was not assigned again"
+                    if operation.joins or operation.f not in HEARTBEATS
+                    else "had no heartbeat answered"
+                )
                 what = f"{client} {missing} for {waited / NS_PER_MS / 1000:.1f} s"
                 yield Violation(Rule.STABLE_AGAIN, group, what, lines_of(operation))
 
@@ -49,10 +81,10 @@ def _seen(operation: Operation) -> float:
 
 def _disturbances(own: Sequence[Operation], gone_before: float) -> Iterator[float]:
     """When a client disturbs the others of its group (ns). It has gone if its last event is before ``gone_before``."""
-    first_join = next((operation for operation in own if operation.f is Function.JOIN), None)
+    first_join = next((operation for operation in own if operation.joins), None)
     for operation in own:
         # Only the first: clients whose joins nobody answers would excuse each other by repeating them.
-        if operation.f is Function.LEAVE or operation is first_join:
+        if operation.leaves or operation is first_join:
             yield from (operation.called, _seen(operation))
     if first_join is None:
         return
@@ -65,7 +97,7 @@ def _awaits_answer(own: Sequence[Operation]) -> bool:
     """Whether the client waits at the end of the run: for an answer, or to ask again."""
     if any(o.f is Function.STOPPED for o in own):
         return False
-    last = [o for o in own if o.f in (Function.JOIN, Function.SYNC)][-1:]
+    last = [o for o in own if o.joins or o.f is Function.SYNC][-1:]
     return any(o.end is None for o in own) or any(o.error.retriable for o in last)
 
 
@@ -74,9 +106,7 @@ def _unsettled(own: Sequence[Operation], end: float) -> Iterator[tuple[float, fl
     first: Operation | None = None
     since = inf
     settled_at = -inf
-    moments = sorted(
-        [(o.called, o) for o in own if o.f is Function.JOIN] + [(_seen(o), o) for o in own], key=lambda entry: entry[0]
-    )
+    moments = sorted([(o.called, o) for o in own if o.joins] + [(_seen(o), o) for o in own], key=lambda entry: entry[0])
     for moment, operation in moments:
         if first is None and operation.called >= settled_at and _unsettles(operation, moment):
             first, since = operation, moment
@@ -93,7 +123,7 @@ def _unanswered(own: Sequence[Operation]) -> Iterator[tuple[float, float, Operat
     first: Operation | None = None
     moments = sorted([(o.called, False, o) for o in own] + [(_seen(o), True, o) for o in own], key=lambda m: m[:2])
     for moment, is_end, operation in moments:
-        if operation.f is Function.HEARTBEAT and not is_end:
+        if operation.f in HEARTBEATS and not is_end:
             first = first or operation
         elif first is not None and is_end and _shows_life(operation):
             yield first.called, moment, first
@@ -104,19 +134,24 @@ def _unanswered(own: Sequence[Operation]) -> Iterator[tuple[float, float, Operat
 
 def _shows_life(operation: Operation) -> bool:
     """Whether a heartbeat was answered, or the client needs no answer any more."""
-    if operation.f is Function.HEARTBEAT:
+    if operation.f in HEARTBEATS:
         return operation.kind is not Kind.INFO and not operation.error.retriable
     return _settles(operation)
 
 
 def _unsettles(operation: Operation, moment: float) -> bool:
     """Whether the client must join from this moment on. An answer to a request from before it was assigned is late."""
-    if operation.f is Function.JOIN:
-        return moment == operation.called
-    return operation.f in (Function.SYNC, Function.HEARTBEAT, Function.COMMIT) and operation.error in REJOINS
+    if operation.joins and moment == operation.called:
+        return True
+    return operation.f in (Function.SYNC, *HEARTBEATS, Function.COMMIT) and operation.error in REJOINS
+
+
+def _begins_to_join(operation: Operation) -> bool:
+    """Whether a member joins, or learns that it must."""
+    return operation.joins or (operation.error in REJOINS and operation.f is not Function.RESET)
 
 
 def _settles(operation: Operation) -> bool:
-    if operation.f in (Function.LEAVE, Function.STOPPED):
+    if operation.leaves or operation.f is Function.STOPPED:
         return True
-    return operation.f in (Function.SYNC, Function.ASSIGNED) and operation.is_ok
+    return operation.f in (Function.SYNC, Function.ASSIGNED, Function.CONSUMER_HEARTBEAT) and operation.is_ok

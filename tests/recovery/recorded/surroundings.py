@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from coordinator_logic.messages import RequestBody
+from coordinator_logic.messages import RequestBody, TopicDescription
 from tests.recovery.checker.history import Function, OpenOperation, Position, Recorder
 
 API_OF = {
@@ -12,6 +12,7 @@ API_OF = {
     Function.JOIN: "JoinGroup",
     Function.SYNC: "SyncGroup",
     Function.HEARTBEAT: "Heartbeat",
+    Function.CONSUMER_HEARTBEAT: "ConsumerGroupHeartbeat",
     Function.LEAVE: "LeaveGroup",
     Function.COMMIT: "OffsetCommit",
     Function.FETCH: "OffsetFetch",
@@ -19,20 +20,32 @@ API_OF = {
 }
 
 
+SESSION_MS = 6_000
+HEARTBEAT_MS = 1_000
+
+
 class GroupPlan(NamedTuple):
-    """The settings that the clients of a group share; times in ms."""
+    """The settings that the clients of a group share; times in ms.
+
+    For members of the newer protocol the coordinator is configured with ``session_ms`` and ``heartbeat_ms``.
+    """
 
     group: str
     topic: str
     partitions: int
     is_cooperative: bool = False
     rebalance_ms: int = 20_000
-    session_ms: int = 6_000
-    heartbeat_ms: int = 1_000
+    session_ms: int = SESSION_MS
+    heartbeat_ms: int = HEARTBEAT_MS
     commit_ms: int = 1_500
     request_timeout_ms: int = 3_000
     join_timeout_ms: int = 12_000
     has_unique_metadata: bool = True
+
+    @property
+    def described(self) -> TopicDescription:
+        """The topic, which needs not exist on any broker."""
+        return TopicDescription(self.topic, f"{self.topic:_<22}"[:22], self.partitions)
 
     def positions_of(self, partitions: set[int]) -> list[Position]:
         """Partitions as the value of an event."""

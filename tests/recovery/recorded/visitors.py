@@ -7,7 +7,7 @@ from typing import Any
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import JoinGroupRequest, Protocol
 from tests.recovery.checker.history import Function, Position
-from tests.recovery.recorded.consumer import OnAnswer, commit, fetch
+from tests.recovery.recorded.requests import OnAnswer, commit, fetch
 from tests.recovery.recorded.surroundings import Answer, GroupPlan, Network
 
 

@@ -3,9 +3,12 @@
 import msgspec
 import pytest
 
+from streaming.job.options import load_options
 from tests.recovery.chaos.faults.catalogue import FAULTS, unexpected_ends
 from tests.recovery.chaos.needs import Need, fit_together
 from tests.recovery.chaos.plan import LONG_REBALANCE_MS, MOST_FAULTS, REBALANCE_MS, Plan, make_plan
+from tests.recovery.chaos.stage import JOB
+from tests.recovery.recorded.surroundings import GroupPlan
 
 SEEDS = range(300)
 
@@ -34,9 +37,9 @@ def test_there_are_runs_of_every_kind() -> None:
     assert {(plan.state_store, plan.state_partitions) for plan in plans} == {
         (store, partitions) for store in ("memory", "rocksdb") for partitions in (1, 2)
     }
-    groups = [group for plan in plans for group in plan.groups]
-    for is_cooperative in (False, True):
-        of_kind = [group for group in groups if group.is_cooperative is is_cooperative]
+    for name in ("eager", "cooperative", "consumer"):
+        of_kind = [group for plan in plans for group in plan.groups if group.name == name]
+        assert len(of_kind) == len(plans)
         assert any(group.static_members == 0 for group in of_kind)
         assert any(group.static_members == group.members for group in of_kind)
     assert frozenset.union(*(plan.needs for plan in plans)) == set(Need)
@@ -50,7 +53,22 @@ def test_where_a_gateway_is_broken_a_client_is_behind_it() -> None:
 
 def test_every_run_has_a_group_in_which_no_rebalance_explains_an_expulsion() -> None:
     for seed in SEEDS:
-        assert sorted(group.rebalance_ms for group in make_plan(seed).groups) == [REBALANCE_MS, LONG_REBALANCE_MS]
+        classic = [group for group in make_plan(seed).groups if not group.is_reconciling]
+        assert sorted(group.rebalance_ms for group in classic) == [REBALANCE_MS, LONG_REBALANCE_MS]
+
+
+def test_every_run_has_a_group_of_the_newer_protocol_with_short_or_long_revocations() -> None:
+    groups = [group for seed in SEEDS for group in make_plan(seed).groups if group.is_reconciling]
+    assert [group.name for group in groups] == ["consumer"] * len(SEEDS)
+    assert {group.rebalance_ms for group in groups} == {REBALANCE_MS, LONG_REBALANCE_MS}
+
+
+def test_the_job_gives_members_of_the_newer_protocol_the_session_that_the_checker_expects() -> None:
+    options = load_options({**JOB, "bootstrap-servers": "unused:9092", "checkpoint": "unused"}, {})
+    plan = GroupPlan("consumer", "orders", 3)
+    config = options.protocol
+    assert config.group_consumer_session_timeout_ms == plan.session_ms
+    assert config.group_consumer_heartbeat_interval_ms == plan.heartbeat_ms
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -8,16 +8,20 @@ import msgspec
 
 from coordinator_logic import snapshot
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.events import Place, Request, Response
-from coordinator_logic.messages import OffsetCommitRequest
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, OffsetCommitRequest
 from coordinator_logic.step import step
 from tests.recovery.checker.operations import grouped
 from tests.recovery.checker.unit.simulation import World, encoded
+from tests.recovery.recorded.surroundings import HEARTBEAT_MS, SESSION_MS
 
 BATCH_MS = 300
 
 CONFIG = CoordinatorConfig(
     group_initial_rebalance_delay_ms=500,
+    group_consumer_session_timeout_ms=SESSION_MS,
+    group_consumer_heartbeat_interval_ms=HEARTBEAT_MS,
     offsets_retention_check_interval_ms=10 * 365 * 24 * 3_600_000,
     late_answer_ms=2_000,
 )
@@ -31,6 +35,7 @@ class Defects:
     loses_batches: bool = False
     numbers_requests_again: bool = False
     accepts_old_generations: bool = False
+    believes_all_is_revoked: bool = False
 
 
 class SimulatedCoordinator:
@@ -118,6 +123,8 @@ class SimulatedCoordinator:
             of_group = by_group.get(group_id, [])
             if self._defects.accepts_old_generations and group is not None:
                 of_group = [_of_generation(request, group.generation) for request in of_group]
+            if self._defects.believes_all_is_revoked:
+                of_group = [_owning_nothing(request) for request in of_group]
             result = step(
                 group_id,
                 group,
@@ -152,3 +159,11 @@ def _of_generation(request: Request, generation: int) -> Request:
     return msgspec.structs.replace(
         request, body=msgspec.structs.replace(body, generation_id_or_member_epoch=generation)
     )
+
+
+def _owning_nothing(request: Request) -> Request:
+    """A heartbeat as if its member had given up all its partitions."""
+    body = request.body
+    if not isinstance(body, ConsumerGroupHeartbeatRequest) or body.member_epoch <= JOIN_EPOCH:
+        return request
+    return msgspec.structs.replace(request, body=msgspec.structs.replace(body, topic_partitions=[]))

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Callable
+from enum import Enum
 from io import BytesIO
 from random import Random
 from typing import NamedTuple
@@ -14,10 +15,19 @@ from tests.recovery.checker.operations import NS_PER_MS
 EPOCH_MS = 1_700_000_000_000
 
 
+class Protocol(Enum):
+    """What the members of a group speak."""
+
+    CLASSIC = "classic"
+    NEWER = "newer"
+    MIXED = "mixed"
+
+
 class Plan(NamedTuple):
     """What happens in a run; times in ms of virtual time."""
 
     seed: int
+    protocol: Protocol = Protocol.CLASSIC
     clients: int = 4
     partitions: int = 6
     is_cooperative: bool = False

@@ -14,7 +14,7 @@ from tests.recovery.checker.history import Event, Function, Kind, Position, Reco
 from tests.recovery.checker.operations import paired
 from tests.recovery.checker.outside import from_edn, register_to_edn, to_edn, to_porcupine
 from tests.recovery.checker.unit.simulated_run import simulate
-from tests.recovery.checker.unit.simulation import Plan
+from tests.recovery.checker.unit.simulation import Plan, Protocol
 from tests.recovery.checker.unit.told import GROUP, at, commit, fetch, history, refused
 
 ORDERS = ("orders", 0)
@@ -80,8 +80,9 @@ def test_no_event_follows_the_journal() -> None:
 # ---- other checkers --------------------------------------------------------------------------------------------
 
 
-def test_a_history_survives_edn_unmodified() -> None:
-    run = simulate(Plan(3, clients=2, static_clients=1, length_ms=20_000))
+@pytest.mark.parametrize("protocol", Protocol)
+def test_a_history_survives_edn_unmodified(protocol: Protocol) -> None:
+    run = simulate(Plan(3, protocol, clients=2, static_clients=1, length_ms=20_000))
     assert {Kind.INFO, Kind.FAIL} <= {event.kind for event in run.events}
     assert list(from_edn(to_edn(run.events))) == run.events
 

@@ -1,23 +1,22 @@
 """Simulated runs: the checker accepts every run of a correct coordinator, and finds what is broken or planted."""
 
 from functools import cache
-from random import Random
 
 import pytest
 from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
-from tests.recovery.checker.checks import check
 from tests.recovery.checker.history import Run
-from tests.recovery.checker.operations import Rule, Violation
+from tests.recovery.checker.operations import Rule
 from tests.recovery.checker.unit import planted
 from tests.recovery.checker.unit.simulated_coordinator import Defects
-from tests.recovery.checker.unit.simulated_run import STABLE_WITHIN_MS, simulate
-from tests.recovery.checker.unit.simulation import Plan
+from tests.recovery.checker.unit.simulated_run import assert_defects_found, judged, simulate
+from tests.recovery.checker.unit.simulation import Plan, Protocol
 
 PLANS = st.builds(
     Plan,
     seed=st.integers(0, 2**32 - 1),
+    protocol=st.sampled_from(Protocol),
     clients=st.integers(1, 5),
     partitions=st.integers(1, 8),
     is_cooperative=st.booleans(),
@@ -30,10 +29,6 @@ PLANS = st.builds(
 )
 
 
-def judged(run: Run) -> list[Violation]:
-    return check(run.events, run.journal, run.states, stable_within_ms=STABLE_WITHIN_MS)
-
-
 @cache
 def correct_run(seed: int) -> Run:
     """A run of a correct coordinator whose last 40 s are quiet."""
@@ -41,7 +36,7 @@ def correct_run(seed: int) -> Run:
 
 
 @given(PLANS)
-@settings(max_examples=40, derandomize=True, deadline=None, phases=[Phase.generate])
+@settings(max_examples=60, derandomize=True, deadline=None, phases=[Phase.generate])
 def test_every_run_of_a_correct_coordinator_is_accepted(plan: Plan) -> None:
     run = simulate(plan)
     assert judged(run) == []
@@ -69,14 +64,7 @@ def test_every_run_of_a_correct_coordinator_is_accepted(plan: Plan) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_every_planted_fault_is_found(plant: planted.Plant, rules: set[Rule]) -> None:
-    occasions = 0
-    for seed in range(8):
-        faulty = plant(correct_run(seed), Random(seed))
-        if faulty is not None:
-            occasions += 1
-            found = {violation.rule for violation in judged(faulty)}
-            assert rules <= found, f"seed {seed}: only {found}"
-    assert occasions >= 4, "the runs have too few occasions for this fault"
+    planted.assert_found(plant, rules, [correct_run(seed) for seed in range(8)], judged)
 
 
 @pytest.mark.parametrize(
@@ -92,10 +80,5 @@ def test_every_planted_fault_is_found(plant: planted.Plant, rules: set[Rule]) ->
     ids=["offsets", "journal", "answers", "sessions", "places", "fencing"],
 )
 def test_a_broken_coordinator_is_found(defects: Defects, rules: set[Rule]) -> None:
-    found: set[Rule] = set()
-    for seed in range(40):
-        run = simulate(Plan(seed, clients=2 + seed % 4, is_cooperative=seed // 5 % 2 == 1, outages=3), defects)
-        found |= {violation.rule for violation in judged(run)}
-        if rules <= found:
-            return
-    assert rules <= found
+    plans = (Plan(seed, clients=2 + seed % 4, is_cooperative=seed // 5 % 2 == 1, outages=3) for seed in range(40))
+    assert_defects_found(defects, rules, plans)

@@ -109,3 +109,43 @@ def noted(f: Function, member: str, moment: int, *partitions: int, **fields: Any
     """A note of a client."""
     value = [Position("orders", partition) for partition in partitions]
     return did(f, moment, moment + 1, Kind.OK, member=member, client=member, value=value, **fields)
+
+
+# ---- members of the newer protocol -----------------------------------------------------------------------------
+
+
+def beat(
+    member: str,
+    epoch: int,
+    begin: int,
+    end: int | None,
+    *,
+    sent: int | None = None,
+    owned: Sequence[int] | None = None,
+    assigned: Sequence[int] | None = None,
+    error: Error = Error.NONE,
+    **fields: Any,
+) -> Did:
+    """A heartbeat that is answered with this epoch, and was sent with it unless ``sent`` says otherwise."""
+    call = {
+        "member": member,
+        "client": member,
+        "generation": epoch if sent is None else sent,
+        "session_ms": SESSION_MS,
+        "rebalance_ms": REBALANCE_MS,
+        "value": [Position("orders", partition) for partition in owned or ()],
+        "lists_partitions": owned is not None,
+    } | fields
+    got = {
+        "generation": epoch,
+        "error": error,
+        "value": [Position("orders", partition) for partition in assigned or ()],
+        "lists_partitions": assigned is not None,
+    }
+    kind = Kind.OK if error is Error.NONE else Kind.FAIL
+    return did(Function.CONSUMER_HEARTBEAT, begin, end, kind, got, **call)
+
+
+def first_beat(member: str, epoch: int, begin: int, end: int, *assigned: int, **fields: Any) -> Did:
+    """A join of the newer protocol that is answered with an assignment."""
+    return beat(member, epoch, begin, end, sent=0, owned=(), assigned=assigned, **fields)

@@ -110,8 +110,8 @@ soak: archive ## Run 200 members beside hostile clients and restarts, and judge 
 
 chaos: RUNS ?= 200
 chaos: BESIDE ?= 1
-chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time
-	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) --beside $(BESIDE) $(if $(FAULT),--only $(FAULT))
+chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time; NEWER=yes adds members of the newer protocol
+	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) --beside $(BESIDE) $(if $(FAULT),--only $(FAULT)) $(if $(NEWER),--newer)
 
 chaos-broken: RUNS ?= 5
 chaos-broken: archive ## Plant defects in the job, and see that chaos finds each within RUNS=5 runs from SEED=1

@@ -31,6 +31,7 @@ def main(
     broken: Annotated[
         str | None, typer.Option(help=f"Break every job on purpose, to see it found: {', '.join(DEFECTS)}.")
     ] = None,
+    newer: Annotated[bool, typer.Option("--newer", help="Add a group of the newer consumer protocol.")] = False,
     minutes: Annotated[float | None, typer.Option(help="Begin no further run after this time.")] = None,
     beside: Annotated[int, typer.Option(help="How many processes share the runs, each with brokers.", min=1)] = 1,
     folder: Annotated[Path, typer.Option(help="Gets the summary, and the files of runs that are not good.")] = RESULTS
@@ -49,6 +50,7 @@ def main(
         if beside > 1:
             options = [("--only", only), ("--broken", broken), ("--minutes", minutes)]
             given = [text for name, value in options if value is not None for text in (name, str(value))]
+            given += ["--newer"] if newer else []
             play_beside(runs, seed, beside, folder, given, verdicts)
         else:
             report = partial(console.print, markup=False, highlight=False)
@@ -56,7 +58,7 @@ def main(
                 for number in range(runs):
                     if minutes is not None and sum(verdict.seconds for verdict in verdicts) > minutes * 60:
                         break
-                    verdicts.append(campaign.play(make_plan(seed + number, only)))
+                    verdicts.append(campaign.play(make_plan(seed + number, only, has_newer_members=newer)))
     finally:
         result = summary(verdicts)
         folder.mkdir(parents=True, exist_ok=True)

@@ -80,10 +80,11 @@ def needs_of(faults: Iterable[str]) -> frozenset[Need]:
     return frozenset(need for name in faults for need in FAULTS[name].needs)
 
 
-def make_plan(seed: int, only: str | None = None) -> Plan:
+def make_plan(seed: int, only: str | None = None, *, has_newer_members: bool = False) -> Plan:
     """The plan of a run; the seeds 0, 1, 2, ... begin with each fault in turn.
 
-    only: a fault to inject alone. Raises KeyError for an unknown one.
+    only: a fault to inject alone. Raises KeyError for an unknown one. has_newer_members: adds a group of members of the
+    newer protocol.
     """
     chance = Random(seed)
     names = list(FAULTS)
@@ -104,6 +105,8 @@ def make_plan(seed: int, only: str | None = None) -> Plan:
         state_store="rocksdb" if chance.random() < ROCKSDB_SHARE else "memory",
         state_partitions=2 if chance.random() < TWO_PARTITIONS_SHARE else 1,
     )
+    if not has_newer_members:
+        return plan
     # Drawn last, so that a seed gives the faults and the classic groups that it gave before there was this group.
     reconciling = _group("consumer", False, chance.random() < LONG_REVOCATION_SHARE, chance)
     return msgspec.structs.replace(

@@ -31,7 +31,7 @@ def test_what_a_run_needs_fits_together() -> None:
 
 
 def test_there_are_runs_of_every_kind() -> None:
-    plans = [make_plan(seed) for seed in SEEDS]
+    plans = [make_plan(seed, has_newer_members=True) for seed in SEEDS]
     assert {len(plan.faults) for plan in plans} == {1, 2, 3}
     assert {plan.transactional_members for plan in plans} == {0, 1, 2}
     assert {(plan.state_store, plan.state_partitions) for plan in plans} == {
@@ -58,7 +58,8 @@ def test_every_run_has_a_group_in_which_no_rebalance_explains_an_expulsion() -> 
 
 
 def test_every_run_has_a_group_of_the_newer_protocol_with_short_or_long_revocations() -> None:
-    groups = [group for seed in SEEDS for group in make_plan(seed).groups if group.is_reconciling]
+    plans = [make_plan(seed, has_newer_members=True) for seed in SEEDS]
+    groups = [group for plan in plans for group in plan.groups if group.is_reconciling]
     assert [group.name for group in groups] == ["consumer"] * len(SEEDS)
     assert {group.rebalance_ms for group in groups} == {REBALANCE_MS, LONG_REBALANCE_MS}
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Producer
 
+from tests.cli.test_commands import run_for
 from tests.clients.conftest import NewGroup
 from tests.clients.group import WatchedGroup
 from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library
@@ -16,6 +17,9 @@ from tests.support.gateway_process import GatewayProcess
 PARTITIONS = 2
 SESSION_MS = 120_000
 """Longer than a restart takes, even on a busy machine."""
+
+LONGEST_CONSUMER_SESSION_MS = 60_000
+"""The longest that the coordinator allows in the newer protocol."""
 
 NAMES = ("a", "b")
 ASSIGNED_BY_COORDINATOR = "uniform"
@@ -119,6 +123,15 @@ def test_restarts_of_coordinator_and_gateway_cost_no_membership(system: System, 
         for name in NAMES:
             group.start(name, library, f"instance-{name}" if is_static else None)
         groups[group] = library
+        if protocol == CONSUMER:
+            # The coordinator's own is shorter, for tests that wait for its end.
+            longer = (
+                "groups",
+                "configure",
+                group.group_id,
+                f"consumer.session.timeout.ms={LONGEST_CONSUMER_SESSION_MS}",
+            )
+            assert run_for(system.coordinator, *longer).returncode == 0
     before = await_shared(groups)
 
     with producing(system.bootstrap_servers, groups):

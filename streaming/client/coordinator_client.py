@@ -1,9 +1,9 @@
 """Kafka's group APIs as method calls: each appends a request event and waits for the coordinator's answer."""
 
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ from streaming.client.errors import coordinator_error
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.request_reply import RequestReply
 from streaming.contract.topics import TopicNames
+
+EntryT = TypeVar("EntryT")
 
 JOIN_TIMEOUT_MARGIN_MS = 5_000
 """How much longer than the rebalance timeout a client waits for the answer to JoinGroup, as in Kafka's client."""
@@ -146,32 +148,26 @@ class CoordinatorClient:
 
         require_stable: answer partitions with an open transaction with UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
-        answers = [
-            self.ask(
-                apis.OFFSET_FETCH,
-                group.group_id,
-                messages.OffsetFetchRequest(groups=[group], require_stable=require_stable),
-            )
+        requests = [
+            (group.group_id, messages.OffsetFetchRequest(groups=[group], require_stable=require_stable))
             for group in groups
         ]
-        fetched: list[messages.FetchedGroup] = []
-        for group, answer in zip(groups, answers, strict=True):
-            body = answer.result().body
-            failed = messages.FetchedGroup(group.group_id, [], answer.result().error_code)
-            fetched += body.groups if body is not None and body.groups else [failed]
+        fetched = self._of_each(
+            apis.OFFSET_FETCH,
+            requests,
+            lambda body: body.groups or (),
+            lambda group_id, answer: messages.FetchedGroup(group_id, [], answer.error_code),
+        )
         return messages.OffsetFetchResponse(groups=fetched)
 
     def describe_groups(self, group_ids: Sequence[str]) -> messages.DescribeGroupsResponse:
         """Groups with their members, in the order of ``group_ids``; a missing group has GROUP_ID_NOT_FOUND (69)."""
-        answers = [
-            self.ask(apis.DESCRIBE_GROUPS, group_id, messages.DescribeGroupsRequest([group_id]))
-            for group_id in group_ids
-        ]
-        described: list[messages.DescribedGroup] = []
-        for group_id, answer in zip(group_ids, answers, strict=True):
-            body = answer.result().body
-            failed = messages.DescribedGroup(group_id, answer.result().error_code, answer.result().message)
-            described += body.groups if body is not None and body.groups else [failed]
+        described = self._of_each(
+            apis.DESCRIBE_GROUPS,
+            [(group_id, messages.DescribeGroupsRequest([group_id])) for group_id in group_ids],
+            lambda body: body.groups,
+            lambda group_id, answer: messages.DescribedGroup(group_id, answer.error_code, answer.message),
+        )
         return messages.DescribeGroupsResponse(described)
 
     def describe_consumer_groups(self, group_ids: Sequence[str]) -> messages.ConsumerGroupDescribeResponse:
@@ -179,28 +175,39 @@ class CoordinatorClient:
 
         A classic group and a missing one have GROUP_ID_NOT_FOUND (69).
         """
-        answers = [
-            self.ask(apis.CONSUMER_GROUP_DESCRIBE, group_id, messages.ConsumerGroupDescribeRequest([group_id]))
-            for group_id in group_ids
-        ]
-        described: list[messages.DescribedConsumerGroup] = []
-        for group_id, answer in zip(group_ids, answers, strict=True):
-            body = answer.result().body
-            failed = messages.DescribedConsumerGroup(group_id, answer.result().error_code, answer.result().message)
-            described += body.groups if body is not None and body.groups else [failed]
+        described = self._of_each(
+            apis.CONSUMER_GROUP_DESCRIBE,
+            [(group_id, messages.ConsumerGroupDescribeRequest([group_id])) for group_id in group_ids],
+            lambda body: body.groups,
+            lambda group_id, answer: messages.DescribedConsumerGroup(group_id, answer.error_code, answer.message),
+        )
         return messages.ConsumerGroupDescribeResponse(described)
+
+    def _of_each(
+        self,
+        api: Api[RequestT, ResponseT],
+        requests: Iterable[tuple[str, RequestT]],
+        listed: Callable[[ResponseT], Sequence[EntryT]],
+        failed: Callable[[str, Answer[ResponseT]], EntryT],
+    ) -> list[EntryT]:
+        """Ask about each group by itself, all at once; returns what the answers list, in the order of the requests.
+
+        ``failed`` makes the entry of a group whose answer lists nothing.
+        """
+        entries: list[EntryT] = []
+        for group_id, future in [(group_id, self.ask(api, group_id, body)) for group_id, body in requests]:
+            answer = future.result()
+            entries += (() if answer.body is None else listed(answer.body)) or [failed(group_id, answer)]
+        return entries
 
     def delete_groups(self, group_ids: Sequence[str]) -> messages.DeleteGroupsResponse:
         """Delete groups without members; each group's error is in the response. Repeated ids count once."""
-        distinct = list(dict.fromkeys(group_ids))
-        answers = [
-            self.ask(apis.DELETE_GROUPS, group_id, messages.DeleteGroupsRequest([group_id])) for group_id in distinct
-        ]
-        results: list[messages.DeletedGroup] = []
-        for group_id, answer in zip(distinct, answers, strict=True):
-            body = answer.result().body
-            failed = messages.DeletedGroup(group_id, answer.result().error_code)
-            results += body.results if body is not None and body.results else [failed]
+        results = self._of_each(
+            apis.DELETE_GROUPS,
+            [(group_id, messages.DeleteGroupsRequest([group_id])) for group_id in dict.fromkeys(group_ids)],
+            lambda body: body.results,
+            lambda group_id, answer: messages.DeletedGroup(group_id, answer.error_code),
+        )
         return messages.DeleteGroupsResponse(results)
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> messages.OffsetDeleteResponse:

@@ -5,11 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic import apis
 from coordinator_logic.errors import Error
 from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.messages import (
-    ConsumerGroupDescribeRequest,
     DescribedConsumerGroup,
     DescribedGroup,
     FetchedGroup,
@@ -81,20 +79,11 @@ def groups_now(client: CoordinatorClient, types: Mapping[str, str]) -> dict[str,
 
     Raises CoordinatorError if the coordinator does not answer.
     """
-    newer = {
-        group_id: client.ask(apis.CONSUMER_GROUP_DESCRIBE, group_id, ConsumerGroupDescribeRequest([group_id]))
-        for group_id, group_type in types.items()
-        if group_type == CONSUMER_TYPE
-    }
-    classic = client.describe_groups([group_id for group_id in types if group_id not in newer]).groups
-    found = {group.group_id: classic_group(group) for group in classic}
-    for group_id, future in newer.items():
-        answer = future.result()
-        if answer.body is not None and answer.body.groups:
-            found[group_id] = consumer_group(answer.body.groups[0])
-        else:
-            found[group_id] = GroupNow(group_id=group_id, error=error_of(answer.error_code).name)
-    return found
+    newer = [group_id for group_id, group_type in types.items() if group_type == CONSUMER_TYPE]
+    others = [group_id for group_id, group_type in types.items() if group_type != CONSUMER_TYPE]
+    classic = (classic_group(group) for group in client.describe_groups(others).groups)
+    consumer = (consumer_group(group) for group in client.describe_consumer_groups(newer).groups)
+    return {group.group_id: group for group in (*classic, *consumer)}
 
 
 def one_group_now(client: CoordinatorClient, group_id: str) -> GroupNow:

@@ -1,6 +1,7 @@
 """Reads from the end of ``group-rebalances`` how far its records have come."""
 
 from collections.abc import Iterator
+from functools import reduce
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -14,6 +15,7 @@ from streaming.client.librdkafka import (
     required_partition_count,
 )
 from streaming.contract.errors import CannotRun
+from streaming.job.group_batch.starts import later
 
 FIRST_LOOK = 100
 """How many offsets before the end are read at first; each transaction takes one for its end."""
@@ -54,13 +56,7 @@ def published_positions(config: LibrdkafkaConfig, topic: str, client_id: str, ti
     finally:
         consumer.close()
     known = [positions for positions in found if positions is not None]
-    return later(*known) if known else None
-
-
-def later(*positions: dict[int, int]) -> dict[int, int]:
-    """The higher position of each partition."""
-    partitions = {partition for each in positions for partition in each}
-    return {partition: max(each.get(partition, 0) for each in positions) for partition in sorted(partitions)}
+    return reduce(later, known) if known else None
 
 
 def _of_partition(consumer: Consumer, topic: str, partition: int, timeout: float) -> dict[int, int] | None:
@@ -72,7 +68,7 @@ def _of_partition(consumer: Consumer, topic: str, partition: int, timeout: float
         consumer.assign([TopicPartition(topic, partition, first)])
         found = [_positions(value) for value in _values(consumer, topic, end, timeout)]
         if readable := [positions for positions in found if positions is not None]:
-            return later(*readable)
+            return reduce(later, readable)
         look, has_records = look * 10, has_records or bool(found)
     if has_records:
         raise CannotRun(f"topic {topic} has records of somebody else, and none that was published: delete the topic")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -11,8 +12,8 @@ from streaming.explain.publishing.outbox import Outbox
 from streaming.explain.publishing.publication import first_positions
 from streaming.explain.publishing.records import PublishedRebalance
 from streaming.explain.publishing.sending import LONGEST_WAIT_SECONDS, MOST_TOGETHER, sent
-from streaming.explain.publishing.topic_end import later
 from streaming.job.backups.journal_reader import JournalPlace
+from streaming.job.group_batch.starts import later
 from tests.explain.story.test_of_all_groups import rebalanced_group, told_of_all
 from tests.logic.driver import Driven
 from tests.logic.strategies import STORIES, Move, Story
@@ -40,7 +41,7 @@ class Topic:
     @property
     def positions(self) -> dict[int, int] | None:
         """The positions in the newest records."""
-        return later(*(record.journal_positions for record in self.transactions[-1])) if self.transactions else None
+        return reduce(later, (one.journal_positions for one in self.transactions[-1])) if self.transactions else None
 
     def publish(self, records: Sequence[PublishedRebalance]) -> None:
         """Publish records, or be killed."""

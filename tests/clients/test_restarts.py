@@ -125,13 +125,8 @@ def test_restarts_of_coordinator_and_gateway_cost_no_membership(system: System, 
         groups[group] = library
         if protocol == CONSUMER:
             # The coordinator's own is shorter, for tests that wait for its end.
-            longer = (
-                "groups",
-                "configure",
-                group.group_id,
-                f"consumer.session.timeout.ms={LONGEST_CONSUMER_SESSION_MS}",
-            )
-            assert run_for(system.coordinator, *longer).returncode == 0
+            session = f"consumer.session.timeout.ms={LONGEST_CONSUMER_SESSION_MS}"
+            assert run_for(system.coordinator, "groups", "configure", group.group_id, session).returncode == 0
     before = await_shared(groups)
 
     with producing(system.bootstrap_servers, groups):

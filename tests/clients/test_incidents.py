@@ -145,15 +145,17 @@ def slow_poll_loop_without_a_reason(scene: Scene) -> None:
 
 
 def rolling_restart(scene: Scene) -> None:
-    """Each of two members is stopped, and another one comes in its place."""
+    """Each of two members is stopped, and another one comes once the rebalance of its departure has ended."""
     group = scene.members()
     group.start("old-0", Library.LIBRDKAFKA)
     group.start("old-1", Library.LIBRDKAFKA)
     group.await_shared_by("old-0", "old-1")
     group.stop("old-0")
+    group.await_shared_by("old-1")
     group.start("new-0", Library.LIBRDKAFKA)
     group.await_shared_by("new-0", "old-1")
     group.stop("old-1")
+    group.await_shared_by("new-0")
     group.start("new-1", Library.LIBRDKAFKA)
     group.await_shared_by("new-0", "new-1")
     scene.await_cause("member left", "rdkafka", count=2)

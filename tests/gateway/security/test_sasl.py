@@ -184,7 +184,8 @@ def bearer(claims: dict[str, object], authorization_id: str = "") -> bytes:
 
 
 def valid_for(seconds: int, name: str) -> dict[str, object]:
-    return {"sub": name, "iat": time.time(), "exp": time.time() + seconds}
+    """Claims of a token that was issued a minute ago: a broker refuses one whose issue is later than its own time."""
+    return {"sub": name, "iat": time.time() - 60, "exp": time.time() + seconds}
 
 
 def test_the_principal_of_an_oauth_token_is_its_subject_once_the_broker_has_accepted_it(
@@ -199,16 +200,15 @@ def test_the_principal_of_an_oauth_token_is_its_subject_once_the_broker_has_acce
 
 
 @pytest.mark.parametrize(
-    "token",
-    [bearer(valid_for(-600, "carol")), bearer(valid_for(600, "carol"), "alice")],
-    ids=["expired", "of another user"],
+    ("seconds", "authorization_id"), [(-30, ""), (600, "alice")], ids=["expired", "of another user"]
 )
 def test_an_oauth_token_that_the_broker_refuses_authenticates_no_principal(
-    running: RunningGateway, recorder: PrincipalRecorder, token: bytes
+    running: RunningGateway, recorder: PrincipalRecorder, seconds: int, authorization_id: str
 ) -> None:
     """The broker's first response to an expired token has no error code, but says in JSON what is wrong."""
     with WireClient(running.port) as client:
         client.ask(handshake("OAUTHBEARER"))
+        token = bearer(valid_for(seconds, "carol"), authorization_id)
         client.ask(SaslAuthenticateRequest(auth_bytes=token))
         client.send(heartbeat())
         assert client.is_closed_by_peer()

@@ -49,6 +49,7 @@ class Member:
 class WatchedGroup:
     """Members with the same settings on one topic, and everything that they report.
 
+    ``assignor``: by default range with the classic protocol, and what the coordinator prefers with the newer one.
     ``violations`` lists what members did that no member may do.
     """
 
@@ -59,7 +60,7 @@ class WatchedGroup:
         topic: str,
         partitions: int,
         folder: Path,
-        assignor: str = "range",
+        assignor: str | None = None,
         session_ms: int = SESSION_MS,
         auto_commit: bool = False,
         protocol: str = CLASSIC,

@@ -81,7 +81,7 @@ def run_scenario(system: System, group: WatchedGroup, library: Library) -> None:
 
 
 def test_a_classic_group_is_rolled_to_the_newer_protocol_and_back(system: System, new_group: NewGroup) -> None:
-    group = new_group(PARTITIONS, assignor="range")
+    group = new_group(PARTITIONS)
     partitions = range(PARTITIONS)
     system.produce(group.topic, partitions, RECORDS)
     group.start("java", Library.JAVA)

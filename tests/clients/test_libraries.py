@@ -101,7 +101,7 @@ def run_scenario(system: System, group: WatchedGroup, library: Library) -> None:
 
 
 def test_all_libraries_share_one_group(system: System, new_group: NewGroup) -> None:
-    group = new_group(2 * len(Library), assignor="range")
+    group = new_group(2 * len(Library))
     partitions = range(group.partitions)
     system.produce(group.topic, partitions, RECORDS)
     names = [str(library) for library in Library]

@@ -1,17 +1,23 @@
-"""The consumer scenarios of Kafka's own system tests, with the same programs."""
+"""The consumer scenarios of Kafka's own system tests, with the same programs, in both protocols."""
 
 import pytest
 
 from tests.clients.conftest import NewGroup, NewProcess
 from tests.clients.group import KILLED_SESSION_MS, WatchedGroup
 from tests.clients.programs.java import tool
-from tests.clients.programs.libraries import Library
+from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library
 from tests.clients.system import System
 from tests.support.processes import Process
 
 NAMES = ("a", "b", "c")
 RECORDS_PER_SECOND = 100
 KEYS = 30
+ASSIGNORS = [
+    *((CLASSIC, assignor) for assignor in ("range", "roundrobin", "sticky", "cooperative-sticky")),
+    *((CONSUMER, assignor) for assignor in ("uniform", "range")),
+]
+
+in_both_protocols = pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
 
 
 def start_producer(system: System, group: WatchedGroup, new_process: NewProcess) -> Process:
@@ -42,10 +48,11 @@ def start(group: WatchedGroup, *names: str, static: bool = False) -> None:
         group.start(name, Library.JAVA, f"instance-{name}" if static else None)
 
 
+@in_both_protocols
 def test_consumers_are_bounced_one_by_one_and_all_at_once(
-    system: System, new_group: NewGroup, new_process: NewProcess
+    system: System, new_group: NewGroup, new_process: NewProcess, protocol: str
 ) -> None:
-    group = new_group(3)
+    group = new_group(3, protocol=protocol)
     producer = start_producer(system, group, new_process)
     start(group, *NAMES)
     group.await_shared_by(*NAMES)
@@ -67,10 +74,11 @@ def test_consumers_are_bounced_one_by_one_and_all_at_once(
     group.check_no_duplicates()
 
 
+@in_both_protocols
 def test_bounced_static_consumers_cause_no_rebalance(
-    system: System, new_group: NewGroup, new_process: NewProcess
+    system: System, new_group: NewGroup, new_process: NewProcess, protocol: str
 ) -> None:
-    group = new_group(3)
+    group = new_group(3, protocol=protocol)
     producer = start_producer(system, group, new_process)
     start(group, *NAMES, static=True)
     group.await_shared_by(*NAMES)
@@ -113,10 +121,11 @@ def test_a_second_consumer_with_the_same_instance_id_fences_the_first(
     finish(system, group, producer)
 
 
+@in_both_protocols
 def test_of_consumers_started_with_the_same_instance_id_one_remains(
-    system: System, new_group: NewGroup, new_process: NewProcess
+    system: System, new_group: NewGroup, new_process: NewProcess, protocol: str
 ) -> None:
-    group = new_group(1)
+    group = new_group(1, protocol=protocol)
     producer = start_producer(system, group, new_process)
     for name in NAMES:
         group.start(name, Library.JAVA, "shared-instance")
@@ -131,11 +140,36 @@ def test_of_consumers_started_with_the_same_instance_id_one_remains(
     finish(system, group, producer)
 
 
+def test_a_second_newer_consumer_with_the_same_instance_id_is_refused_until_the_first_has_left(
+    system: System, new_group: NewGroup, new_process: NewProcess
+) -> None:
+    group = new_group(3, protocol=CONSUMER)
+    producer = start_producer(system, group, new_process)
+    start(group, *NAMES, static=True)
+    group.await_shared_by(*NAMES)
+    before = group.rebalances
+
+    conflicting = group.start("conflicting", Library.JAVA, "instance-c")
+    conflicting.process.wait()
+    assert any("UnreleasedInstanceIdException" in line for line in conflicting.process.output)
+    group.await_consumption(*NAMES)
+    assert group.rebalances == before
+
+    group.stop("c")
+    group.start_again("conflicting")
+    group.await_shared_by("a", "b", "conflicting")
+    group.await_consumption("a", "b", "conflicting")
+    finish(system, group, producer)
+    group.check_ownership()
+    group.check_no_duplicates()
+
+
+@in_both_protocols
 @pytest.mark.parametrize(("kill", "auto_commit"), [(True, False), (False, True)], ids=["killed", "shut-down"])
 def test_the_others_take_over_from_an_owner_that_is_killed_or_shuts_down(
-    system: System, new_group: NewGroup, new_process: NewProcess, kill: bool, auto_commit: bool
+    system: System, new_group: NewGroup, new_process: NewProcess, protocol: str, kill: bool, auto_commit: bool
 ) -> None:
-    group = new_group(1, auto_commit=auto_commit, session_ms=KILLED_SESSION_MS)
+    group = new_group(1, auto_commit=auto_commit, session_ms=KILLED_SESSION_MS, protocol=protocol)
     producer = start_producer(system, group, new_process)
     start(group, *NAMES)
     group.wait_until("all have joined", lambda: all(member.assignments for member in group.members.values()))
@@ -157,8 +191,7 @@ def test_the_others_take_over_from_an_owner_that_is_killed_or_shuts_down(
 
 
 def test_assignments_are_valid_after_every_rebalance(system: System, new_group: NewGroup) -> None:
-    assignors = ("range", "roundrobin", "sticky", "cooperative-sticky")
-    groups = [new_group(6, assignor=assignor) for assignor in assignors]
+    groups = [new_group(6, protocol=protocol, assignor=assignor) for protocol, assignor in ASSIGNORS]
     started: list[str] = []
     for name in NAMES:
         started.append(name)

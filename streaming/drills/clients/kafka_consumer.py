@@ -1,7 +1,8 @@
-"""An unmodified Kafka consumer that reaches the coordinator through a gateway, and the records that it reads."""
+"""Unmodified Kafka consumers that reach the coordinator through a gateway, and the records that they read."""
 
 import threading
 import time
+from typing import Literal
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -16,6 +17,15 @@ MOST_RECORDS = 500
 LIMIT_SECONDS = 60.0
 NOT_LOGGED = 0
 """librdkafka's ``log_level`` below errors: that a broker or a gateway is away is what a drill is about."""
+
+Protocol = Literal["classic", "consumer"]
+"""A value of ``group.protocol``."""
+
+PROTOCOL_SETTINGS: dict[Protocol, dict[str, str | int]] = {
+    "classic": {"partition.assignment.strategy": "range", "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS},
+    "consumer": {},
+}
+"""With the newer protocol, the coordinator decides about assignor and heartbeats."""
 
 
 def create_topic(bootstrap_servers: str) -> None:
@@ -54,12 +64,13 @@ class KafkaConsumer(threading.Thread):
     bootstrap_servers: the gateway's address.
     """
 
-    def __init__(self, bootstrap_servers: str, recording: Recording, ledger: Ledger, group: str) -> None:
+    def __init__(
+        self, bootstrap_servers: str, recording: Recording, ledger: Ledger, group: str, protocol: Protocol
+    ) -> None:
         super().__init__(name=group, daemon=True)
-        self.assignments = 0
+        self.group = group
         self._recording = recording
         self._ledger = ledger
-        self._group = group
         self._stopping = threading.Event()
         self._is_watched = False
         self._next: dict[int, int] = {}
@@ -67,12 +78,12 @@ class KafkaConsumer(threading.Thread):
             {
                 "bootstrap.servers": bootstrap_servers,
                 "group.id": group,
+                "group.protocol": protocol,
                 "client.id": group,
-                "partition.assignment.strategy": "range",
-                "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "log_level": NOT_LOGGED,
+                **PROTOCOL_SETTINGS[protocol],
             }
         )
 
@@ -92,7 +103,7 @@ class KafkaConsumer(threading.Thread):
     def run(self) -> None:
         self._consumer.subscribe(
             [TOPIC],
-            on_assign=lambda *_: self._on_assign(),
+            on_assign=lambda *_: self._notice("rejoin", "it was assigned partitions again"),
             on_lost=lambda *_: self._notice("expelled", "its partitions were lost"),
         )
         due = time.monotonic() + COMMIT_SECONDS
@@ -124,13 +135,9 @@ class KafkaConsumer(threading.Thread):
                 if committed.error is not None:
                     self._notice_error("commit", committed.error)
                 else:
-                    self._ledger.acknowledge((self._group, committed.partition), committed.offset)
+                    self._ledger.acknowledge((self.group, committed.partition), committed.offset)
         except KafkaException as failure:
             self._notice_error("commit", failure.args[0])
-
-    def _on_assign(self) -> None:
-        self.assignments += 1
-        self._notice("rejoin", "it was assigned partitions again")
 
     def _notice_error(self, call: str, error: KafkaError) -> None:
         self._notice("error", f"{call}: {error.name()}")

@@ -1,4 +1,4 @@
-"""All live clients of a drill: the probe, members over topics, and a Kafka consumer if there is a gateway."""
+"""All live clients of a drill: the probe, members over topics, and Kafka consumers if there is a gateway."""
 
 import time
 import uuid
@@ -8,7 +8,7 @@ from threading import Thread
 from typing import Self
 
 from streaming.client import CoordinatorClient, CoordinatorError
-from streaming.drills.clients.kafka_consumer import KafkaConsumer, RecordProducer, create_topic
+from streaming.drills.clients.kafka_consumer import PROTOCOL_SETTINGS, KafkaConsumer, RecordProducer, create_topic
 from streaming.drills.clients.members import LiveMember
 from streaming.drills.clients.offsets import Ledger, committed_of, lost
 from streaming.drills.clients.probe import ANSWER_LIMIT_MS, Probe
@@ -29,7 +29,7 @@ class LiveClients:
     """The clients, from the start of a ``with`` block to its end.
 
     prefix: that of the coordinator's topics. config: librdkafka's settings. gateway: the address of a gateway; None
-    for no Kafka consumer. Its topic is created on ``bootstrap_servers``.
+    for no Kafka consumers. Their topic is created on ``bootstrap_servers``.
     """
 
     def __init__(
@@ -49,11 +49,10 @@ class LiveClients:
         self._gateway = gateway
         self._stack = ExitStack()
         self._members: list[LiveMember] = []
-        self._kafka: KafkaConsumer | None = None
-        name = f"drill-{uuid.uuid4().hex[:8]}"
-        self._probe_group = f"{name}-probe"
-        self._member_groups = [f"{name}-members-{number}" for number in range(1, GROUPS + 1)]
-        self._kafka_group = f"{name}-kafka"
+        self._consumers: list[KafkaConsumer] = []
+        self._name = f"drill-{uuid.uuid4().hex[:8]}"
+        self._probe_group = f"{self._name}-probe"
+        self._member_groups = [f"{self._name}-members-{number}" for number in range(1, GROUPS + 1)]
 
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
@@ -74,11 +73,11 @@ class LiveClients:
     @property
     def groups(self) -> list[str]:
         """The groups of all clients."""
-        return [self._probe_group, *self._member_groups, *([self._kafka_group] if self._kafka else [])]
+        return [self._probe_group, *self._member_groups, *(each.group for each in self._consumers)]
 
     @property
     def _watched(self) -> list[LiveMember | KafkaConsumer]:
-        return [*self._members, *([self._kafka] if self._kafka else [])]
+        return [*self._members, *self._consumers]
 
     def client(self, answer_limit_ms: int) -> CoordinatorClient:
         """A connection to the coordinator, which lasts as long as the clients."""
@@ -104,9 +103,11 @@ class LiveClients:
             create_topic(self._servers)
             producer = RecordProducer(self._servers)
             self._stack.callback(producer.stop)
-            self._kafka = KafkaConsumer(self._gateway, self.recording, self.ledger, self._kafka_group)
             producer.start()
-            self._kafka.start()
+            for protocol in PROTOCOL_SETTINGS:
+                group = f"{self._name}-kafka-{protocol}"
+                self._consumers.append(KafkaConsumer(self._gateway, self.recording, self.ledger, group, protocol))
+                self._consumers[-1].start()
         for thread in (probe, *self._members):
             thread.start()
 
@@ -118,7 +119,7 @@ class LiveClients:
         self.await_answers_until(self.recording.now())
 
     def watch(self, watched: bool = True) -> None:
-        """Record what members and the Kafka consumer notice from now on, or no longer."""
+        """Record what members and the Kafka consumers notice from now on, or no longer."""
         for client in self._watched:
             client.watch(watched)
 
@@ -170,8 +171,7 @@ class LiveClients:
             for group in self._member_groups
             if len({member.assigned_in for member in self._members if member.group == group}) > 1
         ]
-        if self._kafka is not None and not self._kafka.is_settled:
-            waiting.append(self._kafka.name)
+        waiting += [consumer.name for consumer in self._consumers if not consumer.is_settled]
         return waiting
 
     def _describe_unsettled(self) -> str:

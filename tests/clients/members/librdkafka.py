@@ -26,6 +26,8 @@ if options.group_protocol == "classic":
     config["session.timeout.ms"] = options.session_timeout
     config["heartbeat.interval.ms"] = HEARTBEAT_INTERVAL_MS
     config["partition.assignment.strategy"] = options.assignment_strategy
+elif options.group_remote_assignor:
+    config["group.remote.assignor"] = options.group_remote_assignor
 if options.group_instance_id:
     config["group.instance.id"] = options.group_instance_id
 

@@ -25,6 +25,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--group-id", required=True)
     parser.add_argument("--group-instance-id")
     parser.add_argument("--group-protocol", default="classic")
+    parser.add_argument("--group-remote-assignor")
     parser.add_argument("--session-timeout", type=int)
     parser.add_argument("--assignment-strategy")
     parser.add_argument("--enable-autocommit", action="store_true")

@@ -37,7 +37,7 @@ class Library(Enum):
 def member_command(
     library: Library,
     folder: Path,
-    assignor: str,
+    assignor: str | None,
     options: Mapping[str, object],
     *,
     auto_commit: bool = False,
@@ -45,15 +45,17 @@ def member_command(
 ) -> list[str]:
     """The command of a member. ``options`` are VerifiableConsumer's, by name; one that is None is omitted.
 
-    With the newer protocol, the coordinator decides about assignor, session and heartbeats.
+    With the newer protocol, the coordinator decides about session and heartbeats, and the assignor is one of its own.
     """
     arguments = [part for name, value in options.items() if value is not None for part in (f"--{name}", str(value))]
     arguments += ["--enable-autocommit"] if auto_commit else []
     if protocol == CONSUMER:
         arguments += ["--group-protocol", CONSUMER]
+        arguments += ["--group-remote-assignor", assignor] if assignor else []
         if library is not Library.JAVA:
             return [sys.executable, "-m", library.value, *arguments]
         return tool("kafka-verifiable-consumer", *arguments)
+    assignor = assignor or "range"
     if library is not Library.JAVA:
         return [sys.executable, "-m", library.value, *arguments, "--assignment-strategy", assignor]
     properties = folder / "verifiable-consumer.properties"

@@ -97,13 +97,15 @@ def member_that_stays(
     return member
 
 
-def stay(turn: Turn, request: Request, member: ConsumerMember | MemberOutline) -> None:
+def stay(turn: Turn, consumer: ConsumerGroup, request: Request, member: ConsumerMember | MemberOutline) -> None:
     """Take a heartbeat that changes nothing but its member's session, and answer it."""
     config = turn.config
     session, interval = config.group_consumer_session_timeout_ms, config.group_consumer_heartbeat_interval_ms
     # Nearly no group has a configuration of its own, and nearly all heartbeats come here.
     if turn.group.configs:
         session, interval, _ = turn.group_config
+    if turn.now < consumer.target_at + interval:
+        interval = min(interval, config.group_consumer_reconciling_heartbeat_interval_ms)
     turn.arm_heartbeat(member.member_id, session)
     turn.reply(request.address, ConsumerGroupHeartbeatResponse(0, None, member.member_id, member.epoch, interval), 0)
 
@@ -144,11 +146,22 @@ def converge(
         ConsumerGroupHeartbeatResponse(
             member_id=reconciled.member_id,
             member_epoch=reconciled.epoch,
-            heartbeat_interval_ms=turn.group_config.heartbeat_interval_ms,
+            heartbeat_interval_ms=_heartbeat_interval_ms(turn, consumer, reconciled),
             assignment=_assignment(reconciled) if shows_assignment else None,
         ),
     )
     resolve_patterns_if_needed(turn, consumer, subscription.resolved, has_new_pattern=subscription.has_new_pattern)
+
+
+def _heartbeat_interval_ms(turn: Turn, consumer: ConsumerGroup, member: ConsumerMember) -> int:
+    """When the member is to send its next heartbeat: soon, if it may have a step to take then.
+
+    For a heartbeat interval after a target was computed, the group counts as one that changes: members often join and
+    leave one after the other, and each has yet to hear of the last change.
+    """
+    interval = turn.group_config.heartbeat_interval_ms
+    is_changing = not member.is_reconciled_to(consumer.epoch) or turn.now < consumer.target_at + interval
+    return min(interval, turn.config.group_consumer_reconciling_heartbeat_interval_ms) if is_changing else interval
 
 
 class _Subscription:

@@ -26,8 +26,8 @@ def handle(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) ->
     """Take the member one step closer to the target assignment, or let it leave."""
     consumer = None if turn.existing is None else turn.existing.consumer
     member = None if consumer is None else member_that_stays(consumer, request, body)
-    if member is not None:
-        stay(turn, request, member)
+    if consumer is not None and member is not None:
+        stay(turn, consumer, request, member)
         return
     config = turn.config
     refusal = check_heartbeat(body, request.address.version, config.server_assignors)

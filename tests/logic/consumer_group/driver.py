@@ -34,11 +34,18 @@ def description(name: str, partitions: int, *, of_id: str | None = None) -> Topi
     return TopicDescription(name, of_id or topic_id(name), partitions)
 
 
+AS_A_BROKER = {
+    "group_consumer_assignment_interval_ms": 0,
+    "group_consumer_reconciling_heartbeat_interval_ms": 2**31 - 1,
+}
+"""A target with every new group epoch, as in Kafka's own tests, and the same heartbeat interval at all times."""
+
+
 class DrivenConsumers(Driven):
-    """A group with a method for each API of the newer protocol. It computes a target with every new group epoch."""
+    """A group with a method for each API of the newer protocol."""
 
     def __init__(self, **config: Any) -> None:
-        super().__init__(**{"group_consumer_assignment_interval_ms": 0, **config})
+        super().__init__(**{**AS_A_BROKER, **config})
 
     @property
     def consumer(self) -> ConsumerGroup:

@@ -74,6 +74,44 @@ def test_targets_are_computed_once_in_the_assignment_interval() -> None:
     assert {record.epoch for record in driven.records if isinstance(record, TargetAssignmentChanged)} == {2, 3}
 
 
+def test_members_of_a_group_that_changes_send_heartbeats_more_often() -> None:
+    driven = DrivenConsumers(group_consumer_reconciling_heartbeat_interval_ms=700)
+    driven.enter("a", "t", topics={"t": 2})
+    driven.sleep(4_999)
+    assert driven.beat("a", 2).body.heartbeat_interval_ms == 700, "another member may come soon"
+    driven.sleep(1)
+    assert driven.beat("a", 2).body.heartbeat_interval_ms == 5_000
+
+    driven.enter("b", "t")
+    driven.sleep(10_000)
+    assert driven.beat("b", 3).body.heartbeat_interval_ms == 700, "it waits for a partition of the other member"
+    revoking = driven.beat("a", 2)
+    assert revoking.body.heartbeat_interval_ms == 700
+    assert revoking.body.assignment is not None
+    (kept,) = revoking.body.assignment.topic_partitions
+    assert driven.beat("a", 2, owned={T: set(kept.partitions)}).body.heartbeat_interval_ms == 5_000
+    assert driven.beat("b", 3).body.heartbeat_interval_ms == 5_000
+
+
+def test_members_send_heartbeats_more_often_while_a_target_is_not_computed_yet() -> None:
+    driven = DrivenConsumers(
+        group_consumer_assignment_interval_ms=15_000, group_consumer_reconciling_heartbeat_interval_ms=700
+    )
+    driven.enter("a", "t", topics={"t": 2})
+    driven.sleep(10_000)
+    assert driven.enter("b", "t").body.heartbeat_interval_ms == 700
+    assert driven.beat("a", 2).body.heartbeat_interval_ms == 700
+    assert driven.state() is State.ASSIGNING
+
+
+def test_a_heartbeat_interval_that_is_shorter_anyway_stays() -> None:
+    driven = DrivenConsumers(
+        group_consumer_heartbeat_interval_ms=500, group_consumer_reconciling_heartbeat_interval_ms=700
+    )
+    assert driven.enter("a", "t", topics={"t": 2}).body.heartbeat_interval_ms == 500
+    assert driven.beat("a", 2).body.heartbeat_interval_ms == 500
+
+
 @pytest.mark.parametrize(
     ("epoch", "owned", "error"),
     [

@@ -32,7 +32,11 @@ class ComparedConsumers(DrivenConsumers):
 @examples(60)
 @given(STORIES)
 def test_the_short_way_gives_what_the_long_way_gives(story: list[Action]) -> None:
-    play(ComparedConsumers(group_consumer_regex_refresh_interval_ms=20_000), story)
+    settings = {
+        "group_consumer_regex_refresh_interval_ms": 20_000,
+        "group_consumer_reconciling_heartbeat_interval_ms": 700,
+    }
+    play(ComparedConsumers(**settings), story)
 
 
 @pytest.mark.parametrize("instance", [None, "i"])

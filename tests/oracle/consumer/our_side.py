@@ -49,7 +49,10 @@ class OurSide:
     def __init__(self, begin: Command) -> None:
         keys = {"group.consumer.assignors": "range", "expiry.allowance.ms": 0, **begin["config"]}
         never = 10 * 365 * 24 * 3_600_000
-        self._config = msgspec.convert({**keys, "offsets.retention.check.interval.ms": never}, CoordinatorConfig)
+        keys |= {"offsets.retention.check.interval.ms": never}
+        # The manager has one heartbeat interval for all times.
+        keys |= {"group.consumer.reconciling.heartbeat.interval.ms": 2**31 - 1}
+        self._config = msgspec.convert(keys, CoordinatorConfig)
         self._stored: bytes | None = None
         self._now, self._offset = 1_000, 0
         self.topics = {each["name"]: msgspec.convert(each, TopicDescription) for each in begin["described"]}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from coordinator_logic.errors import Error
 from streaming.client.errors import (
@@ -83,6 +84,20 @@ def admin_config(bootstrap_servers: str, client_id: str, extra: LibrdkafkaConfig
         "log_level": 0,
         "allow.auto.create.topics": False,
     }
+
+
+def has_leaders(config: Mapping[str, Any], topic: str, seconds: float) -> bool:
+    """Whether a broker tells a new client within this time that every partition of a topic has a leader.
+
+    An older client may know no broker any more, and wait for those that are there.
+
+    config: as from :func:`admin_config`.
+    """
+    try:
+        partitions = AdminClient(dict(config)).list_topics(topic, seconds).topics[topic].partitions
+    except KafkaException:
+        return False
+    return bool(partitions) and all(partition.leader >= 0 for partition in partitions.values())
 
 
 def required_partition_count(consumer: Consumer, topic: str, timeout: float) -> int:

@@ -16,7 +16,7 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
-from streaming.client.librdkafka import LibrdkafkaConfig, producer_config
+from streaming.client.librdkafka import LibrdkafkaConfig, admin_config, has_leaders, producer_config
 from streaming.job.election.announcements import (
     ANNOUNCEMENT_SECONDS,
     CLIENT_ID,
@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 TRANSACTION_LIMIT_MS = 10_000
 """An announcement whose producer has died blocks readers no longer than until another job takes the transactional id,
 and never longer than this."""
+
+REACH_LIMIT_SECONDS = 2.0
+"""Brokers that take longer to tell a new client their topics count as away."""
 
 STARTS_KEPT = 100
 """The topic forgets the starts before so many."""
@@ -78,6 +81,8 @@ class Lease:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._unfinished: Callable[[float], None] | None = None
+        self._begun_at = 0.0
+        """When the unfinished transaction began, by the monotonic clock (s)."""
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -220,7 +225,7 @@ class Lease:
 
         A broker also fences a producer whose transaction was open for longer than its limit: the broker or this job
         was paused, or a clock has leapt. And it fences this one if a candidate takes the id, but has not announced
-        itself; that one then finds that it was not quick enough.
+        itself; that one then finds that it was not quick enough. A producer that is stuck is replaced, too.
 
         Raises:
             Overtaken: one has.
@@ -237,6 +242,7 @@ class Lease:
         self._finish_transaction()
         try:
             self._producer.begin_transaction()
+            self._begun_at = time.monotonic()
             self._unfinished = self._producer.abort_transaction
             for key, value in records.items():
                 self._producer.produce(self._topic, key=key, value=value, partition=0)
@@ -254,8 +260,19 @@ class Lease:
         except KafkaException as failure:
             if failure.args[0].txn_requires_abort():
                 self._unfinished = self._producer.abort_transaction
+            if self._is_stuck():
+                raise Overtaken("an announcement does not end, though the brokers answer") from failure
             raise _meaning(failure) from failure
         self._unfinished = None
+
+    def _is_stuck(self) -> bool:
+        """Whether the brokers answer, and must have ended the unfinished transaction themselves by now.
+
+        librdkafka 2.12 has waited for the end of one for good, after a broker had been paused and its clock had leapt.
+        """
+        if time.monotonic() - self._begun_at < 2 * TRANSACTION_LIMIT_MS / 1000:
+            return False
+        return has_leaders(admin_config(self._servers, CLIENT_ID, self._config), self._topic, REACH_LIMIT_SECONDS)
 
 
 def _require_newest(me: ActiveJob, watch: AnnouncementWatch) -> None:

@@ -1,7 +1,8 @@
 """What the query does not survive well.
 
 While the brokers are away, it stops; its next start gives the members of every group a full session, as a broker does
-that loads a group. When the host's clock is set back, the process ends.
+that loads a group. The same follows when a Kafka client of Spark's gives the brokers up. When the host's clock is set
+back, the process ends.
 """
 
 import os
@@ -14,7 +15,9 @@ from contextlib import contextmanager
 from streaming.embedded.stop_signals import StopRequest
 from streaming.job.lifecycle.job_session import Report
 
-__all__ = ["BackwardClock", "BrokersAway", "ending_if_set_back"]
+__all__ = ["BackwardClock", "BrokersAway", "ending_if_set_back", "has_given_brokers_up"]
+
+CLIENT_TIMEOUT = "org.apache.kafka.common.errors.TimeoutException"
 
 LEAST_STEP_SECONDS = 10.0
 """A step back by less delays a batch by as much, and a new start takes about as long."""
@@ -72,6 +75,14 @@ class BrokersAway:
             longest = silence
             stopped.wait(LOOK_SECONDS)
         return longest
+
+
+def has_given_brokers_up(failure: str) -> bool:
+    """Whether a query has failed because Kafka's Java client had waited for the brokers for long enough.
+
+    The client goes by the wall clock: a step forward ends what it waits for at once, while the brokers answer.
+    """
+    return CLIENT_TIMEOUT in failure
 
 
 @contextmanager

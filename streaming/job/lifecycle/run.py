@@ -11,7 +11,7 @@ from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.job.checkpoints.damage import damage_after_failure
 from streaming.job.lifecycle.activation import become_active, hand_over
 from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
-from streaming.job.lifecycle.interruptions import BrokersAway, ending_if_set_back
+from streaming.job.lifecycle.interruptions import BrokersAway, ending_if_set_back, has_given_brokers_up
 from streaming.job.lifecycle.job_session import JobSession, Report, start_session
 from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
 from streaming.job.lifecycle.query_start import start_query
@@ -164,6 +164,8 @@ def _reason_to_start_again(
     if failure is not None and CONCURRENT_UPDATE in str(failure):
         # That job learns in the next moment that it is no longer the active one, and says so.
         raise CannotRun("another job has become the active one: it has written the next batch")
+    if failure is not None and has_given_brokers_up(str(failure)):
+        return "Spark's Kafka client has waited for the brokers for too long"
     if failure is not None:
         raise CannotRun(_failure_line(failure, session))
     if seconds_away:

@@ -13,10 +13,12 @@ from confluent_kafka import KafkaException, Producer
 
 from streaming.client.errors import CoordinatorError
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.election import lease as lease_module
 from streaming.job.election.announcements import ANNOUNCEMENT_SECONDS, AnnouncementWatch
 from streaming.job.election.candidate import LEASE_SECONDS, candidate
 from streaming.job.election.lease import Lease, Overtaken
 from tests.job.election.jobs import TRANSACTIONAL_ID, job
+from tests.support.dropping_relay import END_TRANSACTION, INIT_PRODUCER_ID, relayed_broker
 from tests.support.processes import Process
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
@@ -289,4 +291,28 @@ def test_an_outage_of_the_broker_is_not_taken_for_silence(tmp_path: Path) -> Non
             wait_until(announces_again, "the job is announced again", ignore=(CoordinatorError,))
             assert watch.newest == before
         lease.release()
+        assert not lost
+
+
+@pytest.mark.jvm
+def test_a_job_whose_announcement_does_not_end_goes_on_with_another_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_module, "TRANSACTION_LIMIT_MS", 2_000)
+    with relayed_broker() as (broker, relay, address), ExitStack() as stack:
+        topic = unique("active")
+        create_topic(broker.bootstrap_servers, topic)
+        watch = stack.enter_context(AnnouncementWatch(address, "watch", {}, topic, LIMIT_SECONDS))
+        watch.look()
+        lease = Lease(address, {}, topic, TRANSACTIONAL_ID + topic, 1.0)
+        stack.callback(lease.end)
+        lost: list[Overtaken] = []
+        # The broker has yet to load its transactions.
+        wait_until(lambda: lease.take(watch, job("first")), "the lease taken", ignore=(CoordinatorError,))
+        relay.drop(END_TRANSACTION, until=INIT_PRODUCER_ID)
+        lease.keep(lost.append)
+        wait_until(lambda: relay.dropped, "an announcement that does not end")
+
+        before = lease.announced_at
+        wait_until(lambda: lease.announced_at > before, "the job is announced again", pause=ANNOUNCEMENT_SECONDS / 2)
+        watch.look()
+        assert watch.silent_seconds == 0
         assert not lost

@@ -1,7 +1,7 @@
-"""When the job notices that its host's clock was set back, and that the brokers are away."""
+"""When the job notices that its host's clock was set back, and that the brokers are away or were given up."""
 
 from streaming.embedded.stop_signals import StopRequest
-from streaming.job.lifecycle.interruptions import BackwardClock, BrokersAway
+from streaming.job.lifecycle.interruptions import BackwardClock, BrokersAway, has_given_brokers_up
 
 
 class Host:
@@ -76,3 +76,11 @@ def test_a_job_that_is_told_to_stop_waits_no_longer() -> None:
     stopped = StopRequest()
     stopped.set()
     assert BrokersAway(lambda: 7.0).wait(stopped) == 0
+
+
+def test_a_query_whose_kafka_client_gave_the_brokers_up_can_start_again() -> None:
+    """As Spark reports it after a step of the clock by a minute: the client goes by the wall clock."""
+    lost = "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0"
+    timeout = "org.apache.kafka.common.errors.TimeoutException: Timeout of 60000ms expired before the position for"
+    assert has_given_brokers_up(f"{lost} in stage 1.0 (TID 1) (host executor driver): {timeout} partition t-0")
+    assert not has_given_brokers_up(f"{lost}: org.apache.spark.SparkException: Python worker exited unexpectedly")

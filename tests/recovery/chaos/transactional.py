@@ -9,7 +9,7 @@ from math import inf
 from random import Random
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import NO_OFFSET
@@ -25,6 +25,10 @@ FETCH_AFTER_COMMITS = 4
 END_SECONDS = 60.0
 SESSION_MS = 60_000
 """Longer than any fault: librdkafka gives its partitions up by its own clock."""
+
+RETURN_SECONDS = 30.0
+"""A call that has not returned by then never does: ``send_offsets_to_transaction`` of librdkafka 2.12 and 2.16 can wait
+forever, whatever its limit, when a broker or the gateway was killed (docs/clients.md)."""
 
 ABORT_SHARE = 0.25
 
@@ -191,7 +195,7 @@ class TransactionalMember:
         """Repeat a call while librdkafka reports a retriable error, and the run goes on."""
         while True:
             try:
-                call(limit)
+                _returning(call, limit)
             except KafkaException as failure:
                 if not failure.args[0].retriable() or ended.is_set():
                     raise
@@ -212,6 +216,26 @@ class TransactionalMember:
         value = [Position(partition.topic, partition.partition) for partition in partitions]
         # Not with its member id: when it is told to give partitions up, it may have lost that one already.
         self._recorder.note(self.name, f, self._group, member=self.name, value=value)
+
+
+def _returning(call: Callable[[float], object], limit: float) -> None:
+    """Make a call that may never return. Raises what it raises, and KafkaException if it does not return."""
+    raised: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            call(limit)
+        except BaseException as failure:
+            raised.append(failure)
+
+    # A producer that is stuck lives on with its thread; the next one with the same transactional id fences it.
+    thread = threading.Thread(target=make, name="transactional call", daemon=True)
+    thread.start()
+    thread.join(RETURN_SECONDS)
+    if thread.is_alive():
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"a call with a limit of {limit:g} s has not returned"))
+    if raised:
+        raise raised[0]
 
 
 @contextmanager

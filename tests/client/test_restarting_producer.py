@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, Message
 from streaming.client.librdkafka import producer_config
 from streaming.client.restarting_producer import RestartingProducer
 from streaming.embedded.broker import EmbeddedBroker
-from tests.support.relay.dropping_relay import INIT_PRODUCER_ID, PRODUCE, DroppingRelay, relayed_broker
 from tests.support.kafka_io import consume_all
+from tests.support.relay.dropping_relay import INIT_PRODUCER_ID, PRODUCE, DroppingRelay, relayed_broker
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import wait_until
 

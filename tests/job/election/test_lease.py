@@ -18,8 +18,8 @@ from streaming.job.election.announcements import ANNOUNCEMENT_SECONDS, Announcem
 from streaming.job.election.candidate import LEASE_SECONDS, candidate
 from streaming.job.election.lease import Lease, Overtaken
 from tests.job.election.jobs import TRANSACTIONAL_ID, job
-from tests.support.relay.dropping_relay import END_TRANSACTION, INIT_PRODUCER_ID, relayed_broker
 from tests.support.processes import Process
+from tests.support.relay.dropping_relay import END_TRANSACTION, INIT_PRODUCER_ID, relayed_broker
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 

@@ -50,6 +50,8 @@ import org.apache.kafka.coordinator.group.api.assignor.MemberSubscription;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.classic.ClassicGroup;
+import org.apache.kafka.coordinator.group.classic.ClassicGroupState;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
@@ -270,10 +272,17 @@ public class Judge {
     }
 
     private void commit(JsonNode command) {
-        CommitPartitionValidator validator = context.groupMetadataManager.group(GROUP).validateOffsetCommit(
-            command.get("memberId").asText(), null, command.get("epoch").asInt(),
-            command.get("isTransactional").asBoolean(), (short) command.get("version").asInt());
+        Group group = context.groupMetadataManager.group(GROUP);
+        String memberId = command.get("memberId").asText();
+        boolean isTransactional = command.get("isTransactional").asBoolean();
+        CommitPartitionValidator validator = group.validateOffsetCommit(
+            memberId, null, command.get("epoch").asInt(), isTransactional, (short) command.get("version").asInt());
         validator.validate(command.get("topic").asText(), Uuid.fromString(command.get("topicId").asText()), command.get("partition").asInt());
+        // As the offset manager does, which this judge has not: a commit keeps a classic member's session alive.
+        if (!isTransactional && group instanceof ClassicGroup classic
+            && (classic.isInState(ClassicGroupState.STABLE) || classic.isInState(ClassicGroupState.PREPARING_REBALANCE))) {
+            context.groupMetadataManager.rescheduleClassicGroupMemberHeartbeat(classic, classic.member(memberId));
+        }
     }
 
     private JsonNode describe() {

@@ -104,8 +104,7 @@ def stay(turn: Turn, consumer: ConsumerGroup, request: Request, member: Consumer
     # Nearly no group has a configuration of its own, and nearly all heartbeats come here.
     if turn.group.configs:
         session, interval, _ = turn.group_config
-    if turn.now < consumer.target_at + interval:
-        interval = min(interval, config.group_consumer_reconciling_heartbeat_interval_ms)
+    interval = _next_heartbeat_ms(turn, consumer, interval, is_reconciled=True)
     turn.arm_heartbeat(member.member_id, session)
     turn.reply(request.address, ConsumerGroupHeartbeatResponse(0, None, member.member_id, member.epoch, interval), 0)
 
@@ -146,22 +145,27 @@ def converge(
         ConsumerGroupHeartbeatResponse(
             member_id=reconciled.member_id,
             member_epoch=reconciled.epoch,
-            heartbeat_interval_ms=_heartbeat_interval_ms(turn, consumer, reconciled),
+            heartbeat_interval_ms=_next_heartbeat_ms(
+                turn,
+                consumer,
+                turn.group_config.heartbeat_interval_ms,
+                is_reconciled=reconciled.is_reconciled_to(consumer.epoch),
+            ),
             assignment=_assignment(reconciled) if shows_assignment else None,
         ),
     )
     resolve_patterns_if_needed(turn, consumer, subscription.resolved, has_new_pattern=subscription.has_new_pattern)
 
 
-def _heartbeat_interval_ms(turn: Turn, consumer: ConsumerGroup, member: ConsumerMember) -> int:
-    """When the member is to send its next heartbeat: soon, if it may have a step to take then.
+def _next_heartbeat_ms(turn: Turn, consumer: ConsumerGroup, interval: int, *, is_reconciled: bool) -> int:
+    """When a member is to send its next heartbeat, in place of after ``interval``: soon, if it may have a step to take.
 
     For a heartbeat interval after a target was computed, the group counts as one that changes: members often join and
     leave one after the other, and each has yet to hear of the last change.
     """
-    interval = turn.group_config.heartbeat_interval_ms
-    is_changing = not member.is_reconciled_to(consumer.epoch) or turn.now < consumer.target_at + interval
-    return min(interval, turn.config.group_consumer_reconciling_heartbeat_interval_ms) if is_changing else interval
+    if is_reconciled and turn.now >= consumer.target_at + interval:
+        return interval
+    return min(interval, turn.config.group_consumer_reconciling_heartbeat_interval_ms)
 
 
 class _Subscription:

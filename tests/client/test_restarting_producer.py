@@ -48,16 +48,22 @@ class Deliveries:
         wait_until(is_settled, f"{value!r} settled", pause=0.0)
 
 
-def test_a_producer_without_an_acknowledgement_is_replaced_while_the_brokers_answer(
-    relayed: tuple[EmbeddedBroker, DroppingRelay, str],
-) -> None:
-    broker, relay, address = relayed
+@pytest.fixture
+def deliveries(relayed: tuple[EmbeddedBroker, DroppingRelay, str]) -> Deliveries:
+    """Those of a producer whose first record was acknowledged."""
+    broker, _, address = relayed
     topic = unique("stuck")
     create_topic(broker.bootstrap_servers, topic)
-    deliveries = Deliveries(address, topic)
-    deliveries.send(b"before")
-    deliveries.await_outcome(b"before")
+    begun = Deliveries(address, topic)
+    begun.send(b"before")
+    begun.await_outcome(b"before")
+    return begun
 
+
+def test_a_producer_without_an_acknowledgement_is_replaced_while_the_brokers_answer(
+    relayed: tuple[EmbeddedBroker, DroppingRelay, str], deliveries: Deliveries
+) -> None:
+    broker, relay, _ = relayed
     relay.drop(PRODUCE, until=INIT_PRODUCER_ID)
     deliveries.send(b"stuck")
     deliveries.await_outcome(b"stuck")
@@ -68,17 +74,13 @@ def test_a_producer_without_an_acknowledgement_is_replaced_while_the_brokers_ans
     deliveries.send(b"after")
     deliveries.await_outcome(b"after")
     assert deliveries.outcomes[b"after"] is None
-    assert consume_all(broker.bootstrap_servers, topic, 2) == [b"before", b"after"]
+    assert consume_all(broker.bootstrap_servers, deliveries.topic, 2) == [b"before", b"after"]
 
 
-def test_a_producer_is_kept_while_no_broker_answers(relayed: tuple[EmbeddedBroker, DroppingRelay, str]) -> None:
-    broker, relay, address = relayed
-    topic = unique("away")
-    create_topic(broker.bootstrap_servers, topic)
-    deliveries = Deliveries(address, topic)
-    deliveries.send(b"before")
-    deliveries.await_outcome(b"before")
-
+def test_a_producer_is_kept_while_no_broker_answers(
+    relayed: tuple[EmbeddedBroker, DroppingRelay, str], deliveries: Deliveries
+) -> None:
+    _, relay, _ = relayed
     with relay.holding():
         deliveries.send(b"kept")
         looks_passed = time.monotonic() + 6 * LOOK_SECONDS

@@ -18,12 +18,14 @@ class Target(msgspec.Struct, frozen=True):
     """Where a member is to arrive: its part of the group's target assignment, with the target's epoch.
 
     ``topic_ids`` are the existing topics that the member subscribes to now. The target may be older than the
-    subscription; the member gets no partitions of other topics.
+    subscription; the member gets no partitions of other topics. ``subscribes`` is whether it subscribes to any topic,
+    existing or not.
     """
 
     epoch: int
     partitions: Partitions
     topic_ids: Set[str]
+    subscribes: bool
 
 
 def reconcile(
@@ -91,8 +93,8 @@ def _next_assignment(
 def _without_unsubscribed(member: ConsumerMember, target: Target, owned: Partitions | None) -> ConsumerMember:
     """Begin to revoke what is assigned of topics that the member no longer subscribes to."""
     removed = {topic_id: held for topic_id, held in member.assigned.items() if topic_id not in target.topic_ids}
-    # As in Kafka, a member that subscribes to no existing topic loses its previous epoch even if it has no partitions.
-    if not removed and (target.topic_ids or member.pending_revocation):
+    # As in Kafka, a member that subscribes to nothing any more loses its previous epoch even if it has no partitions.
+    if not removed and (target.subscribes or member.pending_revocation):
         return member
     kept = {topic_id: held for topic_id, held in member.assigned.items() if topic_id in target.topic_ids}
     pending = {topic_id: dict(held) for topic_id, held in member.pending_revocation.items()}

@@ -25,10 +25,13 @@ class Subscriptions(msgspec.Struct, frozen=True):
     topics: Mapping[str, Topic]
     matches: Mapping[str, Iterable[str]] = {}
 
+    def names_of(self, member: ConsumerMember) -> set[str]:
+        """Return the names of the topics that a member subscribes to, by name or by pattern; not all need to exist."""
+        return {*member.subscribed_topic_names, *self.matches.get(member.subscribed_topic_regex, ())}
+
     def topics_of(self, member: ConsumerMember) -> list[Topic]:
-        """Return the existing topics that a member subscribes to, by name or by pattern."""
-        names = {*member.subscribed_topic_names, *self.matches.get(member.subscribed_topic_regex, ())}
-        return [self.topics[name] for name in sorted(names & self.topics.keys())]
+        """Return the existing ones of the topics that a member subscribes to."""
+        return [self.topics[name] for name in sorted(self.names_of(member) & self.topics.keys())]
 
 
 def preferred_assignor(members: Iterable[ConsumerMember], configured: Sequence[str]) -> str:

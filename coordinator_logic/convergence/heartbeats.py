@@ -194,8 +194,13 @@ def reconcile_member(
     member = consumer.members[member_id]
     if member.is_reconciled_to(consumer.target_epoch) and not subscription_changed:
         return member
-    topic_ids = {topic.topic_id for topic in consumer.subscriptions.topics_of(member)}
-    target = Target(consumer.target_epoch, consumer.target_of(member_id), topic_ids)
+    subscriptions = consumer.subscriptions
+    target = Target(
+        consumer.target_epoch,
+        consumer.target_of(member_id),
+        topic_ids={topic.topic_id for topic in subscriptions.topics_of(member)},
+        subscribes=bool(subscriptions.names_of(member)),
+    )
     after = reconcile(member, target, owned, consumer.is_free, subscription_changed=subscription_changed)
     if after == member:
         return member

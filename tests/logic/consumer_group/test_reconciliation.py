@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from coordinator_logic.assignors.server import Partitions
 from coordinator_logic.consumer_group.members import AssignedPartitions, ConsumerMember, MemberState
 from coordinator_logic.consumer_group.reconciliation import Target
@@ -18,7 +20,7 @@ def some(**partitions: set[int]) -> Partitions:
 
 
 def target(epoch: int, subscribed: str = "t", **partitions: set[int]) -> Target:
-    return Target(epoch, some(**partitions), set(subscribed.split()))
+    return Target(epoch, some(**partitions), topic_ids=set(subscribed.split()), subscribes=bool(subscribed))
 
 
 def member(
@@ -111,3 +113,11 @@ def test_more_unsubscribed_topics_join_those_that_are_being_revoked() -> None:
 def test_a_target_with_an_unsubscribed_topic_does_not_assign_it() -> None:
     after = reconcile(member(10, {}), target(11, "t", t={0}, u={0}), None, EVERYTHING_IS_FREE)
     assert (after.state, after.assigned) == (MemberState.STABLE, {"t": {0: 11}})
+
+
+def test_a_member_whose_topics_do_not_exist_keeps_its_previous_epoch_and_one_without_a_subscription_loses_it() -> None:
+    empty = msgspec.structs.replace(member(11, {}), previous_epoch=10)
+    of_absent = Target(11, {}, topic_ids=set(), subscribes=True)
+    assert reconcile(empty, of_absent, None, EVERYTHING_IS_FREE, subscription_changed=True) is empty
+    of_nothing = Target(11, {}, topic_ids=set(), subscribes=False)
+    assert reconcile(empty, of_nothing, None, EVERYTHING_IS_FREE, subscription_changed=True).previous_epoch == 11

@@ -152,17 +152,29 @@ public class Judge {
         }
     }
 
-    /** Lets time pass up to each deadline in turn: the context would let two members expire in ignorance of each other. */
+    /**
+     * Lets time pass up to each deadline in turn, and one timer after the other: the context would let two members expire in
+     * ignorance of each other, even those with the same deadline.
+     */
     private void sleep(long ms) throws ReflectiveOperationException {
         long end = context.time.milliseconds() + ms;
+        PriorityQueue<MockCoordinatorTimer.ScheduledTimeout<?>> deadlines = deadlines();
+        while (!deadlines.isEmpty() && deadlines.peek().deadlineMs() <= end) {
+            MockCoordinatorTimer.ScheduledTimeout<?> next = deadlines.poll();
+            List<MockCoordinatorTimer.ScheduledTimeout<?>> others = new ArrayList<>();
+            while (!deadlines.isEmpty() && deadlines.peek().deadlineMs() == next.deadlineMs()) others.add(deadlines.poll());
+            deadlines.add(next);
+            context.sleep(next.deadlineMs() - context.time.milliseconds());
+            others.stream().filter(other -> context.timer.timeout(other.key()) == other).forEach(deadlines::add);
+        }
+        context.sleep(end - context.time.milliseconds());
+    }
+
+    @SuppressWarnings("unchecked")
+    private PriorityQueue<MockCoordinatorTimer.ScheduledTimeout<?>> deadlines() throws ReflectiveOperationException {
         Field field = context.timer.getClass().getDeclaredField("timeoutQueue");
         field.setAccessible(true);
-        PriorityQueue<?> deadlines = (PriorityQueue<?>) field.get(context.timer);
-        while (context.time.milliseconds() < end) {
-            MockCoordinatorTimer.ScheduledTimeout<?> next = (MockCoordinatorTimer.ScheduledTimeout<?>) deadlines.peek();
-            long until = next == null ? end : Math.min(end, Math.max(next.deadlineMs(), context.time.milliseconds() + 1));
-            context.sleep(until - context.time.milliseconds());
-        }
+        return (PriorityQueue<MockCoordinatorTimer.ScheduledTimeout<?>>) field.get(context.timer);
     }
 
     private void beat(JsonNode body, short apiVersion, ObjectNode result) {
@@ -188,6 +200,9 @@ public class Judge {
             request.setTopicPartitions(owned);
         }
         ConsumerGroupHeartbeatResponseData response = context.consumerGroupHeartbeat(request, apiVersion).response();
+        // A deviation (docs/deviations.md): the join timer of a classic group that this heartbeat has upgraded goes on in a
+        // broker, and removes members if it ends after a downgrade.
+        context.timer.cancel(GroupMetadataManager.classicGroupJoinKey(GROUP));
         result.put("memberId", response.memberId()).put("memberEpoch", response.memberEpoch());
         if (response.assignment() == null) {
             result.putNull("assignment");

@@ -51,7 +51,7 @@ class World(NamedTuple):
 
     def target(self, index: int) -> Target:
         mine = frozenset(partition for partition, owner in enumerate(self.owners) if owner == index)
-        return Target(self.epoch, {TOPIC: mine} if mine else {}, {TOPIC})
+        return Target(self.epoch, {TOPIC: mine} if mine else {}, topic_ids={TOPIC}, subscribes=True)
 
 
 def assigned(member: ConsumerMember) -> frozenset[int]:

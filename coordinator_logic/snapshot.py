@@ -1,10 +1,10 @@
 """Snapshots: a group as one byte of format version, followed by MessagePack without field names.
 
-Format 1 is that of classic groups, format 3 that of consumer groups: the fields of format 1, then those that only a
-consumer group has. Format 2 is an earlier one of consumer groups, with their members and targets in place, not as
-strings of bytes. A release that knows format 1 alone can still read the classic groups of this one. A change that only
-appends fields with defaults keeps the version. Any other change takes the next version and keeps the reader of the old
-one, so that every snapshot ever written can be read.
+Format 1 is that of classic groups, format 4 that of consumer groups: the fields of format 1, then those that only a
+consumer group has. Formats 2 and 3 are earlier ones of consumer groups. In format 2 members and targets are in place,
+not strings of bytes; in both, the partitions of a member are in place. A release that knows format 1 alone can still
+read the classic groups of this one. A change that only appends fields with defaults keeps the version. Any other change
+takes the next version and keeps the reader of the old one, so that every snapshot ever written can be read.
 
 The fields are those of :class:`Group`. Its offsets are decoded only when used, see :class:`StoredOffsets`, and so is
 each member of a consumer group with its target, see :class:`StoredItems`.
@@ -17,12 +17,13 @@ import msgspec
 
 from coordinator_logic.committed_offsets import Offsets, StoredOffsets, offset_count
 from coordinator_logic.consumer_group.data import ConsumerGroup, TargetPartitions
-from coordinator_logic.consumer_group.members import ConsumerMember
+from coordinator_logic.consumer_group.members import ConsumerMember, decode_member, encode_member
 from coordinator_logic.group import Group
 from coordinator_logic.states import State
-from coordinator_logic.stored_parts import StoredItems, UnreadablePart, encoded_items
+from coordinator_logic.stored_parts import ItemCodec, StoredItems, UnreadablePart, encoded_items
 
-CLASSIC_FORMAT, EARLIER_CONSUMER_FORMAT, CONSUMER_FORMAT = 1, 2, 3
+CLASSIC_FORMAT, CONSUMER_FORMAT = 1, 4
+FORMAT_WITH_MEMBERS_IN_PLACE, FORMAT_WITH_PARTITIONS_IN_PLACE = 2, 3
 FORMAT_VERSION = CONSUMER_FORMAT
 """The newest format."""
 
@@ -59,12 +60,13 @@ _CLASSIC_HEADER, _CONSUMER_HEADER = bytes((CLASSIC_FORMAT,)), bytes((CONSUMER_FO
 
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[int, Any] = {
-    EARLIER_CONSUMER_FORMAT: _decoder(msgspec.Raw),
+    FORMAT_WITH_MEMBERS_IN_PLACE: _decoder(msgspec.Raw),
     CONSUMER_FORMAT: _decoder(bytes),
 }
-_decoders[CLASSIC_FORMAT] = _decoders[CONSUMER_FORMAT]
-_member_decoder = msgspec.msgpack.Decoder(ConsumerMember)
-_target_decoder = msgspec.msgpack.Decoder(TargetPartitions)
+_decoders[CLASSIC_FORMAT] = _decoders[FORMAT_WITH_PARTITIONS_IN_PLACE] = _decoders[CONSUMER_FORMAT]
+_earlier_member_decoder = msgspec.msgpack.Decoder(ConsumerMember)
+_MEMBER_CODEC = ItemCodec(encode_member, decode_member)
+_TARGET_CODEC = ItemCodec(_encoder.encode, msgspec.msgpack.Decoder(TargetPartitions).decode)
 
 
 class UnreadableSnapshot(ValueError):
@@ -91,7 +93,8 @@ def encode(group: Group) -> bytes:
 
 def _fields_of(consumer: ConsumerGroup) -> list[Any]:
     fields: list[Any] = list(msgspec.structs.astuple(consumer))
-    fields[_MEMBERS], fields[_TARGETS] = encoded_items(consumer.members), encoded_items(consumer.targets)
+    fields[_MEMBERS] = encoded_items(consumer.members, _MEMBER_CODEC)
+    fields[_TARGETS] = encoded_items(consumer.targets, _TARGET_CODEC)
     return fields
 
 
@@ -112,21 +115,22 @@ def decode(snapshot: bytes) -> Group:
         fields[_OFFSET_COUNT] = None
         fields[_PENDING_JOINS] = dict.fromkeys(fields[_PENDING_JOINS]) if fields[_PENDING_JOINS] else {}
         fields[_PENDING_SYNCS] = dict.fromkeys(fields[_PENDING_SYNCS]) if fields[_PENDING_SYNCS] else {}
+        if fields[_CONSUMER] is not None:
+            fields[_CONSUMER] = _consumer(fields[_CONSUMER], snapshot[0])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnreadablePart) as error:
         raise UnreadableSnapshot(f"the snapshot is damaged: {error}") from error
-    stored = fields[_CONSUMER]
-    if stored is not None:
-        fields[_CONSUMER] = _consumer(stored, snapshot[0])
     return Group(*fields)
 
 
 def _consumer(stored: Any, version: int) -> ConsumerGroup:
     fields: list[Any] = list(msgspec.structs.astuple(stored))
     members, targets = fields[_MEMBERS], fields[_TARGETS]
-    if version == EARLIER_CONSUMER_FORMAT:
-        members, targets = ({key: bytes(item) for key, item in items.items()} for items in (members, targets))
-    fields[_MEMBERS] = StoredItems(members, _member_decoder, "members")
-    fields[_TARGETS] = StoredItems(targets, _target_decoder, "target assignments")
+    if version != CONSUMER_FORMAT:
+        decode = _earlier_member_decoder.decode
+        members = {member_id: encode_member(decode(item)) for member_id, item in members.items()}
+        targets = {member_id: bytes(item) for member_id, item in targets.items()}
+    fields[_MEMBERS] = StoredItems(members, _MEMBER_CODEC, "members")
+    fields[_TARGETS] = StoredItems(targets, _TARGET_CODEC, "target assignments")
     return ConsumerGroup(*fields)
 
 

@@ -1,18 +1,23 @@
 """Parts of a snapshot that stay encoded until a request needs them: most requests are heartbeats of one member."""
 
-from collections.abc import Iterator, MutableMapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
 OutlineT = TypeVar("OutlineT")
 
-_encode = msgspec.msgpack.Encoder().encode
-
 
 class UnreadablePart(ValueError):
     """The bytes of a part of a snapshot are not what they should be. Every use of the part raises it again."""
+
+
+class ItemCodec(NamedTuple, Generic[T]):
+    """How a snapshot holds an item; ``decode`` raises ``msgspec.DecodeError``."""
+
+    encode: Callable[[T], bytes]
+    decode: Callable[[bytes], T]
 
 
 class StoredItems(MutableMapping[str, T]):
@@ -22,45 +27,45 @@ class StoredItems(MutableMapping[str, T]):
     An item changes only by being set again, so that the others need not be encoded again.
 
     Args:
-        encoded: The items in MessagePack; the mapping becomes their owner.
-        decoder: Decodes one item.
+        encoded: The encoded items; the mapping becomes their owner.
+        codec: Encodes and decodes an item.
         what: What the items are, for the exception.
     """
 
-    __slots__ = ("_changed", "_decoded", "_decoder", "_encoded", "_what")
+    __slots__ = ("_changed", "_codec", "_decoded", "_encoded", "_what")
 
-    def __init__(self, encoded: dict[str, bytes], decoder: "msgspec.msgpack.Decoder[T]", what: str) -> None:
+    def __init__(self, encoded: dict[str, bytes], codec: ItemCodec[T], what: str) -> None:
         # All keys in their order; the bytes of an item that has changed are outdated.
         self._encoded = encoded
         self._decoded: dict[str, T] = {}
         self._changed: set[str] = set()
-        self._decoder = decoder
+        self._codec = codec
         self._what = what
 
-    def outline(self, key: str, decoder: "msgspec.msgpack.Decoder[OutlineT]") -> T | OutlineT | None:
-        """An item, or what this decoder reads of it if nothing has needed the item yet; None if there is none."""
+    def outline(self, key: str, decode: Callable[[bytes], OutlineT]) -> T | OutlineT | None:
+        """An item, or what ``decode`` reads of it if nothing has needed the item yet; None if there is none."""
         item = self._decoded.get(key)
         if item is not None:
             return item
         encoded = self._encoded.get(key)
-        return None if encoded is None else self._read(encoded, decoder)
+        return None if encoded is None else self._read(encoded, decode)
 
     def for_snapshot(self) -> dict[str, bytes]:
         """The encoded items: the original bytes of those that have not changed."""
         for key in self._changed:
-            self._encoded[key] = _encode(self._decoded[key])
+            self._encoded[key] = self._codec.encode(self._decoded[key])
         self._changed.clear()
         return self._encoded
 
     def __getitem__(self, key: str) -> T:
         item = self._decoded.get(key)
         if item is None:
-            item = self._decoded[key] = self._read(self._encoded[key], self._decoder)
+            item = self._decoded[key] = self._read(self._encoded[key], self._codec.decode)
         return item
 
-    def _read(self, encoded: bytes, decoder: "msgspec.msgpack.Decoder[OutlineT]") -> OutlineT:
+    def _read(self, encoded: bytes, decode: Callable[[bytes], OutlineT]) -> OutlineT:
         try:
-            return decoder.decode(encoded)
+            return decode(encoded)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UnreadablePart(f"its {self._what} are damaged: {error}") from error
 
@@ -85,8 +90,8 @@ class StoredItems(MutableMapping[str, T]):
         return len(self._encoded)
 
 
-def encoded_items(items: MutableMapping[str, Any]) -> dict[str, bytes]:
+def encoded_items(items: MutableMapping[str, T], codec: ItemCodec[T]) -> dict[str, bytes]:
     """Items as a snapshot holds them."""
     if isinstance(items, StoredItems):
         return items.for_snapshot()
-    return {key: _encode(item) for key, item in items.items()}
+    return {key: codec.encode(item) for key, item in items.items()}

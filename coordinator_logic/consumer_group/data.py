@@ -12,7 +12,7 @@ from hashlib import blake2b
 import msgspec
 
 from coordinator_logic.assignors.server import Partitions
-from coordinator_logic.consumer_group.members import ConsumerMember, MemberOutline
+from coordinator_logic.consumer_group.members import ConsumerMember, MemberOutline, decode_outline
 from coordinator_logic.consumer_group.target_assignment import Subscriptions, Topic
 from coordinator_logic.states import State
 from coordinator_logic.stored_parts import StoredItems
@@ -22,7 +22,6 @@ FIRST_EPOCH = 1
 
 _HASH_BYTES = 8
 _encode = msgspec.msgpack.encode
-_outline_decoder = msgspec.msgpack.Decoder(MemberOutline)
 
 
 class ResolvedPattern(msgspec.Struct, frozen=True, array_like=True):
@@ -80,7 +79,7 @@ class ConsumerGroup(msgspec.Struct, array_like=True, dict=True):
         """A member, without its partitions if they are not decoded; None if there is none."""
         members = self.members
         if isinstance(members, StoredItems):
-            return members.outline(member_id, _outline_decoder)
+            return members.outline(member_id, decode_outline)
         return members.get(member_id)
 
     def put(self, member: ConsumerMember) -> None:

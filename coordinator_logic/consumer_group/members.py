@@ -84,8 +84,32 @@ class ConsumerMember(MemberFields, frozen=True, array_like=True):
 
 
 class MemberOutline(MemberFields, frozen=True, array_like=True):
-    """A stored member whose partitions stay encoded: most heartbeats need none of them."""
+    """A member as a snapshot holds it: most heartbeats need none of its partitions.
 
-    assigned: msgspec.Raw = msgspec.Raw()
-    pending_revocation: msgspec.Raw = msgspec.Raw()
+    ``partitions`` are those assigned and those pending revocation, in MessagePack: a string of bytes, which a reader
+    passes over at once, however many partitions there are.
+    """
+
+    partitions: bytes = b""
     classic: ClassicMembership | None = None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_outline_decoder = msgspec.msgpack.Decoder(MemberOutline)
+_partitions_decoder = msgspec.msgpack.Decoder(tuple[AssignedPartitions, AssignedPartitions])
+
+decode_outline = _outline_decoder.decode
+"""Read a member's outline from what :func:`encode_member` returned. Raises ``msgspec.DecodeError``."""
+
+
+def encode_member(member: ConsumerMember) -> bytes:
+    """Encode a member as a snapshot holds it."""
+    *fields, assigned, pending_revocation, classic = msgspec.structs.astuple(member)
+    return _encode([*fields, _encode((assigned, pending_revocation)), classic])
+
+
+def decode_member(encoded: bytes) -> ConsumerMember:
+    """Decode a member with its partitions. Raises ``msgspec.DecodeError``."""
+    *fields, partitions, classic = msgspec.structs.astuple(decode_outline(encoded))
+    assigned, pending_revocation = _partitions_decoder.decode(partitions)
+    return ConsumerMember(*fields, assigned=assigned, pending_revocation=pending_revocation, classic=classic)

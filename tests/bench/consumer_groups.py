@@ -48,7 +48,7 @@ class GroupSize(NamedTuple):
     partitions: int
 
 
-SIZES = (GroupSize(1, 6), GroupSize(10, 60), GroupSize(10, 900), GroupSize(10, 5_000), GroupSize(100, 600))
+SIZES = tuple(GroupSize(*size) for size in ((1, 6), (1, 900), (10, 60), (10, 900), (10, 5_000), (100, 600)))
 
 
 class Compared(NamedTuple):

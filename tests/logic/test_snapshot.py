@@ -180,16 +180,16 @@ def expected_of_format_2() -> Group:
     )
 
 
-def test_a_snapshot_of_format_2_can_be_read_and_goes_on_in_format_3() -> None:
+def test_a_snapshot_of_format_2_can_be_read_and_goes_on_in_the_newest() -> None:
     kept = bytes.fromhex((KEPT / "format-2.hex").read_text())
-    assert kept[0] == snapshot.EARLIER_CONSUMER_FORMAT
+    assert kept[0] == snapshot.FORMAT_WITH_MEMBERS_IN_PLACE
     group = snapshot.decode(kept)
     assert group == expected_of_format_2()
     assert snapshot.encode(group) == snapshot.encode(expected_of_format_2())
 
 
 def expected_of_format_3() -> Group:
-    """The group in the kept snapshot of format 3: as in format 2, with two more fields."""
+    """The group in the kept snapshots of formats 3 and 4: as in format 2, with two more fields."""
     group = expected_of_format_2()
     assert group.consumer is not None
     group.consumer.has_unresolved_patterns = True
@@ -197,8 +197,23 @@ def expected_of_format_3() -> Group:
     return group
 
 
-def test_a_snapshot_of_format_3_can_be_read() -> None:
+def test_a_snapshot_of_format_3_can_be_read_and_goes_on_in_the_newest() -> None:
     kept = bytes.fromhex((KEPT / "format-3.hex").read_text())
+    assert kept[0] == snapshot.FORMAT_WITH_PARTITIONS_IN_PLACE
+    group = snapshot.decode(kept)
+    assert group == expected_of_format_3()
+    assert snapshot.encode(group) == snapshot.encode(expected_of_format_3())
+
+
+def test_a_damaged_member_of_format_3_makes_the_snapshot_unreadable() -> None:
+    kept = bytes.fromhex((KEPT / "format-3.hex").read_text())
+    damaged = kept.replace(b"\xa3m-2", b"\xc4\x02-2", 2).replace(b"\xc4\x02-2", b"\xa3m-2", 1)
+    with pytest.raises(snapshot.UnreadableSnapshot, match="the snapshot is damaged"):
+        snapshot.decode(damaged)
+
+
+def test_a_snapshot_of_format_4_can_be_read() -> None:
+    kept = bytes.fromhex((KEPT / "format-4.hex").read_text())
     assert kept[0] == snapshot.CONSUMER_FORMAT
     assert snapshot.decode(kept) == expected_of_format_3()
     assert snapshot.encode(expected_of_format_3()) == kept

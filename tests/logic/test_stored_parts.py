@@ -3,20 +3,25 @@
 import msgspec
 import pytest
 
-from coordinator_logic.consumer_group.members import ConsumerMember, MemberOutline
-from coordinator_logic.stored_parts import StoredItems, UnreadablePart
+from coordinator_logic.consumer_group.members import (
+    ConsumerMember,
+    MemberOutline,
+    decode_member,
+    decode_outline,
+    encode_member,
+)
+from coordinator_logic.stored_parts import ItemCodec, StoredItems, UnreadablePart
 
-encode = msgspec.msgpack.encode
-MEMBER, OUTLINE = msgspec.msgpack.Decoder(ConsumerMember), msgspec.msgpack.Decoder(MemberOutline)
+CODEC = ItemCodec(encode_member, decode_member)
 
 
 def stored(*members: ConsumerMember) -> StoredItems[ConsumerMember]:
-    return StoredItems({member.member_id: encode(member) for member in members}, MEMBER, "members")
+    return StoredItems({member.member_id: encode_member(member) for member in members}, CODEC, "members")
 
 
-def test_an_outline_has_what_the_member_has_before_its_partitions() -> None:
+def test_an_outline_has_what_the_member_has_besides_its_partitions() -> None:
     member = ConsumerMember("a", "i", "r", "client", "host", 1, ("t",), "p", "range", 7, 6, assigned={"t": {0: 7}})
-    outline = stored(member).outline("a", OUTLINE)
+    outline = stored(member).outline("a", decode_outline)
     assert isinstance(outline, MemberOutline)
     fields = [name for name in ConsumerMember.__struct_fields__ if name not in ("assigned", "pending_revocation")]
     assert [getattr(outline, name) for name in fields] == [getattr(member, name) for name in fields]
@@ -25,29 +30,29 @@ def test_an_outline_has_what_the_member_has_before_its_partitions() -> None:
 def test_an_outline_of_a_member_that_was_changed_is_the_member() -> None:
     items = stored(ConsumerMember("a"))
     items["a"] = ConsumerMember("a", epoch=2)
-    assert items.outline("a", OUTLINE) == ConsumerMember("a", epoch=2)
-    assert items.outline("b", OUTLINE) is None
+    assert items.outline("a", decode_outline) == ConsumerMember("a", epoch=2)
+    assert items.outline("b", decode_outline) is None
 
 
 def test_only_items_that_were_set_are_encoded_again() -> None:
     # As an earlier release wrote it, without the last field.
-    earlier = encode(list(msgspec.structs.astuple(ConsumerMember("a", state="stable")))[:-1])  # type: ignore[arg-type]
-    items = StoredItems({"a": earlier, "b": encode(ConsumerMember("b"))}, MEMBER, "members")
+    earlier = msgspec.msgpack.encode(msgspec.msgpack.decode(encode_member(ConsumerMember("a")))[:-1])
+    items = StoredItems({"a": earlier, "b": encode_member(ConsumerMember("b"))}, CODEC, "members")
     assert [member.epoch for member in items.values()] == [0, 0]
     items["b"] = ConsumerMember("b", epoch=3)
     items["c"] = ConsumerMember("c")
     assert items.for_snapshot() == {
         "a": earlier,
-        "b": encode(ConsumerMember("b", epoch=3)),
-        "c": encode(ConsumerMember("c")),
+        "b": encode_member(ConsumerMember("b", epoch=3)),
+        "c": encode_member(ConsumerMember("c")),
     }
     del items["c"]
     assert list(items.for_snapshot()) == ["a", "b"]
 
 
 def test_a_damaged_item_is_unreadable_whichever_way_it_is_read() -> None:
-    items = StoredItems({"a": b"\xff"}, MEMBER, "members")
+    items = StoredItems({"a": b"\xff"}, CODEC, "members")
     with pytest.raises(UnreadablePart, match="its members are damaged"):
-        items.outline("a", OUTLINE)
+        items.outline("a", decode_outline)
     with pytest.raises(UnreadablePart, match="its members are damaged"):
         items["a"]

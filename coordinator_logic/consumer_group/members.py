@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from enum import Enum
+from typing import Any
 
 import msgspec
 
@@ -111,5 +112,5 @@ def encode_member(member: ConsumerMember) -> bytes:
 def decode_member(encoded: bytes) -> ConsumerMember:
     """Decode a member with its partitions. Raises ``msgspec.DecodeError``."""
     *fields, partitions, classic = msgspec.structs.astuple(decode_outline(encoded))
-    assigned, pending_revocation = _partitions_decoder.decode(partitions)
-    return ConsumerMember(*fields, assigned=assigned, pending_revocation=pending_revocation, classic=classic)
+    member: list[Any] = [*fields, *_partitions_decoder.decode(partitions), classic]
+    return ConsumerMember(*member)

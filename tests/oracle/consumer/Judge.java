@@ -202,7 +202,7 @@ public class Judge {
         ConsumerGroupHeartbeatResponseData response = context.consumerGroupHeartbeat(request, apiVersion).response();
         // A deviation (docs/deviations.md): the join timer of a classic group that this heartbeat has upgraded goes on in a
         // broker, and removes members if it ends after a downgrade.
-        context.timer.cancel(GroupMetadataManager.classicGroupJoinKey(GROUP));
+        if (isConsumerGroup()) context.timer.cancel(GroupMetadataManager.classicGroupJoinKey(GROUP));
         result.put("memberId", response.memberId()).put("memberEpoch", response.memberEpoch());
         if (response.assignment() == null) {
             result.putNull("assignment");
@@ -215,17 +215,20 @@ public class Judge {
 
     /** Only consumer groups with members are compared here; our classic groups are compared with a broker's. */
     private void classic(JsonNode command, ObjectNode result) throws IOException {
-        boolean isConsumerGroup;
-        try {
-            isConsumerGroup = !context.groupMetadataManager.consumerGroup(GROUP).isEmpty();
-        } catch (GroupIdNotFoundException exception) {
-            isConsumerGroup = false;
-        }
         JsonNode body = command.get("body");
-        if (!isConsumerGroup) result.put("skipped", true);
+        if (!isConsumerGroup()) result.put("skipped", true);
         else if (command.get("op").asText().equals("join")) join(body, result);
         else if (command.get("op").asText().equals("sync")) sync(body, result);
         else heartbeat(body, result);
+    }
+
+    /** Whether the group is a consumer group with members. */
+    private boolean isConsumerGroup() {
+        try {
+            return !context.groupMetadataManager.consumerGroup(GROUP).isEmpty();
+        } catch (GroupIdNotFoundException exception) {
+            return false;
+        }
     }
 
     private void join(JsonNode body, ObjectNode result) throws IOException {

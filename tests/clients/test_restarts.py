@@ -1,15 +1,12 @@
 """Groups of every client library, while coordinator and gateway restart, are killed, or a second gateway runs."""
 
-import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
-
-from confluent_kafka import Producer
 
 from tests.cli.test_commands import run_for
 from tests.clients.conftest import NewGroup
 from tests.clients.group import WatchedGroup
+from tests.clients.producing import producing
 from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library
 from tests.clients.system import System
 from tests.support.gateway_process import GatewayProcess
@@ -38,32 +35,6 @@ KINDS = [
     (Library.LIBRDKAFKA, ASSIGNED_BY_COORDINATOR, True),
 ]
 """Library, assignor, whether the members are static."""
-
-PRODUCE_EVERY_SECONDS = 0.1
-LOG_ERRORS = 2
-
-
-@contextmanager
-def producing(bootstrap_servers: str, groups: Collection[WatchedGroup]) -> Iterator[None]:
-    """Produce to all partitions of all topics with an idempotent producer while the block runs."""
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "enable.idempotence": True, "log_level": LOG_ERRORS})
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.wait(PRODUCE_EVERY_SECONDS):
-            for group in groups:
-                for partition in range(group.partitions):
-                    producer.produce(group.topic, b"a record", partition=partition)
-            producer.poll(0)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        assert producer.flush(60) == 0
 
 
 class Snapshot(NamedTuple):

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer
 
 from tests.clients.conftest import NewGroup, NewProcess
 from tests.clients.group import WatchedGroup
+from tests.clients.producing import producing
 from tests.clients.programs.java import tool
 from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library
 from tests.clients.system import CONSUMER_SESSION_MS, System
@@ -80,36 +81,36 @@ def run_scenario(system: System, group: WatchedGroup, library: Library) -> None:
     assert system.committed(group.group_id, group.topic) == ends
 
 
-def test_a_classic_group_is_rolled_to_the_newer_protocol_and_back(system: System, new_group: NewGroup) -> None:
+def test_a_classic_group_is_rolled_to_the_newer_protocol_and_back_under_load(
+    system: System, new_group: NewGroup
+) -> None:
     group = new_group(PARTITIONS)
-    partitions = range(PARTITIONS)
-    system.produce(group.topic, partitions, RECORDS)
-    group.start("java", Library.JAVA)
-    group.start("librdkafka", Library.LIBRDKAFKA)
-    group.await_shared_by("java", "librdkafka")
-    group.await_consumed(dict.fromkeys(partitions, RECORDS))
+    with producing(system.bootstrap_servers, [group]):
+        group.start("java", Library.JAVA)
+        group.start("librdkafka", Library.LIBRDKAFKA)
+        group.await_shared_by("java", "librdkafka")
+        group.await_consumption("java", "librdkafka")
 
-    # Upgraded by the first newer member, which comes and the classic ones stay; then they go.
-    group.start("newer-librdkafka", Library.NEWEST_LIBRDKAFKA, protocol=CONSUMER)
-    group.await_shared_by("java", "librdkafka", "newer-librdkafka")
-    group.start("newer-java", Library.JAVA, protocol=CONSUMER)
-    group.await_shared_by("java", "librdkafka", "newer-librdkafka", "newer-java")
-    group.stop("java")
-    group.await_shared_by("librdkafka", "newer-librdkafka", "newer-java")
-    group.stop("librdkafka")
-    group.await_shared_by("newer-librdkafka", "newer-java")
-    system.produce(group.topic, partitions, RECORDS)
-    group.await_consumed(dict.fromkeys(partitions, 2 * RECORDS))
+        # Upgraded by the first newer member, which comes and the classic ones stay; then they go.
+        group.start("newer-librdkafka", Library.NEWEST_LIBRDKAFKA, protocol=CONSUMER)
+        group.await_shared_by("java", "librdkafka", "newer-librdkafka")
+        group.start("newer-java", Library.JAVA, protocol=CONSUMER)
+        group.await_shared_by("java", "librdkafka", "newer-librdkafka", "newer-java")
+        group.stop("java")
+        group.await_shared_by("librdkafka", "newer-librdkafka", "newer-java")
+        group.stop("librdkafka")
+        group.await_shared_by("newer-librdkafka", "newer-java")
+        group.await_consumption("newer-librdkafka", "newer-java")
 
-    # Downgraded when the last newer member leaves a classic one behind.
-    group.start("classic-again", Library.LIBRDKAFKA, protocol=CLASSIC)
-    group.await_shared_by("newer-librdkafka", "newer-java", "classic-again")
-    group.stop("newer-java")
-    group.await_shared_by("newer-librdkafka", "classic-again")
-    group.stop("newer-librdkafka")
-    group.await_shared_by("classic-again")
-    system.produce(group.topic, partitions, RECORDS)
-    ends = dict.fromkeys(partitions, 3 * RECORDS)
+        # Downgraded when the last newer member leaves a classic one behind.
+        group.start("classic-again", Library.LIBRDKAFKA, protocol=CLASSIC)
+        group.await_shared_by("newer-librdkafka", "newer-java", "classic-again")
+        group.stop("newer-java")
+        group.await_shared_by("newer-librdkafka", "classic-again")
+        group.stop("newer-librdkafka")
+        group.await_shared_by("classic-again")
+        group.await_consumption("classic-again")
+    ends = system.end_offsets(group.topic, PARTITIONS)
     group.await_consumed(ends)
     group.stop("classic-again")
     group.check_everything_consumed(ends)
@@ -117,7 +118,7 @@ def test_a_classic_group_is_rolled_to_the_newer_protocol_and_back(system: System
     assert system.committed(group.group_id, group.topic) == ends
 
 
-def test_the_console_tools_read_describe_and_list_a_consumer_group(system: System, new_process: NewProcess) -> None:
+def test_the_console_tools_read_describe_reset_and_delete_a_group(system: System, new_process: NewProcess) -> None:
     topic, group = system.new_topic(PARTITIONS), unique("console-consumer-protocol")
     system.produce(topic, range(PARTITIONS), RECORDS)
     where = ("--bootstrap-server", system.bootstrap_servers, "--topic", topic, "--group", group)
@@ -134,6 +135,10 @@ def test_the_console_tools_read_describe_and_list_a_consumer_group(system: Syste
     assert reader.stop() in (0, 130, 143)
     described = sorted(rows(groups(system, "--describe", "--group", group), group))
     assert [row[1:4] for row in described] == [[topic, str(index), str(RECORDS)] for index in range(PARTITIONS)]
+    reset = ("--group", group, "--topic", topic, "--reset-offsets", "--to-offset", "2", "--execute")
+    planned = [[group, topic, str(index), "2"] for index in range(PARTITIONS)]
+    assert sorted(rows(groups(system, *reset), group)) == planned
+    assert set(system.committed(group, topic).values()) == {2}
     assert f"Deletion of requested consumer groups ('{group}') was successful." in groups(
         system, "--delete", "--group", group
     )

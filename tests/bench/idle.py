@@ -70,6 +70,9 @@ def table(silence: Silence) -> Table:
 def main(
     against: Annotated[Path | None, typer.Option("--against", help="The root of another checkout.")] = None,
     groups: Annotated[int, typer.Option("--groups", help="How many groups are many.")] = Scale().many_groups,
+    settling: Annotated[
+        float, typer.Option("--settling", help="How long the job without groups runs before its minute begins, s.")
+    ] = Scale().settling_seconds,
 ) -> None:
     """Measure an idle minute, without groups and with many."""
     console = Console(stderr=True)
@@ -81,7 +84,7 @@ def main(
         console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {activity}", highlight=False)
 
     date, before, figures = datetime.now().astimezone(), machine(), {}
-    scale = msgspec.structs.replace(Scale(), many_groups=groups)
+    scale = msgspec.structs.replace(Scale(), many_groups=groups, settling_seconds=settling)
     with (
         tempfile.TemporaryDirectory(prefix="group-coordinator-idle-") as folder,
         EmbeddedBroker(data_dir=Path(folder) / "kafka") as broker,

@@ -83,7 +83,7 @@ class FleetScreen(App[None]):
         """Show what is known, now and every second."""
         self._table.focus()
         self.refresh_rows()
-        self.set_interval(REFRESH_SECONDS, self.refresh_rows)
+        self.set_interval(REFRESH_SECONDS, self.refresh_if_shown)
 
     @property
     def _table(self) -> DataTable[Text]:
@@ -129,6 +129,11 @@ class FleetScreen(App[None]):
     def _sort_by(self, number: int) -> None:
         self._sorted_by, self._is_descending = number, COLUMNS[number].is_descending
         self.refresh_rows()
+
+    def refresh_if_shown(self) -> None:
+        """Show the rows as of now, unless the program is about to end: its widgets go before its timers."""
+        if self.screen_stack and len(self.screen_stack[0].query("DataTable, #coordinator")) == 2:
+            self.refresh_rows()
 
     def refresh_rows(self) -> None:
         """Show the rows as of now; the cursor stays at its group."""

@@ -92,3 +92,11 @@ def test_of_many_groups_the_first_ones_are_shown() -> None:
         assert f"the first {MAX_ROWS} of {MAX_ROWS + 1}" in str(screen.query_one("#coordinator", Static).content)
 
     driven(Given(*(row(f"group-{number}") for number in range(MAX_ROWS + 1))), story)
+
+
+def test_a_refresh_while_the_program_ends_does_nothing() -> None:
+    async def story(screen: FleetScreen, _pilot: Pilot[None]) -> None:
+        await screen.query_one(DataTable).remove()
+        screen.refresh_if_shown()
+
+    driven(Given(*THREE), story)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Self
 
 from streaming.contract.topics import TopicNames
-from tests.bench.usage import find_coordinator
 from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.cluster import Cluster
 from tests.recovery.chaos.disk import small_disk
@@ -218,11 +217,6 @@ def is_ready(job: CoordinatorProcess) -> bool:
 
 def _is_up(line: str) -> bool:
     return reports_ready(line) or "standby: the job on" in line
-
-
-def driver_jvm(job: CoordinatorProcess) -> int:
-    """The process id of a job's driver JVM."""
-    return find_coordinator(job.pid).jvm
 
 
 def tree(job: CoordinatorProcess) -> list[int]:

@@ -10,11 +10,11 @@ from random import Random
 
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER
 from streaming.job.spark_internals.worker_choice import ARROW
-from tests.bench.usage import find_coordinator
+from tests.bench.usage import CoordinatorProcesses, find_coordinator
 from tests.recovery.chaos.cluster import paused
 from tests.recovery.chaos.faults.fault import Inject, NotInjected
 from tests.recovery.chaos.kill_points import Point, caught_at, see
-from tests.recovery.chaos.stage import Stage, driver_jvm, tree
+from tests.recovery.chaos.stage import Stage, tree
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.processes import command_line, descendants, is_running, parent, stat_fields
 from tests.support.request_events import commit, dumped
@@ -85,7 +85,7 @@ def kill_at(point: Point, then: Callable[[Stage, CoordinatorProcess, Random], st
     def inject(stage: Stage, chance: Random) -> str:
         time.sleep(chance.uniform(0, 1))
         job = stage.active
-        jvm = driver_jvm(job)
+        jvm = _processes(job).jvm
 
         def stop() -> None:
             _send(jvm, signal.SIGSTOP)
@@ -101,10 +101,18 @@ def kill_at(point: Point, then: Callable[[Stage, CoordinatorProcess, Random], st
     return inject
 
 
+def _processes(job: CoordinatorProcess) -> CoordinatorProcesses:
+    """The processes of a job. Raises NotInjected if it has none, as one that ends because of an earlier fault."""
+    try:
+        return find_coordinator(job.pid)
+    except LookupError as failure:
+        raise NotInjected(f"the job is about to end: {failure}") from failure
+
+
 def kill_python_worker(stage: Stage, chance: Random) -> str:
     """``kill -9`` of a Python worker."""
     job = stage.active
-    python = find_coordinator(job.pid).by_role()["Python workers"]
+    python = _processes(job).by_role()["Python workers"]
     workers = [pid for pid in python if parent(pid) in python]
     if not workers:
         raise NotInjected("the job has no Python worker now")

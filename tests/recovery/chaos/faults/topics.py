@@ -68,8 +68,10 @@ def _grow(stage: Stage, topic: str, option: str, chance: Random) -> str:
         # The next start would compare it with the topic.
         each.options[option] = count
     admin.create_partitions([NewPartitions(topic, count)])[topic].result(LIMIT_SECONDS)
+    # A query that starts again after an outage of the brokers finds the new partitions at its start.
+    signs = (GROWN, f"topic {topic} has {count} partitions")
     wait_until(
-        lambda: not job.is_running or any(GROWN in line for line in tuple(job.output)),
+        lambda: not job.is_running or any(sign in line for line in tuple(job.output) for sign in signs),
         f"the job has noticed that {topic} has more partitions",
         describe=job.tail,
     )

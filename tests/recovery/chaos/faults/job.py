@@ -60,8 +60,12 @@ def pause_driver(stage: Stage, chance: Random) -> str:
 
 
 def force_two_actives(stage: Stage, chance: Random) -> str:
-    """The active job is stopped past its lease, the standby takes its place, and the first one goes on."""
+    """The active job is stopped in a batch and past its lease, the standby takes its place, and the first one goes on.
+
+    It then writes the rows of its batch, which the other job has written before.
+    """
     former = stage.active
+    _stop_at(Point.PLANNED, stage, former)
     with paused(tree(former)):
         took = stage.await_take_over(former)
         time.sleep(chance.uniform(0, LONGEST_AWAY_SECONDS))
@@ -85,20 +89,25 @@ def kill_at(point: Point, then: Callable[[Stage, CoordinatorProcess, Random], st
     def inject(stage: Stage, chance: Random) -> str:
         time.sleep(chance.uniform(0, 1))
         job = stage.active
-        jvm = _processes(job).jvm
-
-        def stop() -> None:
-            _send(jvm, signal.SIGSTOP)
-            wait_until(lambda: stat_fields(jvm)[0] == "T", "the JVM is stopped", pause=0.0002)
-
-        if not caught_at(point, stage.checkpoint, stop, lambda: _send(jvm, signal.SIGCONT), POINT_LIMIT_SECONDS):
-            raise NotInjected(f"not within {POINT_LIMIT_SECONDS:g} s: {point.value}")
+        _stop_at(point, stage, job)
         batch = see(stage.checkpoint).planned
         job.kill()
         further = then(stage, job, chance)
         return f"kill -9 of the job in batch {batch}: {point.value}{further}; {_back(stage, job, chance)}"
 
     return inject
+
+
+def _stop_at(point: Point, stage: Stage, job: CoordinatorProcess) -> None:
+    """SIGSTOP of a job's JVM at such a moment of a batch. Raises NotInjected."""
+    jvm = _processes(job).jvm
+
+    def stop() -> None:
+        _send(jvm, signal.SIGSTOP)
+        wait_until(lambda: stat_fields(jvm)[0] == "T", "the JVM is stopped", pause=0.0002)
+
+    if not caught_at(point, stage.checkpoint, stop, lambda: _send(jvm, signal.SIGCONT), POINT_LIMIT_SECONDS):
+        raise NotInjected(f"not within {POINT_LIMIT_SECONDS:g} s: {point.value}")
 
 
 def _processes(job: CoordinatorProcess) -> CoordinatorProcesses:

@@ -146,7 +146,7 @@ class LiveNetwork:
         self.outdated_answers = 0
         self.delivered: dict[str, bytes] = {}
         """By group, the newest of the requests that :meth:`append` has appended."""
-        self._newest_epoch = 0
+        self._newest_epoch = self._epoch_taken = 0
         self._held_back: list[Callable[[], None]] | None = None
         self._calls: dict[str, Call] = {}
         self._lock = threading.Lock()
@@ -270,6 +270,9 @@ class LiveNetwork:
             self.outdated_answers += 1
             if self._checks_epoch:
                 return
+        if answer.job_epoch not in (0, self._epoch_taken):
+            self._epoch_taken = answer.job_epoch
+            self._world.recorder.note("reader", Function.ANSWER, "", job_epoch=answer.job_epoch)
         self._newest_epoch = max(self._newest_epoch, answer.job_epoch)
         with self._lock:
             call = self._calls.get(answer.correlation_id)

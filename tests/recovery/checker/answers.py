@@ -1,13 +1,14 @@
-"""Answers: a request has one answer, which repeats byte for byte, and it is the request's own."""
+"""Answers: a request has one answer, which repeats byte for byte, and it is the request's own and of the newest job."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from tests.recovery.checker.history import Function
 from tests.recovery.checker.operations import Operation, Rule, Violation, grouped, lines_of
 
 
 def check_answers(operations: Sequence[Operation]) -> Iterator[Violation]:
-    """Check the answers by correlation id, and each against its request."""
+    """Check the answers by correlation id, each against its request, and the order of the jobs that answer."""
     hashed = (o for o in operations if o.answer.correlation_id and o.answer.answer)
     for correlation_id, same in grouped(hashed, lambda o: o.answer.correlation_id).items():
         changed = next((o for o in same if o.answer.answer != same[0].answer.answer), None)
@@ -18,6 +19,10 @@ def check_answers(operations: Sequence[Operation]) -> Iterator[Violation]:
         foreign = _of_another(operation)
         if foreign is not None:
             yield Violation(Rule.OWN_ANSWER, operation.call.group, foreign, operation.lines)
+    for former, later in pairwise(o for o in operations if o.answer.job_epoch):
+        if later.answer.job_epoch < former.answer.job_epoch:
+            what = f"an answer of epoch {later.answer.job_epoch} was taken after one of epoch {former.answer.job_epoch}"
+            yield Violation(Rule.NEWEST_JOB, later.call.group, what, lines_of(former, later))
 
 
 def _of_another(operation: Operation) -> str | None:

@@ -94,6 +94,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="line", t
     lists_partitions: whether such a heartbeat or its answer says which partitions are owned or assigned.
     error: Kafka's error code of the answer.
     answer: SHA-256 of the answer's bytes, in hex.
+    job_epoch: the epoch of the job whose answers a reader takes from then on; 0 if it says nothing about jobs.
     appended: ns of the monotonic clock at which the broker had appended the request; 0 if unknown.
     session_ms, rebalance_ms: a join's timeouts, and those of a member of the newer protocol.
     is_cooperative: whether the member keeps its partitions when it joins.
@@ -116,6 +117,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="line", t
     error: int = 0
     correlation_id: str = ""
     answer: str = ""
+    job_epoch: int = 0
     appended: int = 0
     session_ms: int = 0
     rebalance_ms: int = 0

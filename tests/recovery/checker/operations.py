@@ -29,6 +29,7 @@ class Rule(StrEnum):
     LIVE_MEMBERS_STAY = "a member that keeps its heartbeats is not expelled"
     SAME_ANSWER = "a request has one answer, byte for byte"
     OWN_ANSWER = "an answer answers its own request"
+    NEWEST_JOB = "answers of a job are not taken after those of its successor"
     UNBROKEN_JOURNAL = "the journal has no hole and no fork"
     JOURNAL_IS_STATE = "folding the journal gives the state"
     JOURNAL_AND_ANSWERS = "journal and answers agree"

@@ -185,6 +185,14 @@ def test_an_answer_repeats_byte_for_byte() -> None:
     assert broken(answered(0, "aa"), answered(10, "bb")) == {Rule.SAME_ANSWER}
 
 
+def test_answers_of_a_job_are_not_taken_after_those_of_its_successor() -> None:
+    def taken(begin: int, epoch: int) -> Did:
+        return did(Function.ANSWER, begin, begin + 1, group="", job_epoch=epoch)
+
+    assert broken(taken(0, 1), taken(10, 2), taken(20, 4)) == set()
+    assert broken(taken(0, 1), taken(10, 2), taken(20, 1)) == {Rule.NEWEST_JOB}
+
+
 def test_an_answer_is_that_of_the_request() -> None:
     member = did(Function.HEARTBEAT, 0, 10, Kind.OK, {"member": "b"}, member="a")
     request = did(Function.HEARTBEAT, 0, 10, Kind.OK, {"correlation_id": "c-2"}, correlation_id="c-1")

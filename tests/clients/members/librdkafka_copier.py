@@ -1,7 +1,7 @@
 """A consume-transform-produce loop that uses librdkafka, through confluent-kafka.
 
 Each transaction holds the output records and the offsets of the input. The options and events are those of Kafka's
-TransactionalMessageCopier; in addition, the protocol can be chosen, and each stage of a transaction is reported.
+TransactionalMessageCopier; in addition, each stage of a transaction is reported.
 """
 
 import argparse
@@ -24,7 +24,6 @@ parser = argparse.ArgumentParser()
 for name in ("broker-list", "input-topic", "output-topic", "consumer-group", "transactional-id"):
     parser.add_argument(f"--{name}", required=True)
 parser.add_argument("--transaction-size", type=int, required=True)
-parser.add_argument("--group-protocol", default="classic")
 options = parser.parse_args()
 
 common = {
@@ -38,7 +37,6 @@ consumer = Consumer(
     common
     | {
         "group.id": options.consumer_group,
-        "group.protocol": options.group_protocol,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "isolation.level": "read_committed",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from confluent_kafka import Producer
 
 from tests.clients.programs.java import tool
-from tests.clients.programs.libraries import CLASSIC, Library
+from tests.clients.programs.libraries import Library
 from tests.clients.system import System
 from tests.support.processes import Process
 from tests.support.waiting import LIMIT_SECONDS
@@ -25,11 +25,10 @@ STAGES = ("Begun", "Produced", "OffsetsSent", "Committed")
 class Copier:
     """Copies a topic of one partition in transactions, some of which it aborts.
 
-    The program is Kafka's TransactionalMessageCopier, which has no option for the newer protocol, or its counterpart
-    with librdkafka.
+    The program is Kafka's TransactionalMessageCopier, or its counterpart with librdkafka.
     """
 
-    def __init__(self, system: System, library: Library, records: int, protocol: str = CLASSIC) -> None:
+    def __init__(self, system: System, library: Library, records: int) -> None:
         self._system = system
         self._input, self._output = system.new_topic(1), system.new_topic(1)
         self._group_id = f"copiers-{uuid.uuid4().hex[:8]}"
@@ -51,9 +50,8 @@ class Copier:
             switches = ("--input-partition", 0, "--enable-random-aborts", "--group-mode", "--use-group-metadata")
             command = tool("transactional-message-copier", *arguments, *switches)
         else:
-            arguments += ["--group-protocol", protocol]
             command = [sys.executable, "-m", "tests.clients.members.librdkafka_copier", *arguments]
-        self._process = Process(f"{library}'s copier in a {protocol} group", command, self._on_line)
+        self._process = Process(f"{library}'s copier", command, self._on_line)
         self._process.start()
 
     def await_stage(self, stage: str) -> None:

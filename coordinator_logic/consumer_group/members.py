@@ -96,10 +96,9 @@ class MemberOutline(MemberFields, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_outline_decoder = msgspec.msgpack.Decoder(MemberOutline)
 _partitions_decoder = msgspec.msgpack.Decoder(tuple[AssignedPartitions, AssignedPartitions])
 
-decode_outline = _outline_decoder.decode
+decode_outline = msgspec.msgpack.Decoder(MemberOutline).decode
 """Read a member's outline from what :func:`encode_member` returned. Raises ``msgspec.DecodeError``."""
 
 

@@ -7,10 +7,14 @@ from tests.support.waiting import LIMIT_SECONDS
 
 
 class BackgroundLoop:
-    """Calls ``turn`` repeatedly until :meth:`end`. An exception ends the loop, too, and is kept in ``failure``."""
+    """Calls ``turn`` repeatedly until :meth:`end`. An exception ends the loop, too, and is kept in ``failure``.
 
-    def __init__(self, turn: Callable[[], object]) -> None:
+    pause: how long it waits before each call, in seconds.
+    """
+
+    def __init__(self, turn: Callable[[], object], pause: float = 0.0) -> None:
         self._turn = turn
+        self._pause = pause
         self._ended = threading.Event()
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run)
@@ -18,7 +22,7 @@ class BackgroundLoop:
 
     def _run(self) -> None:
         try:
-            while not self._ended.is_set():
+            while not self._ended.wait(self._pause):
                 self._turn()
         except BaseException as failure:
             self.failure = failure

@@ -14,6 +14,7 @@ from tests.gateway.support.heartbeat_handlers import answer_at_once, heartbeat_a
 from tests.gateway.support.in_process import RunningGateway
 from tests.gateway.support.requests import heartbeat, metadata
 from tests.gateway.support.wire_client import WireClient
+from tests.support.background_loop import BackgroundLoop
 from tests.support.waiting import wait_until
 
 HEARTBEAT_HEAD = b"\x00\x00\x10\x00" + b"\x00\x0c\x00\x04" + bytes(4)
@@ -23,19 +24,12 @@ HEARTBEAT_HEAD = b"\x00\x00\x10\x00" + b"\x00\x0c\x00\x04" + bytes(4)
 @contextmanager
 def trickling(client: WireClient, seconds: float = 0.05) -> Iterator[None]:
     """Send a byte again and again while the block runs."""
-    ended = threading.Event()
-
-    def send() -> None:
-        while not ended.wait(seconds):
-            client.send_bytes(b"\x00")
-
-    thread = threading.Thread(target=send, daemon=True)
-    thread.start()
+    # The gateway may close the connection meanwhile.
+    loop = BackgroundLoop(lambda: client.send_bytes(b"\x00"), seconds)
     try:
         yield
     finally:
-        ended.set()
-        thread.join()
+        loop.end()
 
 
 def accepted(running: RunningGateway) -> float:

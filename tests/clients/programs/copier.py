@@ -6,35 +6,38 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 from confluent_kafka import Producer
 
-from tests.clients.programs.java import tool
-from tests.clients.programs.libraries import Library
+from tests.clients.programs.java import program, tool
+from tests.clients.programs.libraries import CLASSIC, Library
 from tests.clients.system import System
 from tests.support.processes import Process
 from tests.support.waiting import LIMIT_SECONDS
 
 __all__ = ["STAGES", "Copier"]
 
+JAVA_COPIER = Path(__file__).parents[1] / "members" / "TransactionalCopier.java"
 TRANSACTION_SIZE = 3
 STAGES = ("Begun", "Produced", "OffsetsSent", "Committed")
-"""The stages of a transaction; only the copier with librdkafka reports them."""
+"""The stages of a transaction; Kafka's copier does not report them."""
 
 
 class Copier:
     """Copies a topic of one partition in transactions, some of which it aborts.
 
-    The program is Kafka's TransactionalMessageCopier, or its counterpart with librdkafka.
+    The program is Kafka's TransactionalMessageCopier or a counterpart, with librdkafka, or with the Java client and the
+    newer protocol, for which Kafka's has no option.
     """
 
-    def __init__(self, system: System, library: Library, records: int) -> None:
+    def __init__(self, system: System, library: Library, records: int, protocol: str = CLASSIC) -> None:
         self._system = system
         self._input, self._output = system.new_topic(1), system.new_topic(1)
         self._group_id = f"copiers-{uuid.uuid4().hex[:8]}"
         self._transactional_id = f"copier-{uuid.uuid4().hex[:8]}"
         self._stages = Counter[str]()
-        self._consumed = 0
+        self._copied = 0
         self._changed = threading.Condition()
         system.produce(self._input, [0], records)
         options = {
@@ -46,12 +49,16 @@ class Copier:
             "transaction-size": TRANSACTION_SIZE,
         }
         arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-        if library is Library.JAVA:
+        if library is Library.JAVA and protocol == CLASSIC:
             switches = ("--input-partition", 0, "--enable-random-aborts", "--group-mode", "--use-group-metadata")
             command = tool("transactional-message-copier", *arguments, *switches)
         else:
-            command = [sys.executable, "-m", "tests.clients.members.librdkafka_copier", *arguments]
-        self._process = Process(f"{library}'s copier", command, self._on_line)
+            arguments += ["--group-protocol", protocol]
+            if library is Library.JAVA:
+                command = program(JAVA_COPIER, *arguments)
+            else:
+                command = [sys.executable, "-m", "tests.clients.members.librdkafka_copier", *arguments]
+        self._process = Process(f"{library}'s copier in a {protocol} group", command, self._on_line)
         self._process.start()
 
     def await_stage(self, stage: str) -> None:
@@ -61,8 +68,8 @@ class Copier:
 
     def await_progress(self, transactions: int = 3) -> None:
         """Wait until the copier has committed more transactions."""
-        goal = self._consumed + transactions * TRANSACTION_SIZE
-        self._wait(f"{goal} records copied", lambda: self._consumed >= goal)
+        goal = self._copied + transactions * TRANSACTION_SIZE
+        self._wait(f"{goal} records copied", lambda: self._copied >= goal)
 
     def kill(self) -> None:
         """``kill -9`` the copier, at any stage."""
@@ -78,7 +85,7 @@ class Copier:
         )
         successor.init_transactions(LIMIT_SECONDS)
         committed = self._system.committed(self._group_id, self._input)[0]
-        assert committed >= self._consumed > 0, f"committed {committed}, copied {self._consumed}"
+        assert committed >= self._copied > 0, f"committed {committed}, copied {self._copied}"
         produced, expected = self._system.records(self._output), self._system.records(self._input)[:committed]
         missing, uncommitted = sorted(set(expected) - set(produced)), sorted(set(produced) - set(expected))
         assert produced == expected, (
@@ -101,5 +108,5 @@ class Copier:
         event = json.loads(line)
         with self._changed:
             self._stages[event["stage"]] += 1
-            self._consumed = event["consumed"]
+            self._copied = event["totalProcessed"]
             self._changed.notify_all()

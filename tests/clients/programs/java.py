@@ -1,9 +1,11 @@
 """Commands of Kafka's Java programs, with JVM options for a quick start and little memory."""
 
+from pathlib import Path
+
 from streaming.embedded.jars import java_executable
 from tests.clients.programs.jars import connect_class_path, tools_class_path
 
-__all__ = ["connect_worker", "tool"]
+__all__ = ["connect_worker", "program", "tool"]
 
 JVM_OPTIONS = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
@@ -21,6 +23,11 @@ CLASSES = {
 def tool(name: str, *arguments: object) -> list[str]:
     """The command of one of :data:`CLASSES`."""
     return [java_executable(), *JVM_OPTIONS, QUIET, "-cp", tools_class_path(), CLASSES[name], *map(str, arguments)]
+
+
+def program(source: Path, *arguments: object) -> list[str]:
+    """The command of a program in one source file, which the JDK compiles at each start (JEP 330)."""
+    return [java_executable(), *JVM_OPTIONS, QUIET, "-cp", tools_class_path(), str(source), *map(str, arguments)]
 
 
 def connect_worker(properties_file: object) -> list[str]:

@@ -50,7 +50,7 @@ class WatchedGroup:
     """Members with the same settings on one topic, and everything that they report.
 
     ``assignor``: by default range with the classic protocol, and what the coordinator prefers with the newer one.
-    ``violations`` lists what members did that no member may do.
+    ``violations`` lists what members did that no member may do, ``refused_commits`` the errors of commits.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class WatchedGroup:
         self.members: dict[str, Member] = {}
         self.violations: list[str] = []
         self.committed: dict[int, int] = {}
+        self.refused_commits: list[str] = []
         self.consumed: dict[int, set[int]] = defaultdict(set)
         self.delivered = 0
         self._bootstrap_servers = bootstrap_servers
@@ -226,6 +227,8 @@ class WatchedGroup:
                     self._records(member, event)
                 case "offsets_committed" if event["success"]:
                     self._offsets_committed(member, event)
+                case "offsets_committed":
+                    self.refused_commits.append(f"{name}: {event['error']}")
                 case "shutdown_complete":
                     self._release(member, set(member.owned), event["timestamp"])
             self._changed.notify_all()

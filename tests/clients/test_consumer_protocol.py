@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
 
 from tests.clients.conftest import NewGroup, NewProcess
 from tests.clients.group import WatchedGroup
 from tests.clients.producing import producing
 from tests.clients.programs.java import tool
-from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library
+from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library, member_command
 from tests.clients.system import CONSUMER_SESSION_MS, System
 from tests.clients.test_console_tools import groups, records, rows
 from tests.support.topics import create_topic, unique
-from tests.support.waiting import LIMIT_SECONDS, wait_until
+from tests.support.waiting import LIMIT_SECONDS
 
 PARTITIONS, GROWN = 4, 6
 RECORDS = 10
@@ -118,6 +118,29 @@ def test_a_classic_group_is_rolled_to_the_newer_protocol_and_back_under_load(
     assert system.committed(group.group_id, group.topic) == ends
 
 
+def test_commits_in_older_epochs_are_accepted_while_others_come_and_go(system: System, new_group: NewGroup) -> None:
+    group = new_group(PARTITIONS, protocol=CONSUMER)
+    with producing(system.bootstrap_servers, [group]):
+        group.start("a", Library.NEWEST_LIBRDKAFKA)
+        group.await_shared_by("a")
+        group.start("b", Library.NEWEST_LIBRDKAFKA)
+        group.await_shared_by("a", "b")
+        # Each of these begins a new epoch, of which a member hears after some of its next commits (KIP-1251).
+        for guest in ("c", "d", "e"):
+            group.start(guest, Library.NEWEST_LIBRDKAFKA)
+            group.await_shared_by("a", "b", guest)
+            group.await_consumption("a", "b", guest)
+            group.stop(guest)
+            group.await_shared_by("a", "b")
+    ends = system.end_offsets(group.topic, PARTITIONS)
+    group.await_consumed(ends)
+    group.stop("a", "b")
+    group.check_everything_consumed(ends)
+    group.check_ownership()
+    assert group.refused_commits == []
+    assert system.committed(group.group_id, group.topic) == ends
+
+
 def test_the_console_tools_read_describe_reset_and_delete_a_group(system: System, new_process: NewProcess) -> None:
     topic, group = system.new_topic(PARTITIONS), unique("console-consumer-protocol")
     system.produce(topic, range(PARTITIONS), RECORDS)
@@ -144,30 +167,25 @@ def test_the_console_tools_read_describe_reset_and_delete_a_group(system: System
     )
 
 
-def test_a_pattern_matches_topics_that_are_created_later(system: System) -> None:
+@pytest.mark.parametrize("library", [Library.LIBRDKAFKA, Library.NEWEST_LIBRDKAFKA], ids=str)
+def test_a_pattern_matches_topics_that_are_created_later(
+    system: System, new_process: NewProcess, tmp_path: Path, library: Library
+) -> None:
     prefix = unique("pattern")
     create_topic(system.bootstrap_servers, f"{prefix}-1", 1)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": system.bootstrap_servers,
-            "group.id": unique("pattern-group"),
-            "group.protocol": CONSUMER,
-            "auto.offset.reset": "earliest",
-        }
-    )
-    try:
-        consumer.subscribe([f"^{prefix}-.*"])
-        assigned: set[str] = set()
+    options = {
+        "bootstrap-server": system.bootstrap_servers,
+        "topic": f"^{prefix}-.*",
+        "group-id": unique("pattern-group"),
+    }
+    member = new_process("member", member_command(library, tmp_path, None, options, protocol=CONSUMER))
 
-        def is_assigned(topic: str) -> bool:
-            consumer.poll(0.1)
-            assigned.update(partition.topic for partition in consumer.assignment())
-            return topic in assigned
+    def await_assigned(topic: str) -> None:
+        member.await_line(f"{topic} as assigned", lambda line: "partitions_assigned" in line and topic in line)
 
-        wait_until(lambda: is_assigned(f"{prefix}-1"), "the first topic assigned", pause=0.0)
-        create_topic(system.bootstrap_servers, f"{prefix}-2", 1)
-        create_topic(system.bootstrap_servers, f"another-{prefix}-3", 1)
-        wait_until(lambda: is_assigned(f"{prefix}-2"), "the new topic assigned", pause=0.0)
-        assert assigned == {f"{prefix}-1", f"{prefix}-2"}
-    finally:
-        consumer.close()
+    await_assigned(f"{prefix}-1")
+    create_topic(system.bootstrap_servers, f"another-{prefix}-3", 1)
+    create_topic(system.bootstrap_servers, f"{prefix}-2", 1)
+    await_assigned(f"{prefix}-2")
+    assert member.stop() == 0
+    assert not any("another" in line for line in member.output)

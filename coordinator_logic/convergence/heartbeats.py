@@ -157,6 +157,16 @@ def converge(
     resolve_patterns_if_needed(turn, consumer, subscription.resolved, has_new_pattern=subscription.has_new_pattern)
 
 
+def reconciling_heartbeat_interval_ms(configured_ms: int, batch_interval_ms: int) -> int:
+    """The value of ``group.consumer.reconciling.heartbeat.interval.ms`` for a job that starts a batch every so often.
+
+    A heartbeat waits for its batch, and then for the batch's end: two intervals of the batches. librdkafka 2.16 waits
+    for one heartbeat interval, and then closes the connection (``rd_kafka_ConsumerGroupHeartbeatRequest``). With a
+    shorter interval it would never see an answer, and so never a longer one.
+    """
+    return max(configured_ms, 2 * batch_interval_ms)
+
+
 def _next_heartbeat_ms(turn: Turn, consumer: ConsumerGroup, interval: int, *, is_reconciled: bool) -> int:
     """When a member is to send its next heartbeat, in place of after ``interval``: soon, if it may have a step to take.
 

@@ -25,9 +25,12 @@ from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.state_row import StateRow
+from streaming.job.lifecycle.query_start import protocol_config
 from streaming.job.operator import INPUT_COLUMNS, GroupOperator
-from streaming.job.profiles import PROFILES
+from streaming.job.options import JobOptions
+from streaming.job.profiles import PROFILES, ProfileName
 from streaming.job.rows import KafkaRecord, Limits, Row
+from streaming.job.topics.layout import Partitions
 from tests.support.request_events import commit, envelope
 
 NOW = 1_000_000
@@ -283,6 +286,14 @@ def test_a_request_that_would_exceed_the_snapshot_limit_changes_nothing() -> Non
 def test_a_batch_of_any_profile_may_start_a_second_after_its_interval_without_being_late() -> None:
     for profile in PROFILES.values():
         assert late_answer_ms(profile.trigger_interval_ms) >= profile.trigger_interval_ms + 1_000
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_heartbeat_of_a_changing_group_is_answered_within_its_interval(profile: ProfileName) -> None:
+    options = JobOptions(bootstrap_servers="unused", checkpoint="unused", profile=profile)
+    config = protocol_config(options, Partitions(requests=4, responses=4, directory=1))
+    assert config.group_consumer_reconciling_heartbeat_interval_ms >= 2 * PROFILES[profile].trigger_interval_ms
+    assert config.group_consumer_reconciling_heartbeat_interval_ms >= 1_000
 
 
 def test_a_batch_counts_from_the_last_start_before_it() -> None:

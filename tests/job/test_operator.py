@@ -289,7 +289,7 @@ def test_a_batch_of_any_profile_may_start_a_second_after_its_interval_without_be
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_heartbeat_of_a_changing_group_is_answered_within_its_interval(profile: ProfileName) -> None:
+def test_a_heartbeat_of_a_changing_group_has_two_batches_time_for_its_answer(profile: ProfileName) -> None:
     options = JobOptions(bootstrap_servers="unused", checkpoint="unused", profile=profile)
     config = protocol_config(options, Partitions(requests=4, responses=4, directory=1))
     assert config.group_consumer_reconciling_heartbeat_interval_ms >= 2 * PROFILES[profile].trigger_interval_ms

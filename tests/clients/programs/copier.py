@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from tests.clients.programs.java import program, tool
-from tests.clients.programs.libraries import CLASSIC, Library
+from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library
 from tests.clients.system import System
 from tests.support.processes import Process
 from tests.support.waiting import LIMIT_SECONDS
@@ -49,15 +49,14 @@ class Copier:
             "transaction-size": TRANSACTION_SIZE,
         }
         arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-        if library is Library.JAVA and protocol == CLASSIC:
+        chosen = ("--group-protocol", protocol)
+        if library is Library.LIBRDKAFKA:
+            command = [sys.executable, "-m", "tests.clients.members.librdkafka_copier", *arguments, *chosen]
+        elif protocol == CONSUMER:
+            command = program(JAVA_COPIER, *arguments, *chosen)
+        else:
             switches = ("--input-partition", 0, "--enable-random-aborts", "--group-mode", "--use-group-metadata")
             command = tool("transactional-message-copier", *arguments, *switches)
-        else:
-            arguments += ["--group-protocol", protocol]
-            if library is Library.JAVA:
-                command = program(JAVA_COPIER, *arguments)
-            else:
-                command = [sys.executable, "-m", "tests.clients.members.librdkafka_copier", *arguments]
         self._process = Process(f"{library}'s copier in a {protocol} group", command, self._on_line)
         self._process.start()
 

@@ -1,5 +1,6 @@
 """Commands of Kafka's Java programs, with JVM options for a quick start and little memory."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from streaming.embedded.jars import java_executable
@@ -22,15 +23,19 @@ CLASSES = {
 
 def tool(name: str, *arguments: object) -> list[str]:
     """The command of one of :data:`CLASSES`."""
-    return [java_executable(), *JVM_OPTIONS, QUIET, "-cp", tools_class_path(), CLASSES[name], *map(str, arguments)]
+    return _with_tools(CLASSES[name], arguments)
 
 
 def program(source: Path, *arguments: object) -> list[str]:
     """The command of a program in one source file, which the JDK compiles at each start (JEP 330)."""
-    return [java_executable(), *JVM_OPTIONS, QUIET, "-cp", tools_class_path(), str(source), *map(str, arguments)]
+    return _with_tools(str(source), arguments)
 
 
 def connect_worker(properties_file: object) -> list[str]:
     """The command of ``connect-distributed``."""
     main = "org.apache.kafka.connect.cli.ConnectDistributed"
     return [java_executable(), *JVM_OPTIONS, "-cp", connect_class_path(), main, str(properties_file)]
+
+
+def _with_tools(main: str, arguments: Iterable[object]) -> list[str]:
+    return [java_executable(), *JVM_OPTIONS, QUIET, "-cp", tools_class_path(), main, *map(str, arguments)]

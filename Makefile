@@ -30,6 +30,8 @@ drill: archive ## Break a coordinator in eight ways under live clients, measure,
 # $(call timed,name,command): run a part of the tests and note its time, which `make test` prints at the end.
 timed = @begin=$$(date +%s) && echo "== $(1)" && $(2) && echo "$$(( $$(date +%s) - begin )) s  $(1)" >> $(TIMES)
 PYTEST := $(PYTHON) -m pytest
+# Most tests start processes of this project. Without compiled files, each of them compiles 200 modules first.
+export PYTHONDONTWRITEBYTECODE :=
 # Two files at a time: a test with Spark, a broker or other clients waits for half of its time.
 PARALLEL := $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
 

@@ -9,7 +9,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle oracle-consumer fuzz soak chaos chaos-broken documents clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle oracle-consumer fuzz soak kills chaos chaos-broken documents clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,10 @@ fuzz: setup ## Fuzz frames, envelopes, snapshots and subscriptions with new rand
 soak: MINUTES ?= 120
 soak: archive ## Run 200 members beside hostile clients and restarts, and judge every slope: MINUTES=120
 	$(PYTHON) -m tests.soak --minutes $(MINUTES)
+
+kills: KILLS ?= 10
+kills: archive ## Kill the coordinator KILLS=10 times under twenty members; `make test` kills it three times
+	KILLS=$(KILLS) $(PYTEST) tests/recovery/test_kill_9.py
 
 chaos: RUNS ?= 200
 chaos: BESIDE ?= 1

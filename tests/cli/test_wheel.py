@@ -14,6 +14,7 @@ import pytest
 
 from streaming.embedded.jars import cache_folder
 from tests.cli.consumer_group import READY, consume_and_commit, gateway_address
+from tests.support.coordinator_process import SHORT_LIVED_JVMS
 from tests.support.processes import Process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +82,8 @@ def group_coordinator(installed: Path, tmp_path: Path) -> list[str]:
     folder = tmp_path / "empty"
     folder.mkdir()
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "JAVA_HOME", "LANG")}
-    variables = {**kept, "HOME": str(folder), "TMPDIR": str(tmp_path), "GROUP_COORDINATOR_CACHE": str(cache_folder())}
+    folders = {"HOME": str(folder), "TMPDIR": str(tmp_path), "GROUP_COORDINATOR_CACHE": str(cache_folder())}
+    variables = {**kept, **SHORT_LIVED_JVMS, **folders}
     clean = [
         "env",
         "--ignore-environment",

@@ -71,7 +71,8 @@ def installed(empty_environment: Path, wheel: Path) -> Path:
 
 def install(environment: Path, requirement: str) -> None:
     # Isolated (-I), because a PYTHONPATH with the source tree would count as an installation.
-    command = [str(environment / "python"), "-I", "-m", "pip", "install", "--quiet", requirement]
+    # What is imported is compiled then; pip would compile everything.
+    command = [str(environment / "python"), "-I", "-m", "pip", "install", "--quiet", "--no-compile", requirement]
     done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS)
     assert done.returncode == 0, done.stderr
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,6 @@ from tests.support.kafka_io import append, reading
 from tests.support.processes import descendants, executable, exists
 from tests.support.request_events import commit, correlation_id, dumped, envelope
 from tests.support.waiting import LIMIT_SECONDS, wait_until
-
-NewCoordinator = Callable[..., CoordinatorProcess]
 
 
 def ids(directory: Path) -> set[int]:
@@ -35,6 +33,24 @@ def without_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordin
         yield process
     finally:
         process.kill()
+
+
+@pytest.fixture(scope="module")
+def mortal(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
+    """A job that tests stop, kill and start again."""
+    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("mortal"))
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+@pytest.fixture
+def running(mortal: CoordinatorProcess) -> CoordinatorProcess:
+    """The same job, which runs."""
+    if not mortal.is_running:
+        mortal.start()
+    return mortal
 
 
 def test_a_request_is_answered_in_the_partition_that_it_names(coordinator: CoordinatorProcess) -> None:
@@ -86,6 +102,18 @@ def test_deadlines_fire_although_no_request_comes(coordinator: CoordinatorProces
         )
 
 
+def test_a_stop_before_ready_ends_the_job_at_once_and_leaves_no_process(mortal: CoordinatorProcess) -> None:
+    if mortal.is_running:
+        mortal.stop()
+    mortal.launch()
+    wait_until(lambda: descendants(mortal.pid), "the launch of the JVM")
+    processes = descendants(mortal.pid)
+    mortal.stop()
+    wait_until(lambda: not any(map(exists, processes)), "the end of the JVM")
+    # The checkpoint is not locked either.
+    mortal.start()
+
+
 def appending(coordinator: CoordinatorProcess, stop: threading.Event) -> list[str]:
     """Append commits until ``stop`` is set; returns their correlation ids."""
     sent: list[str] = []
@@ -98,11 +126,8 @@ def appending(coordinator: CoordinatorProcess, stop: threading.Event) -> list[st
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_under_load_lets_the_batch_in_flight_finish(
-    new_coordinator: NewCoordinator, number: signal.Signals
-) -> None:
-    coordinator = new_coordinator()
-    coordinator.start()
+def test_a_stop_under_load_lets_the_batch_in_flight_finish(running: CoordinatorProcess, number: signal.Signals) -> None:
+    coordinator = running
     stop = threading.Event()
     load = threading.Thread(target=appending, args=(coordinator, stop))
     load.start()
@@ -122,21 +147,9 @@ def test_a_stop_under_load_lets_the_batch_in_flight_finish(
     assert [line for line in coordinator.output if not line.startswith("{")] == []
 
 
-def test_a_stop_before_ready_ends_the_job_at_once_and_leaves_no_process(new_coordinator: NewCoordinator) -> None:
-    coordinator = new_coordinator()
-    coordinator.launch()
-    wait_until(lambda: descendants(coordinator.pid), "the launch of the JVM")
-    processes = descendants(coordinator.pid)
-    coordinator.stop()
-    wait_until(lambda: not any(map(exists, processes)), "the end of the JVM")
-    # The checkpoint is not locked either.
-    coordinator.start()
-
-
-def test_after_a_kill_the_job_continues_from_its_checkpoint(new_coordinator: NewCoordinator) -> None:
-    coordinator = new_coordinator()
-    coordinator.start()
-    servers, topics = coordinator.bootstrap_servers, coordinator.topics
+def test_after_a_kill_the_job_continues_from_its_checkpoint(running: CoordinatorProcess) -> None:
+    coordinator, starts = running, running.checkpoint / "starts"
+    servers, topics, started = coordinator.bootstrap_servers, coordinator.topics, len(ids(starts))
     with reading(servers, topics.responses) as responses:
         before, while_down = commit("g", 41), commit("h", 42)
         append(servers, topics.requests, (b"g", dumped(before)))
@@ -149,12 +162,11 @@ def test_after_a_kill_the_job_continues_from_its_checkpoint(new_coordinator: New
         append(servers, topics.requests, (b"g", dumped(fetch)))
         fetched = responses.first(lambda record: record.key == fetch["correlationId"].encode(), "the offsets")
     assert fetched.value["body"]["topics"][0]["partitions"][0]["committedOffset"] == 41
-    assert len(ids(coordinator.checkpoint / "starts")) == 2
+    assert len(ids(starts)) == started + 1
 
 
-def test_a_job_that_cannot_continue_ends_with_a_message(new_coordinator: NewCoordinator) -> None:
-    coordinator = new_coordinator()
-    coordinator.start()
+def test_a_job_that_cannot_continue_ends_with_a_message(running: CoordinatorProcess) -> None:
+    coordinator = running
     (jvm,) = (pid for pid in descendants(coordinator.pid) if b"java" in executable(pid))
     os.kill(jvm, signal.SIGKILL)
     assert coordinator.wait() != 0

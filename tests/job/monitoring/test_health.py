@@ -6,12 +6,13 @@ import signal
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from streaming.contract.monitoring_server import Health, serving_monitoring
+from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.monitoring.backlog import Backlog, SourceProgress
 from streaming.job.monitoring.health import HealthLimits, job_health
 from streaming.job.monitoring.metrics import Metrics, Progress
@@ -174,11 +175,20 @@ def test_by_default_the_pages_are_served_at_127_0_0_1_only(job: Health, metrics:
             socket.create_connection(("127.0.0.2", port), LIMIT_SECONDS)
 
 
-def test_an_unreadable_record_of_the_directory_is_skipped_and_counted(
-    new_coordinator: Callable[..., CoordinatorProcess],
-) -> None:
-    coordinator = new_coordinator({"metrics-port": 0})
-    coordinator.start()
+@pytest.fixture(scope="module")
+def own_job(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
+    """A job whose directory nobody else writes, and which tests may pause."""
+    options = {"metrics-port": 0, "health-batch-limit-ms": 3_000}
+    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("health"), options)
+    try:
+        process.start()
+        yield process
+    finally:
+        process.kill()
+
+
+def test_an_unreadable_record_of_the_directory_is_skipped_and_counted(own_job: CoordinatorProcess) -> None:
+    coordinator = own_job
     servers, topics, port = coordinator.bootstrap_servers, coordinator.topics, port_of(coordinator)
 
     def gauge(name: str) -> float:
@@ -190,9 +200,8 @@ def test_an_unreadable_record_of_the_directory_is_skipped_and_counted(
     wait_until(lambda: gauge("offsets") == 1, "the gauges follow the directory")
 
 
-def test_a_job_that_hangs_is_not_live(new_coordinator: Callable[..., CoordinatorProcess]) -> None:
-    coordinator = new_coordinator({"metrics-port": 0, "health-batch-limit-ms": 3_000})
-    coordinator.start()
+def test_a_job_that_hangs_is_not_live(own_job: CoordinatorProcess) -> None:
+    coordinator = own_job
     port = port_of(coordinator)
     wait_until(lambda: status(port, "ready") == 200, "the job is ready")
     with pytest.raises(ConnectionRefusedError):

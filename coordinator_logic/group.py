@@ -16,9 +16,9 @@ from functools import cached_property
 import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
-from coordinator_logic.consumer_group.data import ConsumerGroup
 from coordinator_logic.events import ReplyAddress
-from coordinator_logic.indexes.members import MemberIndex
+from coordinator_logic.groups.classic.member_index import MemberIndex
+from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.indexes.pending_offsets import PendingOffsets
 from coordinator_logic.messages import Protocol
 from coordinator_logic.states import CAN_REBALANCE, State
@@ -151,7 +151,7 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     ``append_distance`` is that of the newest request (:mod:`coordinator_logic.timing.clocks`). In a group that was
     rebuilt from its journal, ``applied_until`` are the offsets after the last requests that the journal names, by
     partition of the requests: requests before them are read again, and not applied again. ``configs`` are the
-    group's own values (:mod:`coordinator_logic.consumer_group.group_config`), by name.
+    group's own values (:mod:`coordinator_logic.groups.consumer.group_config`), by name.
 
     ``pending_joins`` (handed-out member ids that are not used yet) and ``pending_syncs`` (members that have not synced)
     are ordered sets of member ids: the keys of a dict.

@@ -6,12 +6,12 @@ Every batch with a request reads and writes the whole group, so its size is a co
 from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.heartbeat_checks import Refusal
-from coordinator_logic.consumer_group.members import ConsumerMember
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group, Member
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.groups.consumer.requests.heartbeat_checks import Refusal
 from coordinator_logic.indexes.sizes import size_of_handed_out_ids, size_of_protocols, utf8_length
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, JoinGroupRequest, Protocol, TopicDescription
 

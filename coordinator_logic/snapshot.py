@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from coordinator_logic.committed_offsets import Offsets, StoredOffsets, offset_count
-from coordinator_logic.consumer_group.data import ConsumerGroup, TargetPartitions
-from coordinator_logic.consumer_group.members import ConsumerMember, decode_member, encode_member
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup, TargetPartitions
+from coordinator_logic.groups.consumer.members import ConsumerMember, decode_member, encode_member
 from coordinator_logic.states import State
 from coordinator_logic.stored_parts import ItemCodec, StoredItems, UnreadablePart, encoded_items
 

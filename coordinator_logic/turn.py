@@ -7,10 +7,10 @@ the time of the turn, so that no code below it reads a clock.
 from dataclasses import dataclass, field
 
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_group.group_config import GroupConfig, effective
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.group import Group, Member, Timer, TimerKind
+from coordinator_logic.groups.consumer.group_config import GroupConfig, effective
 from coordinator_logic.indexes.deadlines import Deadlines
 from coordinator_logic.limits import shortened
 from coordinator_logic.messages import JoinGroupResponse, ResponseBody, SyncGroupResponse

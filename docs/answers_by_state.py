@@ -13,7 +13,7 @@ import msgspec
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_protocol import Subscription, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, encode_subscription
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.messages import (

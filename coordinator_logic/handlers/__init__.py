@@ -9,26 +9,20 @@ from typing import Any, NamedTuple
 from coordinator_logic import apis
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.handlers import (
-    delete_groups,
-    describe_groups,
-    find_coordinator,
-    heartbeat,
-    join_group,
-    leave_group,
+from coordinator_logic.groups.classic.requests import describe_groups, heartbeat, join_group, leave_group, sync_group
+from coordinator_logic.groups.consumer.requests import consumer_group_describe, consumer_group_heartbeat
+from coordinator_logic.handlers import delete_groups, find_coordinator, set_group_config, topics_described
+from coordinator_logic.handlers.quarantine import drop_quarantined_group, read_quarantined_group
+from coordinator_logic.messages import ResponseBody
+from coordinator_logic.offsets import (
     offset_commit,
     offset_delete,
     offset_fetch,
-    sync_group,
+    reset_offsets,
+    topics_deleted,
     txn_offset_commit,
     write_txn_markers,
 )
-from coordinator_logic.handlers.consumer_group import describe as consumer_group_describe
-from coordinator_logic.handlers.consumer_group import heartbeat as consumer_group_heartbeat
-from coordinator_logic.handlers.consumer_group import set_group_config, topics_described
-from coordinator_logic.handlers.offset_events import reset_offsets, topics_deleted
-from coordinator_logic.handlers.quarantine import drop_quarantined_group, read_quarantined_group
-from coordinator_logic.messages import ResponseBody
 from coordinator_logic.turn import Turn
 
 

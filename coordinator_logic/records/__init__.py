@@ -5,7 +5,7 @@ protocol, leader, members, assignments and offsets. So folding a group's journal
 imports the group and the messages.
 """
 
-from coordinator_logic.consumer_group.records import (
+from coordinator_logic.groups.consumer.records import (
     ClassicGroupFormed,
     ConsumerGroupFormed,
     ConsumerGroupRecord,

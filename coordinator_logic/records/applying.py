@@ -3,8 +3,10 @@
 import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.records import (
+from coordinator_logic.embedded_protocols import ConsumerProtocolError, subscribed_topics
+from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member, MemberProtocol, OpenTransaction
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.records import (
     ClassicGroupFormed,
     ConsumerGroupFormed,
     ConsumerGroupRecord,
@@ -12,8 +14,6 @@ from coordinator_logic.consumer_group.records import (
     remove_member,
     replace_static_member,
 )
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, subscribed_topics
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member, MemberProtocol, OpenTransaction
 from coordinator_logic.messages import Protocol
 from coordinator_logic.records.definitions import (
     AssignmentChanged,

@@ -1,8 +1,8 @@
 """The records of what changes in a group, and the journal's and the directory's entries."""
 
 from coordinator_logic.committed_offsets import offset_count
-from coordinator_logic.consumer_group.records import ClassicGroupFormed, ConsumerGroupRecord
 from coordinator_logic.group import CLASSIC_TYPE, Group
+from coordinator_logic.groups.consumer.records import ClassicGroupFormed, ConsumerGroupRecord
 from coordinator_logic.messages import NO_GENERATION, Int32, Int64, Message, Protocol
 
 

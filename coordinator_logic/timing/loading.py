@@ -10,11 +10,11 @@ state: members that do not ask again in time are removed, as if they had never a
 from collections.abc import Sequence
 
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.convergence.membership import arm_timers_of_members
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group, Timer, TimerKind
+from coordinator_logic.groups.classic.rebalance import ABSENT_MEMBERS_CHECK_MS
+from coordinator_logic.groups.consumer.membership import arm_timers_of_members
 from coordinator_logic.offsets.expiry import schedule
-from coordinator_logic.rebalance import ABSENT_MEMBERS_CHECK_MS
 from coordinator_logic.states import State
 from coordinator_logic.turn import FiredTimer, Output, Turn
 

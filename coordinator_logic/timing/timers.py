@@ -13,18 +13,18 @@ Arming a key that is armed replaces its timer. :class:`~coordinator_logic.turn.T
 """
 
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.convergence.membership import fence_member
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Timer, TimerKind
-from coordinator_logic.messages import JoinGroupResponse
-from coordinator_logic.offsets.expiry import expire
-from coordinator_logic.rebalance import (
+from coordinator_logic.groups.classic.rebalance import (
     complete_join,
     complete_join_if_all_joined,
     prepare_rebalance,
     rebalance_or_complete_join,
     remove_member,
 )
+from coordinator_logic.groups.consumer.membership import fence_member
+from coordinator_logic.messages import JoinGroupResponse
+from coordinator_logic.offsets.expiry import expire
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 

@@ -9,7 +9,7 @@ import it.
 * :class:`Consumer` subscribes, polls, commits and rebalances as Kafka's own consumer does.
 """
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client.answers import Answer
 from streaming.client.consumer.consumer import Consumer
 from streaming.client.consumer.types import ConsumerConfig, ConsumerRecord, OffsetAndMetadata, RebalanceListener

@@ -9,8 +9,8 @@ import msgspec
 
 from coordinator_logic import apis, messages
 from coordinator_logic.apis import Api, RequestT, ResponseT
-from coordinator_logic.consumer_protocol import TopicPartition
-from coordinator_logic.consumer_protocol.primitives import grouped_by_topic
+from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups
 from coordinator_logic.messages import Message, ResponseEnvelope

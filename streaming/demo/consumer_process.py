@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client import Consumer, MemberEvent, MemberEventKind, RebalanceListener
 from streaming.demo.consumer_reports import ConsumerReport, write_report
 from streaming.embedded.stop_signals import stop_requested

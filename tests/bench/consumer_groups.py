@@ -14,7 +14,7 @@ from coordinator_logic import snapshot
 from coordinator_logic.assignors.server import SubscribedMember
 from coordinator_logic.assignors.server.uniform import assign_uniformly
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     TopicPartition,

@@ -8,12 +8,12 @@ import pytest
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
 from coordinator_logic.committed_offsets import CommittedOffset, StoredOffsets, offset_count
-from coordinator_logic.consumer_group.data import ConsumerGroup, ResolvedPattern
-from coordinator_logic.consumer_group.members import ClassicMembership, ClassicProtocol, ConsumerMember, MemberState
-from coordinator_logic.consumer_group.target_assignment import Topic
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress
 from coordinator_logic.group import Group, Member, MemberProtocol, Timer, TimerKind
+from coordinator_logic.groups.consumer.data import ConsumerGroup, ResolvedPattern
+from coordinator_logic.groups.consumer.members import ClassicMembership, ClassicProtocol, ConsumerMember, MemberState
+from coordinator_logic.groups.consumer.target_assignment import Topic
 from coordinator_logic.messages import (
     CommittedPartition,
     CommittedTopic,

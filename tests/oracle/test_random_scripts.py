@@ -7,7 +7,8 @@ import pytest
 from coordinator_logic.apis import APIS
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.handlers import HANDLERS, join_group
+from coordinator_logic.groups.classic.requests import join_group
+from coordinator_logic.handlers import HANDLERS
 from coordinator_logic.messages import JoinGroupRequest
 from coordinator_logic.turn import Turn
 from streaming.embedded.broker import EmbeddedBroker

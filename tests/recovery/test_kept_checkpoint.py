@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     TopicPartition,

@@ -11,8 +11,8 @@ from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass
 
 from coordinator_logic import apis
-from coordinator_logic.consumer_protocol import TopicPartition
-from coordinator_logic.consumer_protocol.primitives import grouped_by_topic
+from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import (
     FetchedGroup,

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.errors import Error
 from streaming.client.consumer.committed_offsets import OffsetFetch
 from streaming.client.consumer.fetcher import Fetcher

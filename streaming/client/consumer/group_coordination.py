@@ -12,7 +12,7 @@ from coordinator_logic.assignors import (
     RebalanceProtocol,
     common_rebalance_protocol,
 )
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     decode_assignment,

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client.consumer.committed_offsets import GroupOffsets
 from streaming.client.consumer.described_topics import DescribedTopics
 from streaming.client.consumer.fetcher import Fetcher

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 from coordinator_logic.assignors import Assignor, assignor_by_name
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client.consumer.topic_pattern import CoordinatorPattern, Pattern, TopicPattern, internal_topics
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, TopicPartition, decode_assignment
+from coordinator_logic.embedded_protocols import ConsumerProtocolError, TopicPartition, decode_assignment
 from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.messages import (
     DescribedAssignment,

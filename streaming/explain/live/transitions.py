@@ -8,8 +8,8 @@ which a member reached the target. The directory says whether others have yet to
 from collections import deque
 from typing import NamedTuple
 
-from coordinator_logic.consumer_group.epochs import STATIC_LEAVE_EPOCH
-from coordinator_logic.consumer_group.members import MemberState
+from coordinator_logic.groups.consumer.epochs import STATIC_LEAVE_EPOCH
+from coordinator_logic.groups.consumer.members import MemberState
 from coordinator_logic.records import (
     ClassicGroupFormed,
     ConsumerGroupFormed,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.committed_offsets import CommittedOffset
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.group import Group
 from coordinator_logic.records import (
     Cause,

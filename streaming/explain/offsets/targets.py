@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.explain.offsets.plan import Log, Plan, PlannedOffset, Position
 
 

@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 
 import msgspec
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.explain.lag.lag import Lag
 from streaming.explain.page.lanes import Held, Lane, Lanes
 from streaming.explain.story.model import Cause, Rebalance, Refusal, Refused, Story

@@ -3,8 +3,8 @@
 from array import array
 from dataclasses import dataclass, field
 
-from coordinator_logic.consumer_group.records import ConsumerMemberChanged, MemberAssignmentChanged
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged, MemberAssignmentChanged
 from coordinator_logic.records import (
     AssignmentChanged,
     GroupCreated,

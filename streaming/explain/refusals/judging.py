@@ -25,8 +25,8 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.checks import check_generation
 from coordinator_logic.handlers import HANDLERS
-from coordinator_logic.handlers.checks import check_generation
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     HeartbeatRequest,

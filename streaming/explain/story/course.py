@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from coordinator_logic.consumer_group.records import ConsumerMemberChanged
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged
 from coordinator_logic.records import JournalEntry, MemberAdded, MemberRemoved
 from streaming.explain.story.model import Cause, MemberChange, Rebalance, Wait
 from streaming.explain.story.moves import Owners, moves_between, shares_between

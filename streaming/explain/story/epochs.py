@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coordinator_logic.consumer_group.members import AssignedPartitions, MemberState
-from coordinator_logic.consumer_group.records import (
+from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.groups.consumer.members import AssignedPartitions, MemberState
+from coordinator_logic.groups.consumer.records import (
     ConsumerMemberChanged,
     GroupEpochBumped,
     MemberAssignmentChanged,
     TargetAssignmentChanged,
     TopicsChanged,
 )
-from coordinator_logic.consumer_protocol import TopicPartition
 from coordinator_logic.records import MemberRemoved, Record, StaticMemberReplaced
 from coordinator_logic.states import State
 from streaming.explain.story.model import Partitions

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from coordinator_logic.consumer_group.records import ConsumerMemberChanged
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_subscription
+from coordinator_logic.embedded_protocols import ConsumerProtocolError, decode_subscription
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged
 from coordinator_logic.messages import Protocol
 from coordinator_logic.records import (
     ClassicGroupFormed,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import get_args
 
-from coordinator_logic.consumer_group.records import ConsumerGroupRecord
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
+from coordinator_logic.groups.consumer.records import ConsumerGroupRecord
 from coordinator_logic.records import (
     AssignmentChanged,
     ClassicGroupFormed,

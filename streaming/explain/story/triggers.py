@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from coordinator_logic import records
 from coordinator_logic.apis import RESET_OFFSETS
-from coordinator_logic.consumer_group.records import ConsumerMemberChanged
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged
 from coordinator_logic.records import (
     GroupEpochBumped,
     JournalEntry,

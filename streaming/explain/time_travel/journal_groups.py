@@ -6,8 +6,8 @@ import msgspec
 
 from coordinator_logic import apis
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.handlers.consumer_group.describe import described as described_consumers
-from coordinator_logic.handlers.describe_groups import described
+from coordinator_logic.groups.classic.requests.describe_groups import described
+from coordinator_logic.groups.consumer.requests.consumer_group_describe import described as described_consumers
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, directory_entry
 from streaming.explain.time_travel.group_history import GroupAt, GroupHistory, group_at

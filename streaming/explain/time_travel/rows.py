@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets, offset_count
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     ConsumerProtocolError,
     TopicPartition,
     decode_assignment,

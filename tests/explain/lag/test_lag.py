@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.records import GroupCreated, JournalEntry, OffsetCommitted, OffsetsCommitted, TimerCause
 from streaming.explain.lag.committed import MAX_SAMPLES, Committed, CommittedOverTime
 from streaming.explain.lag.lag import MAX_LOOKUPS, NO_LOGS, NO_OFFSETS, Lag, PartitionLag, lag_of

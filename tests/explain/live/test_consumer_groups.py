@@ -4,8 +4,8 @@ import pytest
 
 from coordinator_logic.records import JournalEntry, directory_entry
 from streaming.explain.live.fleet import Fleet, GroupRow
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
-from tests.logic.consumer_group.test_migration import Classic, classic_group
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
+from tests.logic.groups.consumer.test_migration import Classic, classic_group
 
 MINUTE = 60_000
 

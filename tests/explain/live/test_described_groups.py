@@ -7,9 +7,9 @@ from streaming.cli.described_groups import print_group
 from streaming.explain.live.described import headline, members_of
 from streaming.explain.live.group import classic_group as classic_group_now
 from streaming.explain.live.group import consumer_group, description
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
-from tests.logic.consumer_group.test_migration import Classic, beat_all, classic_group
 from tests.logic.driver import Driven
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
+from tests.logic.groups.consumer.test_migration import Classic, beat_all, classic_group
 
 
 def group_that_reconciles() -> DrivenConsumers:

@@ -1,6 +1,6 @@
 """One group as the coordinator describes it, from the answers of the step."""
 
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup, DescribedMember
 from streaming.explain.live.group import (
@@ -10,7 +10,7 @@ from streaming.explain.live.group import (
     consumer_group,
     description,
 )
-from tests.logic.consumer_group.driver import DrivenConsumers
+from tests.logic.groups.consumer.driver import DrivenConsumers
 
 ASSIGNED = encode_assignment(
     Assignment([TopicPartition("orders", 1), TopicPartition("orders", 0), TopicPartition("audit", 0)])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ResetOffsetsRequest, ResetOffsetsResponse
 from streaming.explain.offsets.changes import changes_of, last_reset

@@ -6,7 +6,7 @@ The logic makes the same entries, but checks every step; tests of the story use 
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     TopicPartition,

@@ -5,16 +5,16 @@ from dataclasses import replace
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.records import GenerationStarted, MemberRemoved, RequestCause, StaticMemberReplaced
 from streaming.explain.refusals.judging import Judge
 from streaming.explain.refusals.told import REPEATED_WITHIN_MS, refused_of
 from streaming.explain.story.model import Refusal
 from streaming.explain.story.words import clock
 from tests.explain.refusals.judged import judge_of, refused
-from tests.logic.consumer_group.driver import SESSION_MS as CONSUMER_SESSION_MS
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
 from tests.logic.driver import SESSION_MS, Driven, Joined, joined, listing
+from tests.logic.groups.consumer.driver import SESSION_MS as CONSUMER_SESSION_MS
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
 
 
 def assigning(*partitions: int) -> bytes:

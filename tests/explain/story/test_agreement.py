@@ -14,8 +14,8 @@ from streaming.explain.page.trace import trace_of
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of
-from tests.logic.consumer_group.driver import REVOKE_MS, SESSION_MS, DrivenConsumers
 from tests.logic.driver import Driven
+from tests.logic.groups.consumer.driver import REVOKE_MS, SESSION_MS, DrivenConsumers
 from tests.logic.strategies import STORIES, Move
 from tests.logic.strategies import Story as Clients
 from tests.support.properties import examples

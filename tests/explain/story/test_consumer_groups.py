@@ -2,12 +2,12 @@
 
 import pytest
 
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from streaming.explain.story.model import Rebalance, Story, Trigger
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of
-from tests.logic.consumer_group.driver import REVOKE_MS, SESSION_MS, Consumer, DrivenConsumers, description
 from tests.logic.driver import reading
+from tests.logic.groups.consumer.driver import REVOKE_MS, SESSION_MS, Consumer, DrivenConsumers, description
 
 
 @pytest.fixture

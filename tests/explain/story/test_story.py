@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     TopicPartition,

@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_logic.consumer_protocol import Subscription, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, encode_subscription
 from coordinator_logic.events import Request
 from coordinator_logic.messages import DescribedConsumerGroup
 from coordinator_logic.snapshot import decode
@@ -20,9 +20,9 @@ from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.group_batch.state_row import StateRow
 from tests.explain.tables.test_group_states import rows, values
 from tests.explain.time_travel.test_group_history import Moment, last_moments, rows_in, rows_of
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers, topic_id
-from tests.logic.consumer_group.stories import STORIES, Action, play
 from tests.logic.driver import Answer, listing
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers, topic_id
+from tests.logic.groups.consumer.stories import STORIES, Action, play
 from tests.support.properties import examples
 
 T = topic_id("t")

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from coordinator_logic.committed_offsets import CommittedOffset
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.group import Group, Member, MemberProtocol
 from coordinator_logic.states import State
 from streaming.explain.time_travel.row_types import AssignmentRow

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     ConsumerProtocolError,
     Subscription,

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from msgspec.structs import replace
 
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.messages import (
     ConsumerGroupDescribeRequest,
     DescribeGroupsRequest,

@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
-from coordinator_logic.consumer_protocol import Subscription, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, encode_subscription
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group, OpenTransaction, TimerKind
 from coordinator_logic.messages import (

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.epochs import STATIC_LEAVE_EPOCH
-from coordinator_logic.consumer_group.members import ConsumerMember, MemberState
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.epochs import STATIC_LEAVE_EPOCH
+from coordinator_logic.groups.consumer.members import ConsumerMember, MemberState
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from coordinator_logic.records import PatternsResolved, StaticMemberReplaced, TargetAssignmentChanged
 from tests.logic.invariants.checked_step import Step

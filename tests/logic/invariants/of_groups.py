@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from coordinator_logic.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator_logic.group import Group, TimerKind
-from coordinator_logic.indexes.members import MemberIndex
+from coordinator_logic.groups.classic.member_index import MemberIndex
+from coordinator_logic.groups.classic.rebalance import select_protocol
 from coordinator_logic.indexes.pending_offsets import PendingOffsets
-from coordinator_logic.rebalance import select_protocol
 from coordinator_logic.states import State
 from tests.logic.invariants.checked_step import PREPARING, SYNCING, parked_requests
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import msgspec
 
-from coordinator_logic.consumer_group.data import ConsumerGroup
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.records import (
     GroupCreated,
     JournalEntry,

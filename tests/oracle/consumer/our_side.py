@@ -7,10 +7,10 @@ import msgspec
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_protocol import decode_assignment
+from coordinator_logic.embedded_protocols import decode_assignment
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.group import Group
-from coordinator_logic.handlers.consumer_group.describe import described
+from coordinator_logic.groups.consumer.requests.consumer_group_describe import described
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from coordinator_logic.consumer_group.patterns import matching_topics
-from coordinator_logic.consumer_protocol import Subscription, TopicPartition, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, TopicPartition, encode_subscription
+from coordinator_logic.groups.consumer.patterns import matching_topics
 from tests.oracle.consumer.judge import Command
 from tests.oracle.consumer.our_side import OurSide
 

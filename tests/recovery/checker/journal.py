@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic.consumer_group.records import ClassicGroupFormed, ConsumerGroupFormed, ConsumerMemberChanged
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_assignment
+from coordinator_logic.embedded_protocols import ConsumerProtocolError, decode_assignment
 from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.groups.consumer.records import ClassicGroupFormed, ConsumerGroupFormed, ConsumerMemberChanged
 from coordinator_logic.messages import NO_GENERATION, NO_OFFSET
 from coordinator_logic.records import (
     AssignmentChanged,

@@ -7,8 +7,8 @@ from enum import StrEnum
 from math import inf
 from typing import TypeVar
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from tests.recovery.checker.history import Event, Function, Key, Kind, Position
 
 NS_PER_MS = 1_000_000

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from confluent_kafka.admin import AdminClient
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.messages import GroupToFetch
 from coordinator_logic.records import JournalEntry
 from streaming.cli.commands.groups import exit_on_errors

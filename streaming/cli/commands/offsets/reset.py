@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
 from streaming.cli.commands.offsets.files import positions_in
 from streaming.cli.commands.offsets.listing import GroupId

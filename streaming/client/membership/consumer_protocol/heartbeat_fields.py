@@ -6,7 +6,7 @@ Source: KIP-848, "ConsumerGroupHeartbeat API"; ConsumerHeartbeatRequestManager o
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from coordinator_logic.consumer_protocol.primitives import grouped_by_topic
+from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicIdPartitions
 from streaming.client.membership.consumer_protocol.types import TopicSubscription
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
 from coordinator_logic import apis
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from streaming.client.answers import Answer

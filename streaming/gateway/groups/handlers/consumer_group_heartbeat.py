@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from coordinator_logic.apis import CONSUMER_GROUP_HEARTBEAT
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Collection, Iterable
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
-from coordinator_logic.consumer_group.patterns import InvalidPattern, matching_topics
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
+from coordinator_logic.groups.consumer.patterns import InvalidPattern, matching_topics
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coordinator_logic.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_subscription
+from coordinator_logic.embedded_protocols import ConsumerProtocolError, decode_subscription
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import (
     ConsumerGroupDescribeRequest,

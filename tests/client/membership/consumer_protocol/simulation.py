@@ -13,7 +13,7 @@ from streaming.client.errors import CoordinatorError, RequestTimedOut, coordinat
 from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity, TopicIdPartition
 from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Phase, Sent
 from streaming.client.membership.consumer_protocol.types import TopicSubscription
-from tests.logic.consumer_group.driver import DrivenConsumers, description
+from tests.logic.groups.consumer.driver import DrivenConsumers, description
 
 TOPIC = "orders"
 MAX_POLL_SECONDS = 30.0

@@ -19,7 +19,7 @@ from tests.client.membership.consumer_protocol.simulation import (
     SimulatedGroup,
     SimulatedMember,
 )
-from tests.logic.consumer_group.driver import description, topic_id
+from tests.logic.groups.consumer.driver import description, topic_id
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """What holds in every state of a group with its clients, beside the invariants of every step."""
 
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.members import ConsumerMember
-from coordinator_logic.consumer_group.patterns import matching_topics
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.groups.consumer.patterns import matching_topics
 from coordinator_logic.states import State
 from tests.logic.exhaustive.consumers.world import Partition, Scope, Stage, World, places
 

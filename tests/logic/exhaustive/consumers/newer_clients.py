@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, RequestBody
 from tests.logic.exhaustive.consumers.requests import full_heartbeat, heartbeat
 from tests.logic.exhaustive.consumers.stepping import Stepping

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.members import MemberState
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request
 from coordinator_logic.group import Group, TimerKind
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.members import MemberState
 from coordinator_logic.messages import LeaveGroupResponse, OffsetCommitResponse, RequestBody
 from coordinator_logic.records import TimerCause
 from coordinator_logic.states import State

@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from coordinator_logic.consumer_group.members import MemberState
 from coordinator_logic.errors import Error
 from coordinator_logic.group import TimerKind
+from coordinator_logic.groups.consumer.members import MemberState
 from coordinator_logic.states import State
 from tests.logic.exhaustive.consumers.scopes import LARGE_SCOPES, SCOPES
 from tests.logic.exhaustive.consumers.search import Search

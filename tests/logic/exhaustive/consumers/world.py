@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from coordinator_logic import snapshot
 from coordinator_logic.config import CoordinatorConfig, MigrationPolicy
-from coordinator_logic.consumer_group.data import ConsumerGroup, ResolvedPattern
-from coordinator_logic.consumer_group.members import AssignedPartitions, ConsumerMember
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup, ResolvedPattern
+from coordinator_logic.groups.consumer.members import AssignedPartitions, ConsumerMember
 from coordinator_logic.messages import TopicDescription
 
 GROUP_ID = "small-group"

@@ -21,7 +21,7 @@ def random_member_ids() -> None:
     """Generated member ids are random: a batch that runs again gives other ones."""
     from uuid import uuid4
 
-    from coordinator_logic.handlers import join_group
+    from coordinator_logic.groups.classic.requests import join_group
 
     def generate(_turn: object, request: Any, body: Any) -> str:
         return f"{body.group_instance_id or request.client_id}-{uuid4()}"
@@ -54,7 +54,7 @@ def state_not_stored() -> None:
 
 def old_generations_commit() -> None:
     """A commit of an old generation is accepted."""
-    from coordinator_logic.handlers import checks
+    from coordinator_logic.groups.classic import checks
 
     def lenient(group: Any, member_id: str, instance: str | None, _generation: int) -> Any:
         return checks.check_member(group, member_id, instance)

@@ -8,8 +8,8 @@ did not revoke in time is left to the rules of the journal.
 from collections.abc import Iterator, Sequence
 from math import inf
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from tests.recovery.checker.consumer_groups.story import ConsumerStory
 from tests.recovery.checker.history import Function, Kind
 from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH, STATIC_LEAVE_EPOCH
-from coordinator_logic.consumer_group.members import AssignedPartitions, MemberState
-from coordinator_logic.consumer_group.records import (
+from coordinator_logic.group import TimerKind
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from coordinator_logic.groups.consumer.members import AssignedPartitions, MemberState
+from coordinator_logic.groups.consumer.records import (
     ClassicGroupFormed,
     ConsumerGroupFormed,
     ConsumerMemberChanged,
@@ -15,7 +16,6 @@ from coordinator_logic.consumer_group.records import (
     TargetAssignmentChanged,
     TopicsChanged,
 )
-from coordinator_logic.group import TimerKind
 from coordinator_logic.records import (
     GroupDeleted,
     JournalEntry,

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import msgspec
 
-from coordinator_logic.consumer_group.members import AssignedPartitions
-from coordinator_logic.consumer_group.records import GroupEpochBumped, MemberAssignmentChanged
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.members import AssignedPartitions
+from coordinator_logic.groups.consumer.records import GroupEpochBumped, MemberAssignmentChanged
 from coordinator_logic.records import JournalEntry, MemberRemoved, Record, StaticMemberReplaced
 from tests.recovery.checker.consumer_groups.ownership import intervals_of
 from tests.recovery.checker.consumer_groups.story import ConsumerStory

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry

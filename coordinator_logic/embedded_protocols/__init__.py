@@ -1,0 +1,30 @@
+"""The consumer protocol: subscriptions and assignments that the members of a consumer group exchange.
+
+A consumer sends its subscription in JoinGroup. The group's leader decodes all subscriptions, runs an assignor and sends
+an assignment for each member in SyncGroup. The coordinator treats both as bytes, except that it reads the topics of
+subscriptions (:func:`subscribed_topics`) to decide which offsets may expire. Imports nothing else of the project.
+"""
+
+from coordinator_logic.embedded_protocols.codec import (
+    Assignment,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+    subscribed_topics,
+)
+from coordinator_logic.embedded_protocols.primitives import ConsumerProtocolError
+from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
+
+__all__ = [
+    "Assignment",
+    "ConsumerProtocolError",
+    "Subscription",
+    "TopicPartition",
+    "decode_assignment",
+    "decode_subscription",
+    "encode_assignment",
+    "encode_subscription",
+    "subscribed_topics",
+]

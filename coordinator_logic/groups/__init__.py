@@ -1,0 +1,1 @@
+"""The types of groups, one room for each, and the conversions between them."""

@@ -1,0 +1,150 @@
+"""ConsumerGroupHeartbeat: the one request with which a member of the newer protocol joins, stays and leaves."""
+
+from uuid import NAMESPACE_OID, uuid5
+
+from coordinator_logic.assignors.server import Partitions
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.errors import Error
+from coordinator_logic.events import Request
+from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
+from coordinator_logic.groups.consumer.heartbeat_steps import (
+    converge,
+    member_that_stays,
+    owned_partitions,
+    stay,
+    updated_member,
+)
+from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.groups.consumer.membership import Sender, find_sender, leave, replace_member
+from coordinator_logic.groups.consumer.patterns import InvalidPattern, check_pattern
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed
+from coordinator_logic.groups.consumer.requests.heartbeat_checks import Refusal, check_heartbeat
+from coordinator_logic.groups.conversions.classic_to_consumer import upgrade, upgraded
+from coordinator_logic.limits import check_consumer_heartbeat
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from coordinator_logic.states import State
+from coordinator_logic.turn import Turn
+
+
+def handle(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> None:
+    """Take the member one step closer to the target assignment, or let it leave."""
+    consumer = None if turn.existing is None else turn.existing.consumer
+    member = None if consumer is None else member_that_stays(consumer, request, body)
+    if consumer is not None and member is not None:
+        stay(turn, consumer, request, member)
+        return
+    config = turn.config
+    refusal = check_heartbeat(body, request.address.version, config.server_assignors)
+    if refusal is None:
+        refusal = _leave(turn, request, body) if body.member_epoch < JOIN_EPOCH else _stay(turn, request, body)
+    if refusal is not None:
+        answer = ConsumerGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)
+        turn.reply(request.address, answer)
+
+
+def _leave(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
+    if turn.existing is None or turn.existing.consumer is None:
+        return _not_a_consumer_group(turn.existing, body.group_id)
+    refusal = leave(turn, body)
+    if refusal is None:
+        answer = ConsumerGroupHeartbeatResponse(member_id=body.member_id, member_epoch=body.member_epoch)
+        turn.reply(request.address, answer)
+    return refusal
+
+
+def _not_a_consumer_group(group: Group | None, group_id: str) -> Refusal:
+    what = f"Consumer group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
+    return Refusal(Error.GROUP_ID_NOT_FOUND, what)
+
+
+def _stay(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
+    consumer = _group_to_join(turn.existing, body, turn.config)
+    if isinstance(consumer, Refusal):
+        return consumer
+    if _is_full(consumer, body.member_id, turn.config):
+        size = turn.config.group_consumer_max_size
+        message = f"The consumer group has reached its maximum capacity of {size} members."
+        return Refusal(Error.GROUP_MAX_SIZE_REACHED, message)
+    member_id = body.member_id or _generate_member_id(turn, request)
+    owned = owned_partitions(body.topic_partitions)
+    sender = find_sender(consumer, body, member_id, owned)
+    if isinstance(sender, Refusal):
+        return sender
+    updated = updated_member(sender.member, request, body)
+    refusal = _check_new_pattern(consumer, sender.member, updated) or check_consumer_heartbeat(
+        consumer, sender.member, updated, body, turn.config
+    )
+    if refusal is None:
+        _accept(turn, request, body, consumer, sender, updated, owned)
+    return refusal
+
+
+def _group_to_join(
+    group: Group | None, body: ConsumerGroupHeartbeatRequest, config: CoordinatorConfig
+) -> ConsumerGroup | Refusal:
+    """The consumer group; what it would be if a member that joins creates or upgrades it."""
+    if group is not None and group.consumer is not None:
+        return group.consumer
+    if body.member_epoch == JOIN_EPOCH and (group is None or group.state is State.EMPTY):
+        return ConsumerGroup()
+    if body.member_epoch == JOIN_EPOCH and group is not None:
+        return upgraded(group, body.topics, config)
+    return _not_a_consumer_group(group, body.group_id)
+
+
+def _is_full(consumer: ConsumerGroup, member_id: str, config: CoordinatorConfig) -> bool:
+    return len(consumer.members) >= config.group_consumer_max_size and member_id not in consumer.members
+
+
+def _generate_member_id(turn: Turn, request: Request) -> str:
+    """Generate a member id that is unique, and the same if the batch runs again; later versions bring their own."""
+    place = request.place
+    return str(uuid5(NAMESPACE_OID, f"{turn.config.requests_topic}/{place.partition}/{place.offset}/{place.timestamp}"))
+
+
+def _check_new_pattern(consumer: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember) -> Refusal | None:
+    pattern = updated.subscribed_topic_regex
+    if pattern == member.subscribed_topic_regex or pattern in consumer.patterns:
+        return None
+    try:
+        check_pattern(pattern)
+    except InvalidPattern as reason:
+        return Refusal(Error.INVALID_REGULAR_EXPRESSION, str(reason))
+    return None
+
+
+def _accept(
+    turn: Turn,
+    request: Request,
+    body: ConsumerGroupHeartbeatRequest,
+    consumer: ConsumerGroup,
+    sender: Sender,
+    updated: ConsumerMember,
+    owned: Partitions | None,
+) -> None:
+    if turn.existing is None:
+        turn.create_group()
+    if turn.group.consumer is None:
+        if consumer.members:
+            upgrade(turn, consumer)
+        else:
+            _form_consumer_group(turn)
+    if sender.replaces is not None and updated.group_instance_id is not None:
+        replace_member(turn, updated.group_instance_id, sender.replaces, updated.member_id)
+    converge(turn, request, body, sender.member, updated, owned)
+
+
+def _form_consumer_group(turn: Turn) -> None:
+    """Make an empty group a consumer group; handed-out member ids of classic members are forgotten."""
+    group = turn.group
+    for member_id in list(group.pending_joins):
+        turn.cancel_heartbeat(member_id)
+        group.take_back_member_id(member_id)
+    turn.record(ConsumerGroupFormed(reason="a member of the newer protocol joins"))
+
+
+def refuse(body: ConsumerGroupHeartbeatRequest, version: int, error: Error) -> ConsumerGroupHeartbeatResponse:
+    """Report one error for the whole request."""
+    return ConsumerGroupHeartbeatResponse(error_code=error)

@@ -6,7 +6,7 @@ A generated part is the text between two comment lines with its name. Everything
 import re
 from pathlib import Path
 
-from coordinator_logic.states import mermaid
+from coordinator_logic.groups.classic.transitions import mermaid
 from docs import answers_by_state, api_versions, dashboards, option_tables, spark_internals, table_columns
 from streaming.contract.schema import markdown_reference
 from streaming.explain.publishing.contract import REBALANCES

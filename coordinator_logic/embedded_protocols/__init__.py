@@ -1,4 +1,4 @@
-"""The consumer protocol: subscriptions and assignments that the members of a consumer group exchange.
+"""Embedded protocols: the bytes that the members of a classic group exchange; here those of consumers.
 
 A consumer sends its subscription in JoinGroup. The group's leader decodes all subscriptions, runs an assignor and sends
 an assignment for each member in SyncGroup. The coordinator treats both as bytes, except that it reads the topics of
@@ -17,7 +17,11 @@ from coordinator_logic.embedded_protocols.codec import (
 from coordinator_logic.embedded_protocols.primitives import ConsumerProtocolError
 from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
 
+CONSUMER_PROTOCOL_TYPE = "consumer"
+"""The protocol type whose metadata the coordinator can read; the metadata of all others is opaque bytes."""
+
 __all__ = [
+    "CONSUMER_PROTOCOL_TYPE",
     "Assignment",
     "ConsumerProtocolError",
     "Subscription",

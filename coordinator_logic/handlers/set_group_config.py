@@ -3,9 +3,13 @@
 In Kafka, IncrementalAlterConfigs for a resource of type GROUP does that, and the controller keeps the configuration.
 """
 
+from collections.abc import Mapping
+
+from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.groups.consumer.group_config import InvalidGroupConfig, changed
+from coordinator_logic.group.settings import InvalidGroupConfig, changed
+from coordinator_logic.groups.group_type import TYPES
 from coordinator_logic.messages import SetGroupConfigRequest, SetGroupConfigResponse
 from coordinator_logic.records import GroupConfigChanged
 from coordinator_logic.turn import Turn
@@ -19,7 +23,7 @@ def handle(turn: Turn, request: Request, body: SetGroupConfigRequest) -> None:
         turn.reply(request.address, SetGroupConfigResponse(Error.INVALID_REQUEST, message))
         return
     try:
-        after = changed(before, body.configs, turn.config)
+        after = _changed(before, body.configs, turn.config)
     except InvalidGroupConfig as reason:
         turn.reply(request.address, SetGroupConfigResponse(Error.INVALID_CONFIG, str(reason), _texts(before)))
         return
@@ -28,6 +32,15 @@ def handle(turn: Turn, request: Request, body: SetGroupConfigRequest) -> None:
             turn.create_group()
         turn.record(GroupConfigChanged(after))
     turn.reply(request.address, SetGroupConfigResponse(configs=_texts(after)))
+
+
+def _changed(before: Mapping[str, int], changes: Mapping[str, str | None], config: CoordinatorConfig) -> dict[str, int]:
+    settings = {name: allowed for each in TYPES.values() for name, allowed in each.settings(config).items()}
+    after = changed(before, changes, settings)
+    for group_type in TYPES.values():
+        if (reason := group_type.check_settings(after, config)) is not None:
+            raise InvalidGroupConfig(reason)
+    return after
 
 
 def _texts(configs: dict[str, int]) -> dict[str, str]:

@@ -8,8 +8,8 @@ from coordinator_logic.apis import (
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.groups.classic.checks import check_committer
-from coordinator_logic.groups.consumer.offset_checks import check_commit
+from coordinator_logic.group.part import Commit
+from coordinator_logic.groups.group_type import type_of
 from coordinator_logic.messages import (
     NO_TIMESTAMP,
     OffsetCommitRequest,
@@ -24,7 +24,6 @@ from coordinator_logic.offsets.committing import (
 )
 from coordinator_logic.offsets.expiry import LATEST_EXPIRY_MS
 from coordinator_logic.records import OffsetCommitted, OffsetsCommitted
-from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
 
@@ -44,8 +43,7 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
     if turn.existing is None:
         turn.create_group()
     group = turn.group
-    if group.consumer is None and group.state in (State.STABLE, State.PREPARING_REBALANCE):
-        turn.arm_session(group.members[body.member_id])
+    type_of(group).note_commit(turn, body.member_id)
     topics, accepted = accept_partitions(
         turn.config,
         [(topic.name, topic.partitions) for topic in body.topics],
@@ -57,23 +55,13 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
 
 
 def _check(group: Group | None, body: OffsetCommitRequest, version: int) -> Error:
-    if group is not None and group.consumer is not None:
-        partitions = [
-            (topic.name, partition.partition_index) for topic in body.topics for partition in topic.partitions
-        ]
-        epoch = body.generation_id_or_member_epoch
-        return check_commit(group.consumer, body.member_id, epoch, partitions, version=version)
+    epoch = body.generation_id_or_member_epoch
+    if group is not None:
+        return group.part.check_commit(Commit(body.member_id, body.group_instance_id, epoch, body.topics, version))
+    if epoch < 0:
+        return Error.NONE
     not_found = version >= OFFSET_COMMIT_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
-    error = check_committer(
-        group,
-        body.member_id,
-        body.group_instance_id,
-        body.generation_id_or_member_epoch,
-        absent_group=Error.GROUP_ID_NOT_FOUND if not_found else Error.ILLEGAL_GENERATION,
-    )
-    if error is Error.NONE and group is not None and group.state is State.COMPLETING_REBALANCE:
-        return Error.REBALANCE_IN_PROGRESS
-    return error
+    return Error.GROUP_ID_NOT_FOUND if not_found else Error.ILLEGAL_GENERATION
 
 
 def _committed(

@@ -5,10 +5,9 @@ A group of a protocol type other than ``consumer`` must be Empty, since its subs
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.group import Group
 from coordinator_logic.messages import DeletedPartition, DeletedTopic, OffsetDeleteRequest, OffsetDeleteResponse
 from coordinator_logic.records import OffsetsDeleted, TopicPartitions
-from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
 
@@ -21,11 +20,11 @@ def handle(turn: Turn, request: Request, body: OffsetDeleteRequest) -> None:
     group = turn.group
     topics, deleted = [], []
     for topic in body.topics:
-        subscribed = group.is_subscribed_to(topic.name)
+        subscribed = group.part.is_subscribed_to(topic.name)
         result = Error.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else Error.NONE
         indexes = [partition.partition_index for partition in topic.partitions]
         topics.append(DeletedTopic(topic.name, [DeletedPartition(index, result) for index in indexes]))
-        known = [index for index in indexes if _has_offset(group, topic.name, index)]
+        known = [index for index in indexes if group.has_offset(topic.name, index)]
         if known and not subscribed:
             deleted.append(TopicPartitions(topic.name, known))
     if deleted:
@@ -38,12 +37,7 @@ def _check(group: Group | None, body: OffsetDeleteRequest) -> Error:
         return Error.INVALID_GROUP_ID
     if group is None:
         return Error.GROUP_ID_NOT_FOUND
-    has_known_topics = group.protocol_type == CONSUMER_PROTOCOL_TYPE
-    return Error.NONE if has_known_topics or group.state is State.EMPTY else Error.NON_EMPTY_GROUP
-
-
-def _has_offset(group: Group, topic: str, index: int) -> bool:
-    return index in group.offsets.get(topic, {}) or group.has_pending_offset(topic, index)
+    return group.part.check_offset_deletion()
 
 
 def refuse(body: OffsetDeleteRequest, version: int, error: Error) -> OffsetDeleteResponse:

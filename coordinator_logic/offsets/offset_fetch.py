@@ -14,7 +14,6 @@ from coordinator_logic.apis import (
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.groups.consumer.offset_checks import check_fetch
 from coordinator_logic.messages import (
     NO_LEADER_EPOCH,
     NO_OFFSET,
@@ -50,8 +49,8 @@ def _fetch_group(
     if entry.group_id != turn.group_id:
         return FetchedGroup(entry.group_id, [], Error.NOT_COORDINATOR)
     group = turn.existing
-    if group is not None and group.consumer is not None:
-        error = check_fetch(group.consumer, entry.member_id, entry.member_epoch)
+    if group is not None:
+        error = group.part.check_fetch(entry.member_id, entry.member_epoch)
         if error is not Error.NONE:
             return FetchedGroup(entry.group_id, [], error)
     if entry.topics is None:

@@ -1,27 +1,20 @@
 """ResetOffsets, an event that Kafka's wire protocol does not have: an operator sets a group's offsets.
 
 Kafka's tools send OffsetCommit to a group without members. This request also compares the offsets with those that the
-operator has seen, deletes offsets, gives a reason, and reaches a group with members:
+operator has seen, deletes offsets, gives a reason, and reaches a group with members.
 
-* A classic group gets a new generation without a join, and begins a rebalance. Whatever its members send with the old
-  generation is answered ILLEGAL_GENERATION, also a commit. They give up their partitions as lost, join again, and fetch
-  the new offsets. A rebalance alone would not do: members commit their positions until they have joined, and
-  cooperative ones keep their positions.
-* The members of a consumer group (KIP-848) are removed. Their next heartbeat is answered UNKNOWN_MEMBER_ID, on which
-  they abandon their partitions and join again.
-
-A group that is in a rebalance, or has members that have yet to sync, answers REBALANCE_IN_PROGRESS: a cooperative
-member between JoinGroup and the answer to its SyncGroup keeps its partitions, whatever it is answered.
+The type of the group says how its members are made to give up their partitions and fetch the new offsets
+(:meth:`~coordinator_logic.groups.group_type.GroupType.restart_members`), and when that cannot be
+(:meth:`~coordinator_logic.group.part.GroupPart.check_reset`): a cooperative member between JoinGroup and the answer to
+its SyncGroup, for example, keeps its partitions whatever it is answered.
 """
 
 from collections.abc import Iterator
 
-from coordinator_logic.errors import Error
+from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.groups.classic.rebalance import begin_generation_without_join, prepare_rebalance
-from coordinator_logic.groups.consumer.membership import fence_members
-from coordinator_logic.groups.consumer.requests.heartbeat_checks import Refusal
+from coordinator_logic.groups.group_type import type_of
 from coordinator_logic.messages import (
     NO_LEADER_EPOCH,
     NO_OFFSET,
@@ -83,13 +76,7 @@ def _not_now(group: Group | None, body: ResetOffsetsRequest) -> Refusal | None:
         return None
     if not body.force:
         return Refusal(Error.NON_EMPTY_GROUP, f"The group is {group.state.value}.")
-    if group.consumer is not None:
-        return None
-    if group.state is not State.STABLE:
-        return Refusal(Error.REBALANCE_IN_PROGRESS, f"The group is {group.state.value}.")
-    if group.pending_syncs:
-        return Refusal(Error.REBALANCE_IN_PROGRESS, f"{len(group.pending_syncs)} member(s) have yet to sync.")
-    return None
+    return group.part.check_reset()
 
 
 def _examined(group: Group | None, body: ResetOffsetsRequest) -> list[ResetTopic]:
@@ -133,7 +120,7 @@ def _conflict(topics: list[ResetTopic]) -> Refusal | None:
 def _changes_something(group: Group | None, body: ResetOffsetsRequest) -> bool:
     """Whether an offset is set or deleted. Deleting none leaves members alone, and creates no group."""
     return any(
-        partition.offset != NO_OFFSET or (group is not None and _has_offset(group, topic, partition.partition_index))
+        partition.offset != NO_OFFSET or (group is not None and group.has_offset(topic, partition.partition_index))
         for topic, partition in _partitions(body)
     )
 
@@ -154,7 +141,7 @@ def _reset(turn: Turn, body: ResetOffsetsRequest) -> int:
         index = partition.partition_index
         if partition.offset != NO_OFFSET:
             committed.append(_record(turn.now, topic, partition))
-        elif _has_offset(group, topic, index):
+        elif group.has_offset(topic, index):
             deleted.setdefault(topic, []).append(index)
     if deleted:
         offsets = [TopicPartitions(*topic) for topic in deleted.items()]
@@ -162,11 +149,7 @@ def _reset(turn: Turn, body: ResetOffsetsRequest) -> int:
     turn.record(OffsetsCommitted(committed, reason))
     because = f"offsets reset: {reason}" if reason else "offsets reset"
     members = group.member_count
-    if group.consumer is not None:
-        fence_members(turn, list(group.consumer.members), because)
-    elif group.state is State.STABLE:
-        begin_generation_without_join(turn)
-        prepare_rebalance(turn, because)
+    type_of(group).restart_members(turn, because)
     return members
 
 
@@ -179,10 +162,6 @@ def _partitions(body: ResetOffsetsRequest) -> Iterator[tuple[str, PartitionToRes
     for topic in body.topics:
         for partition in topic.partitions:
             yield topic.name, partition
-
-
-def _has_offset(group: Group, topic: str, index: int) -> bool:
-    return index in group.offsets.get(topic, {}) or group.has_pending_offset(topic, index)
 
 
 def refuse(body: ResetOffsetsRequest, version: int, error: Error) -> ResetOffsetsResponse:

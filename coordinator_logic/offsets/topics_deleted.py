@@ -7,7 +7,7 @@ whether they subscribe to them or not. Here a client, such as the gateway, sends
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.groups.consumer.topics import forget_topics
+from coordinator_logic.groups.group_type import type_of
 from coordinator_logic.messages import TopicsDeletedRequest, TopicsDeletedResponse
 from coordinator_logic.offsets.deletion import deletions
 from coordinator_logic.records import TopicPartitions
@@ -15,7 +15,7 @@ from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: TopicsDeletedRequest) -> None:
-    """Delete all offsets of the topics, committed and pending ones; a consumer group stops assigning the topics."""
+    """Delete all offsets of the topics, committed and pending ones; a group that assigns stops assigning the topics."""
     if turn.existing is not None:
         deleted = [
             TopicPartitions(topic, partitions)
@@ -24,8 +24,7 @@ def handle(turn: Turn, request: Request, body: TopicsDeletedRequest) -> None:
         ]
         for record in deletions(deleted, "the topic was deleted"):
             turn.record(record)
-        if turn.existing.consumer is not None:
-            forget_topics(turn, turn.existing.consumer, body.topics)
+        type_of(turn.existing).forget_topics(turn, body.topics)
     turn.reply(request.address, TopicsDeletedResponse())
 
 

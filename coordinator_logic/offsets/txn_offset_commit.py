@@ -8,8 +8,7 @@ from coordinator_logic.apis import TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_MEMBER
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.groups.classic.checks import check_committer
-from coordinator_logic.groups.consumer.offset_checks import check_commit
+from coordinator_logic.group.part import Commit
 from coordinator_logic.messages import (
     NO_GENERATION,
     TxnOffsetCommitRequest,
@@ -60,13 +59,10 @@ def _check(group: Group | None, body: TxnOffsetCommitRequest, version: int) -> E
     if generation < 0 and not member_id and instance_id is None:
         # Producers older than KIP-447 name no member: the transactional id fences them instead.
         return Error.NONE
-    if group is not None and group.consumer is not None:
-        partitions = [
-            (topic.name, partition.partition_index) for topic in body.topics for partition in topic.partitions
-        ]
-        error = check_commit(group.consumer, member_id, generation, partitions, version=None)
-        return Error.ILLEGAL_GENERATION if error is Error.STALE_MEMBER_EPOCH else error
-    return check_committer(group, member_id, instance_id, generation, absent_group=Error.ILLEGAL_GENERATION)
+    if group is None:
+        return Error.NONE if generation < 0 else Error.ILLEGAL_GENERATION
+    error = group.part.check_commit(Commit(member_id, instance_id, generation, body.topics, version=None))
+    return Error.ILLEGAL_GENERATION if error is Error.STALE_MEMBER_EPOCH else error
 
 
 def refuse(body: TxnOffsetCommitRequest, version: int, error: Error) -> TxnOffsetCommitResponse:

@@ -15,14 +15,14 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from coordinator_logic.apis import RESET_OFFSETS
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import StateChanged
 from coordinator_logic.records import (
     EXPIRED,
     JournalEntry,
     OffsetsCommitted,
     OffsetsDeleted,
-    Record,
     RequestCause,
-    StateChanged,
     TransactionalOffsetsCommitted,
 )
 from coordinator_logic.states import State

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from coordinator_logic.apis import APIS
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
+from coordinator_logic.groups.classic.records import StateChanged
 from coordinator_logic.messages import DescribedGroup, DescribeGroupsResponse, HeartbeatResponse
 from coordinator_logic.records import (
     EXPIRED,
@@ -21,7 +22,6 @@ from coordinator_logic.records import (
     OffsetsCommitted,
     OffsetsDeleted,
     RequestCause,
-    StateChanged,
     TopicPartitions,
     TransactionalOffsetsCommitted,
     TransactionEnded,

@@ -10,6 +10,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.messages import JoinGroupResponse, LeavingMember, SyncGroupResponse
 from tests.logic.driver import Driven, Joined, listing, reading
+from tests.support.parts import classic
 
 TEXT = st.text(max_size=8)
 BYTES = st.binary(max_size=16)
@@ -122,8 +123,8 @@ class Story:
                 protocol_type="connect" if variant == 9 else "consumer",
             )
         elif action == "sync":
-            members = driven.group.members if driven.exists else {}
-            name = driven.group.protocol_name if driven.exists else None
+            members = classic(driven.group).members if driven.exists else {}
+            name = classic(driven.group).protocol_name if driven.exists else None
             assignments = {member_id: b"for " + member_id.encode() for member_id in members} if sender.leads else None
             driven.sync(stale, assignments, version=4, protocol_name=name if variant else None)
         elif action == "heartbeat":

@@ -1,13 +1,12 @@
 """Counts and look-ups over a group's members."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from coordinator_logic.indexes.sizes import size_of_handed_out_ids, size_of_member, size_of_protocols
-
-if TYPE_CHECKING:
-    from coordinator_logic.events import ReplyAddress
-    from coordinator_logic.group import Member, MemberProtocol
+from coordinator_logic.events import ReplyAddress
+from coordinator_logic.groups.classic.member import Member
+from coordinator_logic.groups.classic.sizes import size_of_handed_out_ids, size_of_member, size_of_protocols
+from coordinator_logic.messages.membership import Protocol
 
 T = TypeVar("T")
 
@@ -30,7 +29,7 @@ class MemberIndex:
 
     __slots__ = ("_member_of_instance", "_supporters", "awaiting_join", "preferences", "size")
 
-    def __init__(self, members: "Iterable[Member]", handed_out: Iterable[str]) -> None:
+    def __init__(self, members: Iterable[Member], handed_out: Iterable[str]) -> None:
         self.awaiting_join = 0
         self.size = size_of_handed_out_ids(handed_out)
         self.preferences: dict[tuple[str, ...], int] = {}
@@ -49,7 +48,7 @@ class MemberIndex:
             for name in set(names):
                 self._supporters[name] = self._supporters.get(name, 0) + count
 
-    def add(self, member: "Member") -> None:
+    def add(self, member: Member) -> None:
         """Count a member that was added."""
         self._count_protocols(member.protocols, 1)
         self.size += size_of_member(member)
@@ -57,7 +56,7 @@ class MemberIndex:
         if member.group_instance_id is not None:
             self._member_of_instance.setdefault(member.group_instance_id, member.member_id)
 
-    def remove(self, member: "Member") -> None:
+    def remove(self, member: Member) -> None:
         """Forget a member that was removed."""
         self._count_protocols(member.protocols, -1)
         self.size -= size_of_member(member)
@@ -74,19 +73,19 @@ class MemberIndex:
         """Forget a member id that was used, or will not be."""
         self.size -= size_of_handed_out_ids([member_id])
 
-    def change_protocols(self, member: "Member", protocols: "list[MemberProtocol]") -> None:
+    def change_protocols(self, member: Member, protocols: list[Protocol]) -> None:
         """Give a member other protocols."""
         self._count_protocols(member.protocols, -1)
         self.size += size_of_protocols(protocols) - size_of_protocols(member.protocols)
         member.protocols = protocols
         self._count_protocols(protocols, 1)
 
-    def assign(self, member: "Member", assignment: bytes) -> None:
+    def assign(self, member: Member, assignment: bytes) -> None:
         """Give a member another assignment."""
         self.size += len(assignment) - len(member.assignment)
         member.assignment = assignment
 
-    def park_join(self, member: "Member", address: "ReplyAddress | None") -> None:
+    def park_join(self, member: Member, address: ReplyAddress | None) -> None:
         """Park a member's JoinGroup; None: it is no longer parked."""
         self.awaiting_join += (address is not None) - (member.parked_join is not None)
         member.parked_join = address
@@ -104,14 +103,14 @@ class MemberIndex:
         """Every protocol that a member lists."""
         return self._supporters
 
-    def _count_protocols(self, protocols: "Sequence[MemberProtocol]", change: int) -> None:
+    def _count_protocols(self, protocols: Sequence[Protocol], change: int) -> None:
         names = _protocol_names(protocols)
         _change_count(self.preferences, names, change)
         for name in set(names):
             _change_count(self._supporters, name, change)
 
 
-def _protocol_names(protocols: "Sequence[MemberProtocol]") -> tuple[str, ...]:
+def _protocol_names(protocols: Sequence[Protocol]) -> tuple[str, ...]:
     return tuple([protocol.name for protocol in protocols])
 
 

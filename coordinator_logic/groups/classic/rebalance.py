@@ -8,10 +8,14 @@ handed-out member ids).
 from collections import Counter
 
 from coordinator_logic.errors import Error
-from coordinator_logic.group import Group, Member
+from coordinator_logic.groups.classic.access import classic_of
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.classic.member import Member
+from coordinator_logic.groups.classic.records import AssignmentChanged, GenerationStarted, LeaderElected, StateChanged
+from coordinator_logic.groups.classic.timers import arm_initial_join, arm_join, arm_session, arm_sync
 from coordinator_logic.messages import JoinedMember, JoinGroupResponse, SyncGroupResponse
 from coordinator_logic.partitioning import java_string_hash
-from coordinator_logic.records import AssignmentChanged, GenerationStarted, LeaderElected, MemberRemoved
+from coordinator_logic.records import MemberRemoved
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
@@ -23,9 +27,31 @@ bound is about one batch. With a rebalance timeout of at least this long, the ch
 """
 
 
+def change_state(turn: Turn, target: State, reason: str) -> None:
+    """Record a transition of the group."""
+    turn.record(StateChanged(turn.group.state.value, target.value, reason))
+
+
+def reply_to_parked_join(turn: Turn, member: Member, body: JoinGroupResponse) -> None:
+    """Answer the member's parked JoinGroup, if there is one."""
+    if member.parked_join is not None:
+        address = member.parked_join
+        classic_of(turn).member_index.park_join(member, None)
+        turn.reply(address, body)
+
+
+def reply_to_parked_sync(turn: Turn, member: Member, body: SyncGroupResponse) -> bool:
+    """Answer the member's parked SyncGroup; False if there is none."""
+    if member.parked_sync is None:
+        return False
+    address, member.parked_sync = member.parked_sync, None
+    turn.reply(address, body)
+    return True
+
+
 def remove_member(turn: Turn, member_id: str, reason: str) -> None:
     """Remove a member or a handed-out member id. Sends no response and cancels no timer; ignores an unknown id."""
-    group = turn.group
+    group = classic_of(turn)
     member = group.members.get(member_id)
     if member is not None:
         turn.record(MemberRemoved(member_id, member.group_instance_id, reason))
@@ -41,7 +67,7 @@ def rebalance_or_complete_join(turn: Turn, reason: str, *, ends_initial_delay: b
     ``reason`` goes into the journal if a rebalance begins; ``ends_initial_delay`` is for
     :func:`complete_join_if_all_joined`.
     """
-    if turn.group.can_rebalance:
+    if classic_of(turn).can_rebalance:
         prepare_rebalance(turn, reason)
     else:
         complete_join_if_all_joined(turn, ends_initial_delay=ends_initial_delay)
@@ -53,7 +79,7 @@ def complete_join_if_all_joined(turn: Turn, *, ends_initial_delay: bool = False)
     During the initial delay (KIP-134) the join waits for the delay's timer. As in Kafka, only the expiry of a session
     or of a handed-out member id completes it earlier: the caller passes ``ends_initial_delay``.
     """
-    group = turn.group
+    group = classic_of(turn)
     if group.state is not State.PREPARING_REBALANCE or not group.all_members_joined:
         return
     if ends_initial_delay or group.previous_state is not State.EMPTY:
@@ -67,21 +93,21 @@ def prepare_rebalance(turn: Turn, reason: str) -> None:
     now. The first rebalance of an Empty group lasts for the initial delay, so that members that start together form one
     generation.
     """
-    group = turn.group
+    group = classic_of(turn)
     if group.state is State.COMPLETING_REBALANCE:
         _cancel_parked_syncs(turn)
     group.pending_syncs.clear()
-    turn.cancel_sync()
+    turn.cancel("sync")
     if group.state is State.EMPTY:
         delay = turn.config.group_initial_rebalance_delay_ms
-        turn.arm_initial_join(delay, max(group.rebalance_timeout_ms - delay, 0))
-        turn.change_state(State.PREPARING_REBALANCE, reason)
+        arm_initial_join(turn, delay, max(group.rebalance_timeout_ms - delay, 0))
+        change_state(turn, State.PREPARING_REBALANCE, reason)
         return
-    turn.change_state(State.PREPARING_REBALANCE, reason)
+    change_state(turn, State.PREPARING_REBALANCE, reason)
     if group.all_members_joined:
         complete_join(turn)
     else:
-        turn.arm_join()
+        arm_join(turn)
 
 
 def begin_generation_without_join(turn: Turn) -> None:
@@ -89,18 +115,18 @@ def begin_generation_without_join(turn: Turn) -> None:
 
     Every request of a member is then of an earlier generation, so that the member gives up its partitions.
     """
-    group = turn.group
+    group = classic_of(turn)
     turn.record(GenerationStarted(group.generation + 1, group.protocol_name))
 
 
 def _cancel_parked_syncs(turn: Turn) -> None:
-    group = turn.group
+    group = classic_of(turn)
     if any(member.assignment for member in group.members.values()):
         turn.record(AssignmentChanged({}))
     rebalancing = SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS)
     for member in group.members.values():
-        if turn.reply_to_parked_sync(member, rebalancing):
-            turn.arm_session(member)
+        if reply_to_parked_sync(turn, member, rebalancing):
+            arm_session(turn, member)
 
 
 def complete_join(turn: Turn) -> None:
@@ -109,14 +135,14 @@ def complete_join(turn: Turn) -> None:
     Dynamic members that have not rejoined are removed; static ones keep their place until their session expires. If no
     member has joined and only static ones are left, none can lead: the join stays open.
     """
-    group = turn.group
-    turn.cancel_join()
+    group = classic_of(turn)
+    turn.cancel("join")
     for member in list(group.members.values()):
         if not member.is_static and member.parked_join is None:
             turn.cancel_heartbeat(member.member_id)
             remove_member(turn, member.member_id, "did not rejoin within the rebalance timeout")
     if group.members and not _elect_joined_leader(turn):
-        turn.arm_join(at_least_ms=ABSENT_MEMBERS_CHECK_MS)
+        arm_join(turn, at_least_ms=ABSENT_MEMBERS_CHECK_MS)
         return
     _start_generation(turn)
     if group.members:
@@ -125,7 +151,7 @@ def complete_join(turn: Turn) -> None:
 
 def _elect_joined_leader(turn: Turn) -> bool:
     """Elect a member that has joined if the leader has not; False if no member has joined."""
-    group = turn.group
+    group = classic_of(turn)
     if group.leader is not None and group.members[group.leader].parked_join is not None:
         return True
     joined = next((m.member_id for m in group.members.values() if m.parked_join is not None), None)
@@ -136,27 +162,27 @@ def _elect_joined_leader(turn: Turn) -> bool:
 
 
 def _start_generation(turn: Turn) -> None:
-    group = turn.group
+    group = classic_of(turn)
     protocol_name = select_protocol(group) if group.members else None
     turn.record(GenerationStarted(group.generation + 1, protocol_name))
     if group.members:
-        turn.change_state(State.COMPLETING_REBALANCE, f"generation {group.generation} has its members")
+        change_state(turn, State.COMPLETING_REBALANCE, f"generation {group.generation} has its members")
     else:
-        turn.change_state(State.EMPTY, "no member is left")
+        change_state(turn, State.EMPTY, "no member is left")
     group.pending_syncs.clear()
 
 
 def _announce_generation(turn: Turn) -> None:
-    group = turn.group
+    group = classic_of(turn)
     for member in group.members.values():
-        turn.reply_to_parked_join(member, join_response(group, member))
-        turn.arm_session(member)
+        reply_to_parked_join(turn, member, join_response(group, member))
+        arm_session(turn, member)
         member.is_new = False
         group.pending_syncs[member.member_id] = None
-    turn.arm_sync()
+    arm_sync(turn)
 
 
-def join_response(group: Group, member: Member) -> JoinGroupResponse:
+def join_response(group: ClassicGroup, member: Member) -> JoinGroupResponse:
     """The response that announces the current generation to a member; only the leader's lists the members."""
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -168,7 +194,7 @@ def join_response(group: Group, member: Member) -> JoinGroupResponse:
     )
 
 
-def joined_members(group: Group) -> list[JoinedMember]:
+def joined_members(group: ClassicGroup) -> list[JoinedMember]:
     """The members with their metadata for the chosen protocol, as the leader gets them."""
     return [
         JoinedMember(member.member_id, member.group_instance_id, member.metadata_for(group.protocol_name))
@@ -176,14 +202,14 @@ def joined_members(group: Group) -> list[JoinedMember]:
     ]
 
 
-def select_protocol(group: Group) -> str:
+def select_protocol(group: ClassicGroup) -> str:
     """The protocol with the most votes: each member votes for its first protocol that all members support.
 
     A tie goes to the protocol that comes first in the iteration order of Java's HashMap, in which a broker counts the
     votes, so that a group chooses the same protocol as on a broker.
     """
     candidates = group.protocol_candidates()
-    assert candidates, f"the members of group {group.group_id!r} have no protocol in common"
+    assert candidates, "the members have no protocol in common"
     votes: Counter[str] = Counter()
     for preferred, members in group.member_index.preferences.items():
         votes[next(name for name in preferred if name in candidates)] += members

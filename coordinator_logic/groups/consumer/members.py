@@ -1,12 +1,13 @@
 """A member of a consumer group, and how far it has got."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
 import msgspec
 
 from coordinator_logic.assignors.server import Partitions
+from coordinator_logic.messages.membership import Protocol
 
 AssignedPartitions = dict[str, dict[int, int]]
 """By topic id and partition number, the member epoch at which the member got the partition; without empty topics."""
@@ -23,18 +24,11 @@ class MemberState(Enum):
     """It has reached the target's epoch, and waits for partitions that other members still hold."""
 
 
-class ClassicProtocol(msgspec.Struct, frozen=True, array_like=True):
-    """A protocol that a classic member supports, with the member's metadata for it."""
-
-    name: str
-    metadata: bytes
-
-
 class ClassicMembership(msgspec.Struct, frozen=True, array_like=True):
     """What a member that speaks the classic protocol brings with JoinGroup: its session (ms) and its protocols."""
 
     session_timeout_ms: int
-    protocols: tuple[ClassicProtocol, ...]
+    protocols: tuple[Protocol, ...]
 
 
 class MemberFields(msgspec.Struct, frozen=True, array_like=True):
@@ -61,7 +55,7 @@ class ConsumerMember(MemberFields, frozen=True, array_like=True):
     """A member.
 
     ``assigned`` and ``pending_revocation`` are disjoint; the member holds the partitions of both. ``classic`` is None
-    for a member that speaks the newer protocol.
+    for a member that speaks the consumer group protocol.
     """
 
     assigned: AssignedPartitions = {}
@@ -100,6 +94,9 @@ _partitions_decoder = msgspec.msgpack.Decoder(tuple[AssignedPartitions, Assigned
 
 decode_outline = msgspec.msgpack.Decoder(MemberOutline).decode
 """Read a member's outline from what :func:`encode_member` returned. Raises ``msgspec.DecodeError``."""
+
+
+encode_outline: Callable[[MemberOutline], bytes] = _encode
 
 
 def encode_member(member: ConsumerMember) -> bytes:

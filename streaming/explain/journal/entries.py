@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from coordinator_logic.records import Cause, JournalEntry, OffsetsCommitted, TimerCause
+from coordinator_logic.records import Cause, JournalEntry, OffsetsCommitted, TimerCause, entry_decoder
 
 COMMIT = b'"record":{"type":"OffsetsCommitted"'
 """Only the entry of a commit has these bytes: within a string, JSON escapes the quotes."""
@@ -28,7 +28,7 @@ class _HeadWithCause(_Head, kw_only=True):
     cause: Cause
 
 
-_decode = msgspec.json.Decoder(JournalEntry).decode
+_decode = entry_decoder().decode
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_head_with_cause = msgspec.json.Decoder(_HeadWithCause).decode
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from coordinator_logic import apis
 from coordinator_logic.messages import FindCoordinatorRequest
-from coordinator_logic.records import JournalEntry
+from coordinator_logic.records import entry_decoder
 from streaming.client import CoordinatorClient, CoordinatorError
 from streaming.client.directory import GroupDirectory
 from streaming.client.librdkafka import admin_config, required_partition_count
@@ -33,7 +33,7 @@ ENDS_SECONDS = 2.0
 PROBED_GROUP = "group-coordinator-top"
 """A group that nobody is a member of: looking up its coordinator changes nothing."""
 
-_decode = msgspec.json.Decoder(JournalEntry).decode
+_decode = entry_decoder().decode
 
 
 class Pulse(msgspec.Struct, frozen=True, kw_only=True):

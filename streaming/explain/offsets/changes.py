@@ -8,19 +8,17 @@ from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.group import Group
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import ClassicGroupFormed, GenerationStarted
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, GroupEpochBumped
 from coordinator_logic.records import (
     Cause,
-    ClassicGroupFormed,
-    ConsumerGroupFormed,
-    GenerationStarted,
     GroupDeleted,
-    GroupEpochBumped,
     JournalEntry,
     OffsetRecord,
     OffsetsCommitted,
     OffsetsDeleted,
     QuarantinedStateDropped,
-    Record,
     RequestCause,
     TransactionalOffsetsCommitted,
     TransactionEnded,

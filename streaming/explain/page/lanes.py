@@ -4,18 +4,16 @@ from array import array
 from dataclasses import dataclass, field
 
 from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.groups.classic.records import AssignmentChanged, MemberAdded, StateChanged
 from coordinator_logic.groups.consumer.records import ConsumerMemberChanged, MemberAssignmentChanged
 from coordinator_logic.records import (
-    AssignmentChanged,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
-    MemberAdded,
     MemberRemoved,
     OffsetsCommitted,
     QuarantinedStateDropped,
     RequestCause,
-    StateChanged,
     StaticMemberReplaced,
     TimerCause,
     TransactionalOffsetsCommitted,

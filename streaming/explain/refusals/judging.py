@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
+from coordinator_logic.groups.classic.checks import check_generation
 
 from coordinator_logic import snapshot
 from coordinator_logic.apis import (
@@ -25,7 +26,7 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
-from coordinator_logic.groups.classic.checks import check_generation
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed
 from coordinator_logic.handlers import HANDLERS
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -34,14 +35,7 @@ from coordinator_logic.messages import (
     JoinGroupResponse,
     LeaveGroupRequest,
 )
-from coordinator_logic.records import (
-    ConsumerGroupFormed,
-    GroupCreated,
-    GroupDeleted,
-    JournalEntry,
-    QuarantinedStateDropped,
-    RequestCause,
-)
+from coordinator_logic.records import GroupCreated, GroupDeleted, JournalEntry, QuarantinedStateDropped, RequestCause
 from coordinator_logic.states import State
 from coordinator_logic.turn import Output, Turn
 from streaming.explain.refusals.losses import Loss, loss_of

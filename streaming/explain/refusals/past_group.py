@@ -2,20 +2,18 @@
 
 from typing import NamedTuple
 
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.embedded_protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.records import GenerationStarted, MemberAdded, StateChanged
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged, GroupEpochBumped
 from coordinator_logic.records import (
-    ConsumerMemberChanged,
-    GenerationStarted,
     GroupCreated,
     GroupDeleted,
-    GroupEpochBumped,
     JournalEntry,
-    MemberAdded,
     MemberRemoved,
     OffsetRecord,
     OffsetsCommitted,
     QuarantinedStateDropped,
-    StateChanged,
     StaticMemberReplaced,
     apply,
 )

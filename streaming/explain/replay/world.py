@@ -9,17 +9,15 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.records import GenerationStarted, MemberAdded, StateChanged
 from coordinator_logic.records import (
-    GenerationStarted,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
-    MemberAdded,
     MemberRemoved,
     OffsetsCommitted,
     OffsetsDeleted,
     RequestCause,
-    StateChanged,
     StaticMemberReplaced,
     TransactionalOffsetsCommitted,
 )

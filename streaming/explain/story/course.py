@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from coordinator_logic.groups.classic.records import MemberAdded
 from coordinator_logic.groups.consumer.records import ConsumerMemberChanged
-from coordinator_logic.records import JournalEntry, MemberAdded, MemberRemoved
+from coordinator_logic.records import JournalEntry, MemberRemoved
 from streaming.explain.story.model import Cause, MemberChange, Rebalance, Wait
 from streaming.explain.story.moves import Owners, moves_between, shares_between
 from streaming.explain.story.roster import Roster

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.group.record import Record
 from coordinator_logic.groups.consumer.members import AssignedPartitions, MemberState
 from coordinator_logic.groups.consumer.records import (
     ConsumerMemberChanged,
@@ -12,7 +13,7 @@ from coordinator_logic.groups.consumer.records import (
     TargetAssignmentChanged,
     TopicsChanged,
 )
-from coordinator_logic.records import MemberRemoved, Record, StaticMemberReplaced
+from coordinator_logic.records import MemberRemoved, StaticMemberReplaced
 from coordinator_logic.states import State
 from streaming.explain.story.model import Partitions
 from streaming.explain.story.moves import Owners

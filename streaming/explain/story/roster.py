@@ -3,18 +3,15 @@
 from typing import NamedTuple
 
 from coordinator_logic.embedded_protocols import ConsumerProtocolError, decode_subscription
-from coordinator_logic.groups.consumer.records import ConsumerMemberChanged
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import ClassicGroupFormed, MemberAdded, MemberUpdated
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, ConsumerMemberChanged
 from coordinator_logic.messages import Protocol
 from coordinator_logic.records import (
-    ClassicGroupFormed,
-    ConsumerGroupFormed,
     GroupCreated,
     GroupDeleted,
-    MemberAdded,
     MemberRemoved,
-    MemberUpdated,
     QuarantinedStateDropped,
-    Record,
     StaticMemberReplaced,
 )
 

@@ -5,25 +5,29 @@ from typing import get_args
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
-from coordinator_logic.groups.consumer.records import ConsumerGroupRecord
-from coordinator_logic.records import (
+from coordinator_logic.groups.classic.records import (
     AssignmentChanged,
     ClassicGroupFormed,
-    ConsumerGroupFormed,
     GenerationStarted,
-    GroupCreated,
-    GroupDeleted,
-    GroupEpochBumped,
-    JournalEntry,
     LeaderElected,
     MemberAdded,
-    MemberRemoved,
     MemberUpdated,
+    StateChanged,
+)
+from coordinator_logic.groups.consumer.records import (
+    ConsumerGroupFormed,
+    ConsumerGroupRecord,
+    GroupEpochBumped,
+    TargetAssignmentChanged,
+)
+from coordinator_logic.records import (
+    GroupCreated,
+    GroupDeleted,
+    JournalEntry,
+    MemberRemoved,
     OffsetRecord,
     QuarantinedStateDropped,
-    StateChanged,
     StaticMemberReplaced,
-    TargetAssignmentChanged,
 )
 from coordinator_logic.states import State
 from streaming.explain.story.course import Course

@@ -5,18 +5,9 @@ from typing import NamedTuple
 
 from coordinator_logic import records
 from coordinator_logic.apis import RESET_OFFSETS
-from coordinator_logic.groups.consumer.records import ConsumerMemberChanged
-from coordinator_logic.records import (
-    GroupEpochBumped,
-    JournalEntry,
-    MemberAdded,
-    MemberRemoved,
-    MemberUpdated,
-    RequestCause,
-    StateChanged,
-    StaticMemberReplaced,
-    TimerCause,
-)
+from coordinator_logic.groups.classic.records import MemberAdded, MemberUpdated, StateChanged
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged, GroupEpochBumped
+from coordinator_logic.records import JournalEntry, MemberRemoved, RequestCause, StaticMemberReplaced, TimerCause
 from streaming.explain.story.model import Cause, Evidence, Trigger
 from streaming.explain.story.roster import KnownMember, updated
 

@@ -2,14 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from coordinator_logic.records import (
-    JournalEntry,
-    MemberAdded,
-    MemberRemoved,
-    MemberUpdated,
-    RequestCause,
-    StaticMemberReplaced,
-)
+from coordinator_logic.groups.classic.records import MemberAdded, MemberUpdated
+from coordinator_logic.records import JournalEntry, MemberRemoved, RequestCause, StaticMemberReplaced
 from coordinator_logic.states import State
 from streaming.explain.story.epochs import Epochs, MemberEpochs
 from streaming.explain.story.model import Wait

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgspec
-
 from coordinator_logic import snapshot
 from coordinator_logic.group import Group
-from coordinator_logic.records import JournalEntry
+from coordinator_logic.records import entry_decoder
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
 from streaming.explain.journal.entries import readable
@@ -21,7 +19,7 @@ from streaming.explain.time_travel.rows import GROUP_TABLES, quarantined_row
 from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.group_batch.state_row import StateRow, load
 
-_decode = msgspec.json.Decoder(JournalEntry).decode
+_decode = entry_decoder().decode
 
 
 class GroupState(NamedTuple):

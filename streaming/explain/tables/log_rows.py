@@ -6,13 +6,13 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.messages import RequestEnvelope
-from coordinator_logic.records import Cause, JournalEntry, RequestCause, TimerCause
+from coordinator_logic.records import Cause, RequestCause, TimerCause, entry_decoder
 from streaming.explain.time_travel.row_types import Row
 from streaming.explain.time_travel.rows import utc
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-_decode_entry = msgspec.json.Decoder(JournalEntry).decode
+_decode_entry = entry_decoder().decode
 _decode_envelope = msgspec.json.Decoder(RequestEnvelope).decode
 _encode = msgspec.json.Encoder().encode
 

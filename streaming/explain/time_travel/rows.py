@@ -8,12 +8,14 @@ import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets, offset_count
 from coordinator_logic.embedded_protocols import (
+    CONSUMER_PROTOCOL_TYPE,
     ConsumerProtocolError,
     TopicPartition,
     decode_assignment,
     subscribed_topics,
 )
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member
+from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.records import QUARANTINED
 from streaming.explain.time_travel import consumer_group_rows
 from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, Row, TargetRow

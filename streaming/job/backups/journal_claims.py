@@ -9,22 +9,17 @@ from collections.abc import Iterator, Mapping
 
 from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.records import ClassicGroupFormed, GenerationStarted, MemberAdded, StateChanged
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, ConsumerMemberChanged, GroupEpochBumped
 from coordinator_logic.records import (
-    ClassicGroupFormed,
-    ConsumerGroupFormed,
-    ConsumerMemberChanged,
-    GenerationStarted,
     GroupDeleted,
-    GroupEpochBumped,
     JournalEntry,
-    MemberAdded,
     MemberRemoved,
     OffsetCommitted,
     OffsetsCommitted,
     OffsetsDeleted,
     QuarantinedStateDropped,
     RequestCause,
-    StateChanged,
     StaticMemberReplaced,
     TransactionalOffsetsCommitted,
     TransactionEnded,

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from coordinator_logic.records import JournalEntry
+from coordinator_logic.records import JournalEntry, entry_decoder
 from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
 from streaming.client.librdkafka import (
     LibrdkafkaConfig,
@@ -27,7 +27,7 @@ SETTINGS: LibrdkafkaConfig = {
     "fetch.message.max.bytes": 8 * 1024 * 1024,
 }
 
-_decode = msgspec.json.Decoder(JournalEntry).decode
+_decode = entry_decoder().decode
 
 
 class JournalPlace(NamedTuple):

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.groups.consumer.heartbeat_steps import reconciling_heartbeat_interval_ms
+from coordinator_logic.groups.consumer.rebalance.heartbeats import reconciling_heartbeat_interval_ms
 from coordinator_logic.timing.sessions import late_answer_ms
 from streaming.contract.errors import CannotRun
 from streaming.contract.identity import read_identity_keys

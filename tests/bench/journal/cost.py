@@ -16,8 +16,8 @@ import typer
 
 from coordinator_logic import turn
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.group.record import Record
 from coordinator_logic.messages import HeartbeatRequest
-from coordinator_logic.records import Record
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch import processing
 from streaming.job.group_batch.processing import process

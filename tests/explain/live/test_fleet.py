@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import StateChanged
 from coordinator_logic.records import (
     GroupDirectoryEntry,
     JournalEntry,
     OffsetCommitted,
     OffsetsCommitted,
     OffsetsDeleted,
-    Record,
-    StateChanged,
     TimerCause,
     TopicPartitions,
     TransactionalOffsetsCommitted,

@@ -13,21 +13,23 @@ from coordinator_logic.embedded_protocols import (
     encode_assignment,
     encode_subscription,
 )
-from coordinator_logic.messages import Protocol
-from coordinator_logic.records import (
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import (
     AssignmentChanged,
-    Cause,
     GenerationStarted,
-    GroupCreated,
-    JournalEntry,
     LeaderElected,
     MemberAdded,
+    StateChanged,
+)
+from coordinator_logic.messages import Protocol
+from coordinator_logic.records import (
+    Cause,
+    GroupCreated,
+    JournalEntry,
     MemberRemoved,
     OffsetCommitted,
     OffsetsCommitted,
-    Record,
     RequestCause,
-    StateChanged,
     TimerCause,
 )
 from streaming.explain.page.lanes import Lanes

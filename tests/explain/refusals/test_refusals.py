@@ -6,7 +6,8 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
-from coordinator_logic.records import GenerationStarted, MemberRemoved, RequestCause, StaticMemberReplaced
+from coordinator_logic.groups.classic.records import GenerationStarted
+from coordinator_logic.records import MemberRemoved, RequestCause, StaticMemberReplaced
 from streaming.explain.refusals.judging import Judge
 from streaming.explain.refusals.told import REPEATED_WITHIN_MS, refused_of
 from streaming.explain.story.model import Refusal

@@ -101,7 +101,7 @@ def test_the_story_of_a_member_has_the_refusals_that_it_had_or_won(driven: Drive
 def test_refusals_are_marks_in_the_lane_of_their_member_or_of_none(driven: Driven) -> None:
     page = the_page(driven)
     commit, join = page.refusals
-    assert page.lanes[commit.lane].stays[0][0] == driven.log[-3].body.member_id  # type: ignore[union-attr]
+    assert page.lanes[commit.lane].stays[0][0] == driven.log[-3].body.member_id  # type: ignore[attr-defined]
     assert (join.lane, join.count, join.last - join.first) == (OUTSIDE, 2, 1_000)
     assert commit.what == "OffsetCommit: ILLEGAL_GENERATION"
     assert page.first + join.last == driven.now == page.last

@@ -6,7 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_logic.records import GenerationStarted, JournalEntry
+from coordinator_logic.groups.classic.records import GenerationStarted
+from coordinator_logic.records import JournalEntry
 from streaming.explain.story.of_all_groups import RebalancesOfAllGroups
 from streaming.explain.tables.rebalance_rows import RebalanceRow, rebalance_rows
 from streaming.explain.time_travel.rows import utc

@@ -33,6 +33,7 @@ from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
 from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading
+from tests.support.parts import consumer_group
 from tests.support.virtual_time import run_in_virtual_time
 
 OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS = 8, 9, 11, 14, 15, 16
@@ -152,7 +153,7 @@ def test_a_newer_member_brings_the_topics_of_the_classic_members_whose_group_it_
         sync = SyncGroupRequest(GROUP, generation, member_id, assignments=[MemberAssignment(member_id, assigned)])
         assert (await gateway.ask(SYNC_GROUP, 3, sync)).error_code is ErrorCode.none
         assert (await GatewayMember(gateway, "newer").join("t")).error_code is ErrorCode.none
-        consumer = coordinator.group(GROUP).group.consumer
+        consumer = consumer_group(coordinator.group(GROUP).group)
         assert consumer is not None
         assert consumer.members[member_id].assigned.keys() == {topic_id(1)}
         assert set(consumer.topics) == {"t", "u"}
@@ -191,7 +192,7 @@ def test_a_late_response_answers_the_next_heartbeat() -> None:
         await asyncio.sleep(0)
         assert second.epoch == 0
         await second.join("t")
-        assert second.epoch == coordinator.group(GROUP).group.consumer.members["second"].epoch  # type: ignore[union-attr]
+        assert second.epoch == consumer_group(coordinator.group(GROUP).group).members["second"].epoch
         # The heartbeat that the late response answered has gone on as the member that has received it.
         assert coordinator.sent("ConsumerGroupHeartbeat")[-1].member_epoch == second.epoch
 

@@ -14,6 +14,7 @@ from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.lifecycle.starts import epoch_of_batch, needed_starts
 from tests.job.group_batch.lives import BEGINNING, GROUP_ID, TOPICS, Checkpoint, Job, join_body
+from tests.support.parts import classic
 from tests.support.request_events import dumped, envelope
 
 
@@ -80,7 +81,7 @@ class Pair:
 
 def members(checkpoint: Checkpoint) -> int:
     assert checkpoint.state is not None
-    return len(snapshot.decode(checkpoint.state.snapshot).members)
+    return len(classic(snapshot.decode(checkpoint.state.snapshot)).members)
 
 
 @pytest.mark.parametrize("limit", [10_000, 3, 1])

@@ -10,8 +10,9 @@ from coordinator_logic.apis import APIS
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.group import Group
+from coordinator_logic.group.record import Record
 from coordinator_logic.messages import RequestBody
-from coordinator_logic.records import JournalEntry, Record
+from coordinator_logic.records import JournalEntry
 from coordinator_logic.states import State
 from coordinator_logic.step import StepResult, step
 from tests.logic.driver.answers import Answer

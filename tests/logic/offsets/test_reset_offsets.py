@@ -5,6 +5,7 @@ import pytest
 
 from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.classic.records import GenerationStarted, StateChanged
 from coordinator_logic.messages import (
     PartitionToReset,
     ResetOffsetsRequest,
@@ -12,17 +13,10 @@ from coordinator_logic.messages import (
     ResetTopic,
     TopicToReset,
 )
-from coordinator_logic.records import (
-    GenerationStarted,
-    GroupCreated,
-    OffsetsCommitted,
-    OffsetsDeleted,
-    RequestCause,
-    StateChanged,
-    TopicPartitions,
-)
+from coordinator_logic.records import GroupCreated, OffsetsCommitted, OffsetsDeleted, RequestCause, TopicPartitions
 from coordinator_logic.states import State
 from tests.logic.driver import Driven, errors_of, joined
+from tests.support.parts import classic
 
 FIRST, SECOND, OTHER = ("topic", 0), ("topic", 1), ("other", 0)
 
@@ -180,7 +174,7 @@ def test_a_member_that_has_not_heard_of_a_forced_reset_is_waited_for_and_then_re
     driven.rejoin(leader, session_ms=60_000)
     driven.sleep(10_000)
     assert driven.state() is State.COMPLETING_REBALANCE
-    assert list(driven.group.members) == [leader.member_id]
+    assert list(classic(driven.group).members) == [leader.member_id]
 
 
 def test_a_forced_reset_gives_the_rebalance_the_operators_reason(driven: Driven) -> None:

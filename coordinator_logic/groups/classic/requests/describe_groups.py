@@ -6,7 +6,8 @@ An entry for a group other than the event's key is answered NOT_COORDINATOR.
 from coordinator_logic.apis import DESCRIBE_GROUPS_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.group import Group, Member
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.messages import (
     DescribedGroup,
     DescribedMember,
@@ -31,9 +32,9 @@ def _describe(turn: Turn, group_id: str, version: int) -> DescribedGroup:
     group = turn.existing
     if group is None:
         return _refused(group_id, version, f"Group {group_id} not found.")
-    if group.consumer is not None:
+    if not isinstance(group.part, ClassicGroup):
         return _refused(group_id, version, f"Group {group_id} is not a classic group.")
-    return described(group)
+    return described(group_id, group.part)
 
 
 def _refused(group_id: str, version: int, message: str) -> DescribedGroup:
@@ -42,10 +43,10 @@ def _refused(group_id: str, version: int, message: str) -> DescribedGroup:
     return DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
 
 
-def described(group: Group) -> DescribedGroup:
+def described(group_id: str, group: ClassicGroup) -> DescribedGroup:
     """The answer for a group that exists."""
     return DescribedGroup(
-        group.group_id,
+        group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=group.protocol_name or "" if group.state is State.STABLE else "",
@@ -53,7 +54,7 @@ def described(group: Group) -> DescribedGroup:
     )
 
 
-def _describe_member(group: Group, member: Member) -> DescribedMember:
+def _describe_member(group: ClassicGroup, member: Member) -> DescribedMember:
     stable = group.state is State.STABLE
     return DescribedMember(
         member.member_id,

@@ -1,7 +1,5 @@
 """JoinGroup: first joins, rejoins, and static members that return."""
 
-from uuid import NAMESPACE_OID, uuid5
-
 import msgspec
 
 from coordinator_logic.apis import (
@@ -9,10 +7,13 @@ from coordinator_logic.apis import (
     JOIN_GROUP_FIRST_VERSION_WITH_SKIP_ASSIGNMENT,
 )
 from coordinator_logic.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coordinator_logic.errors import Error
+from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.events import ReplyAddress, Request
-from coordinator_logic.group import Group, Member
-from coordinator_logic.groups.classic.checks import check_member
+from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.access import classic_of, classic_or_none
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.classic.limits import check_join, has_room_for_member_id
+from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.groups.classic.rebalance import (
     complete_join_if_all_joined,
     join_response,
@@ -20,76 +21,69 @@ from coordinator_logic.groups.classic.rebalance import (
     prepare_rebalance,
     rebalance_or_complete_join,
     remove_member,
+    reply_to_parked_join,
+    reply_to_parked_sync,
     select_protocol,
 )
-from coordinator_logic.groups.consumer.requests.classic_members import join_consumer_group
-from coordinator_logic.limits import check_join, has_room_for_member_id
+from coordinator_logic.groups.classic.records import LeaderElected, MemberAdded, MemberUpdated
+from coordinator_logic.groups.classic.timers import arm_session
+from coordinator_logic.groups.classic_protocol import check_join_request, generated_member_id
+from coordinator_logic.groups.group_type import CONVERSIONS
 from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
-from coordinator_logic.records import (
-    ClassicGroupFormed,
-    LeaderElected,
-    MemberAdded,
-    MemberUpdated,
-    StaticMemberReplaced,
-)
+from coordinator_logic.records import StaticMemberReplaced
 from coordinator_logic.states import IllegalState, State
 from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
     """Park the request until the join completes; answer an error, or a member of a complete generation, at once."""
-    config = turn.config
-    timeouts = range(config.group_min_session_timeout_ms, config.group_max_session_timeout_ms + 1)
-    if not body.group_id:
-        _fail(turn, request, Error.INVALID_GROUP_ID, body.member_id)
-    elif body.session_timeout_ms not in timeouts:
-        _fail(turn, request, Error.INVALID_SESSION_TIMEOUT, body.member_id)
+    error = check_join_request(body, turn.config)
+    if error is not Error.NONE:
+        _fail(turn, request, error, body.member_id)
     elif turn.existing is None and body.member_id:
         _fail(turn, request, Error.UNKNOWN_MEMBER_ID, body.member_id)
-    elif turn.existing is not None and turn.existing.consumer is not None:
-        _join_consumer_group(turn, request, body)
+    elif turn.existing is not None and not isinstance(turn.existing.part, ClassicGroup):
+        _convert(turn, turn.existing, request, body)
     else:
-        _join_classic_group(turn, request, body)
+        _join(turn, request, body)
 
 
-def _join_consumer_group(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
-    """Take a classic member into a consumer group; one without members becomes a classic group again."""
-    consumer = turn.group.consumer
-    if consumer is not None and consumer.members:
-        too_large = check_join(None, request, body, turn.config)
-        if too_large is not Error.NONE:
-            _fail(turn, request, too_large, body.member_id)
-        else:
-            new_member_id = _generate_member_id(turn, request, body)
-            turn.reply(request.address, join_consumer_group(turn, consumer, request, body, new_member_id))
-    elif body.member_id:
-        _fail(turn, request, Error.UNKNOWN_MEMBER_ID, body.member_id)
-    else:
-        turn.record(ClassicGroupFormed("a member of the classic protocol joins"))
-        _join_classic_group(turn, request, body)
+def _convert(turn: Turn, group: Group, request: Request, body: JoinGroupRequest) -> None:
+    """Make a group of another type a classic group, if it has a conversion, and join it."""
+    conversion = CONVERSIONS.get((group.group_type, ClassicGroup.type_name))
+    if conversion is None:
+        _fail(turn, request, Error.INCONSISTENT_GROUP_PROTOCOL, body.member_id)
+        return
+    planned = conversion.plan(group, body, turn.config)
+    if isinstance(planned, Refusal):
+        _fail(turn, request, planned.error, body.member_id)
+        return
+    conversion.carry_out(turn, planned)
+    _join(turn, request, body)
 
 
-def _join_classic_group(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
+def _join(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
     config = turn.config
-    if (too_large := check_join(turn.existing, request, body, config)) is not Error.NONE:
+    if (too_large := check_join(classic_or_none(turn), request, body, config)) is not Error.NONE:
         _fail(turn, request, too_large, body.member_id)
+        return
+    if turn.existing is None:
+        turn.create_group()
+    group = classic_of(turn)
+    if not _has_room_for(group, body.member_id, config.group_max_size):
+        remove_member(turn, body.member_id, "the group has reached its maximum size")
+        # A broker leaves the timer armed; it has no effect when it fires.
+        turn.cancel_heartbeat(body.member_id)
+        _fail(turn, request, Error.GROUP_MAX_SIZE_REACHED)
+    elif not group.supports(body.protocol_type, body.protocols):
+        _fail(turn, request, Error.INCONSISTENT_GROUP_PROTOCOL, body.member_id)
+    elif not body.member_id:
+        _join_without_member_id(turn, request, body)
     else:
-        if turn.existing is None:
-            turn.create_group()
-        if not _has_room_for(turn.group, body.member_id, config.group_max_size):
-            remove_member(turn, body.member_id, "the group has reached its maximum size")
-            # A broker leaves the timer armed; it has no effect when it fires.
-            turn.cancel_heartbeat(body.member_id)
-            _fail(turn, request, Error.GROUP_MAX_SIZE_REACHED)
-        elif not turn.group.supports(body.protocol_type, body.protocols):
-            _fail(turn, request, Error.INCONSISTENT_GROUP_PROTOCOL, body.member_id)
-        elif not body.member_id:
-            _join_without_member_id(turn, request, body)
-        else:
-            _join_with_member_id(turn, request, body)
+        _join_with_member_id(turn, request, body)
 
 
-def _has_room_for(group: Group, member_id: str, max_size: int) -> bool:
+def _has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     member = group.members.get(member_id)
     if group.state is State.EMPTY:
         return True
@@ -103,33 +97,26 @@ def _has_room_for(group: Group, member_id: str, max_size: int) -> bool:
 
 
 def _join_without_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
-    member_id = _generate_member_id(turn, request, body)
+    group = classic_of(turn)
+    member_id = generated_member_id(turn, request, body)
     if body.group_instance_id is not None:
-        previous = turn.group.member_of_instance(body.group_instance_id)
+        previous = group.member_of_instance(body.group_instance_id)
         if previous is not None:
             _replace_static_member(turn, request, body, previous, member_id)
         else:
             _add_member(turn, request, body, member_id)
     elif request.address.version < JOIN_GROUP_FIRST_VERSION_REQUIRING_MEMBER_ID:
         _add_member(turn, request, body, member_id)
-    elif not has_room_for_member_id(turn.group, member_id, turn.config):
+    elif not has_room_for_member_id(group, member_id, turn.config):
         _fail(turn, request, Error.GROUP_MAX_SIZE_REACHED)
     else:
-        turn.group.hand_out_member_id(member_id)
+        group.hand_out_member_id(member_id)
         turn.arm_heartbeat(member_id, body.session_timeout_ms)
         _fail(turn, request, Error.MEMBER_ID_REQUIRED, member_id)
 
 
-def _generate_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -> str:
-    """Generate a member id that is unique, and the same if the batch runs again."""
-    place = request.place
-    name = f"{turn.config.requests_topic}/{place.partition}/{place.offset}/{place.timestamp}"
-    prefix = request.client_id if body.group_instance_id is None else body.group_instance_id
-    return f"{prefix}-{uuid5(NAMESPACE_OID, name)}"
-
-
 def _add_member(turn: Turn, request: Request, body: JoinGroupRequest, member_id: str) -> None:
-    group = turn.group
+    group = classic_of(turn)
     if group.state is State.PREPARING_REBALANCE and group.previous_state is State.EMPTY:
         group.new_member_added = True
     turn.record(
@@ -164,7 +151,7 @@ def _given_reason(body: JoinGroupRequest) -> str:
 
 
 def _join_with_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
-    group = turn.group
+    group = classic_of(turn)
     if body.member_id in group.pending_joins:
         if body.group_instance_id is not None:
             # A handed-out id belongs to a dynamic member. Kafka, too, treats this as a defect of the client.
@@ -172,7 +159,7 @@ def _join_with_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -
         else:
             _add_member(turn, request, body, body.member_id)
         return
-    error = check_member(group, body.member_id, body.group_instance_id)
+    error = group.check_member(body.member_id, body.group_instance_id)
     if error is not Error.NONE:
         _fail(turn, request, error, body.member_id)
         return
@@ -199,7 +186,7 @@ def _update_member(turn: Turn, address: ReplyAddress, body: JoinGroupRequest, me
         or (member.rebalance_timeout_ms, member.session_timeout_ms) != timeouts
     ):
         turn.record(MemberUpdated(member.member_id, *timeouts, body.protocols))
-    turn.group.member_index.park_join(member, address)
+    classic_of(turn).member_index.park_join(member, address)
 
 
 # ---- static members that return --------------------------------------------------------------------------------
@@ -212,10 +199,10 @@ def _replace_static_member(
 
     Raises :class:`IllegalState` in a state in which a group has no members: the stored group is corrupt.
     """
-    group = turn.group
+    group = classic_of(turn)
     if group.state not in (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.STABLE):
         raise IllegalState(
-            f"group {group.group_id!r} is {group.state.value} and has the static member {old.group_instance_id!r}"
+            f"group {turn.group_id!r} is {group.state.value} and has the static member {old.group_instance_id!r}"
         )
     old_leader = group.leader
     _fence(turn, old)
@@ -225,7 +212,7 @@ def _replace_static_member(
         turn.record(LeaderElected(new_member_id))
     member = group.members[new_member_id]
     turn.cancel_heartbeat(old.member_id)
-    turn.arm_session(member)
+    arm_session(turn, member)
     _update_member(turn, request.address, body, member)
     reason = f"static member {old.group_instance_id} returned as {new_member_id}{_given_reason(body)}"
     if group.state is State.STABLE:
@@ -241,8 +228,8 @@ def _replace_static_member(
 
 def _fence(turn: Turn, old: Member) -> None:
     fenced = JoinGroupResponse(error_code=Error.FENCED_INSTANCE_ID, member_id=old.member_id)
-    turn.reply_to_parked_join(old, fenced)
-    turn.reply_to_parked_sync(old, SyncGroupResponse(error_code=Error.FENCED_INSTANCE_ID))
+    reply_to_parked_join(turn, old, fenced)
+    reply_to_parked_sync(turn, old, SyncGroupResponse(error_code=Error.FENCED_INSTANCE_ID))
 
 
 def _reply_from_stable_generation(turn: Turn, address: ReplyAddress, member: Member, old_leader: str | None) -> None:
@@ -251,7 +238,7 @@ def _reply_from_stable_generation(turn: Turn, address: ReplyAddress, member: Mem
     A leader must not assign again. Version 9 and later have ``skip_assignment`` for that; an older leader gets the old
     leader's member id, and so acts as a follower.
     """
-    group = turn.group
+    group = classic_of(turn)
     group.member_index.park_join(member, None)
     if address.version >= JOIN_GROUP_FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
         leads = member.member_id == group.leader

@@ -4,12 +4,11 @@ v0-2 names one member, whose error is the response's. v3+ (KIP-345) names severa
 has an error for each.
 """
 
-from coordinator_logic.apis import LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.groups.classic.checks import check_member
-from coordinator_logic.groups.classic.rebalance import rebalance_or_complete_join, remove_member
-from coordinator_logic.groups.consumer.requests.classic_members import leave_consumer_group
+from coordinator_logic.groups.classic.access import classic_or_none
+from coordinator_logic.groups.classic.rebalance import rebalance_or_complete_join, remove_member, reply_to_parked_join
+from coordinator_logic.groups.classic_protocol import leaving_members, left_response
 from coordinator_logic.messages import (
     JoinGroupResponse,
     LeaveGroupRequest,
@@ -27,19 +26,11 @@ def handle(turn: Turn, request: Request, body: LeaveGroupRequest) -> None:
     if not body.group_id:
         turn.reply(request.address, refuse(body, version, Error.INVALID_GROUP_ID))
         return
-    group = turn.existing
-    leaving = body.members if version >= LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS else [LeavingMember(body.member_id)]
-    if group is not None and group.consumer is not None:
-        entries = leave_consumer_group(turn, group.consumer, leaving)
-    else:
-        entries = _leave_classic_group(turn, leaving)
-    if version >= LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS:
-        turn.reply(request.address, LeaveGroupResponse(members=entries))
-    else:
-        turn.reply(request.address, LeaveGroupResponse(error_code=entries[0].error_code))
+    entries = _leave(turn, leaving_members(body, version))
+    turn.reply(request.address, left_response(entries, version))
 
 
-def _leave_classic_group(turn: Turn, leaving: list[LeavingMember]) -> list[LeftMember]:
+def _leave(turn: Turn, leaving: list[LeavingMember]) -> list[LeftMember]:
     entries = [LeftMember(entry.member_id, entry.group_instance_id, _remove(turn, entry)) for entry in leaving]
     left = [entry for entry in entries if entry.error_code == Error.NONE]
     if left and turn.group.state is not State.EMPTY:
@@ -49,7 +40,7 @@ def _leave_classic_group(turn: Turn, leaving: list[LeavingMember]) -> list[LeftM
 
 
 def _remove(turn: Turn, entry: LeavingMember) -> Error:
-    group = turn.existing
+    group = classic_or_none(turn)
     if group is None:
         return Error.UNKNOWN_MEMBER_ID
     member_id = entry.member_id
@@ -60,11 +51,11 @@ def _remove(turn: Turn, entry: LeavingMember) -> Error:
     if not member_id and entry.group_instance_id is not None:
         owner = group.member_of_instance(entry.group_instance_id)
         member_id = owner.member_id if owner else ""
-    error = check_member(group, member_id, entry.group_instance_id)
+    error = group.check_member(member_id, entry.group_instance_id)
     if error is Error.NONE:
         turn.cancel_heartbeat(member_id)
         unknown = JoinGroupResponse(error_code=Error.UNKNOWN_MEMBER_ID)
-        turn.reply_to_parked_join(group.members[member_id], unknown)
+        reply_to_parked_join(turn, group.members[member_id], unknown)
         remove_member(turn, member_id, f"left: {entry.reason}" if entry.reason else "left")
     return error
 

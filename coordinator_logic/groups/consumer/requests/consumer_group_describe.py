@@ -39,10 +39,10 @@ def _describe(turn: Turn, group_id: str, version: int) -> DescribedConsumerGroup
     group = turn.existing
     if group is None:
         return DescribedConsumerGroup(group_id, Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if group.consumer is None:
+    if not isinstance(group.part, ConsumerGroup):
         message = f"Group {group_id} is not a consumer group."
         return DescribedConsumerGroup(group_id, Error.GROUP_ID_NOT_FOUND, message)
-    return described(group_id, group.consumer, turn.config, version)
+    return described(group_id, group.part, turn.config, version)
 
 
 def described(

@@ -1,36 +1,35 @@
-"""ConsumerGroupHeartbeat: the one request with which a member of the newer protocol joins, stays and leaves."""
+"""ConsumerGroupHeartbeat: the one request with which a member joins, stays and leaves (KIP-848)."""
 
 from uuid import NAMESPACE_OID, uuid5
 
 from coordinator_logic.assignors.server import Partitions
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.errors import Error
+from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.access import consumer_or_none
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
-from coordinator_logic.groups.consumer.heartbeat_steps import (
+from coordinator_logic.groups.consumer.limits import check_consumer_heartbeat
+from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.groups.consumer.patterns import InvalidPattern, check_pattern
+from coordinator_logic.groups.consumer.rebalance.heartbeats import (
     converge,
     member_that_stays,
     owned_partitions,
     stay,
     updated_member,
 )
-from coordinator_logic.groups.consumer.members import ConsumerMember
-from coordinator_logic.groups.consumer.membership import Sender, find_sender, leave, replace_member
-from coordinator_logic.groups.consumer.patterns import InvalidPattern, check_pattern
-from coordinator_logic.groups.consumer.records import ConsumerGroupFormed
-from coordinator_logic.groups.consumer.requests.heartbeat_checks import Refusal, check_heartbeat
-from coordinator_logic.groups.conversions.classic_to_consumer import upgrade, upgraded
-from coordinator_logic.limits import check_consumer_heartbeat
+from coordinator_logic.groups.consumer.rebalance.membership import Sender, find_sender, leave, replace_member
+from coordinator_logic.groups.consumer.requests.heartbeat_checks import check_heartbeat
+from coordinator_logic.groups.group_type import CONVERSIONS
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> None:
     """Take the member one step closer to the target assignment, or let it leave."""
-    consumer = None if turn.existing is None else turn.existing.consumer
+    consumer = consumer_or_none(turn)
     member = None if consumer is None else member_that_stays(consumer, request, body)
     if consumer is not None and member is not None:
         stay(turn, consumer, request, member)
@@ -45,7 +44,7 @@ def handle(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) ->
 
 
 def _leave(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
-    if turn.existing is None or turn.existing.consumer is None:
+    if consumer_or_none(turn) is None:
         return _not_a_consumer_group(turn.existing, body.group_id)
     refusal = leave(turn, body)
     if refusal is None:
@@ -84,14 +83,16 @@ def _stay(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> 
 def _group_to_join(
     group: Group | None, body: ConsumerGroupHeartbeatRequest, config: CoordinatorConfig
 ) -> ConsumerGroup | Refusal:
-    """The consumer group; what it would be if a member that joins creates or upgrades it."""
-    if group is not None and group.consumer is not None:
-        return group.consumer
-    if body.member_epoch == JOIN_EPOCH and (group is None or group.state is State.EMPTY):
+    """The consumer group; what it would be if a member that joins creates or converts it."""
+    if group is not None and isinstance(group.part, ConsumerGroup):
+        return group.part
+    if body.member_epoch != JOIN_EPOCH:
+        return _not_a_consumer_group(group, body.group_id)
+    if group is None:
         return ConsumerGroup()
-    if body.member_epoch == JOIN_EPOCH and group is not None:
-        return upgraded(group, body.topics, config)
-    return _not_a_consumer_group(group, body.group_id)
+    conversion = CONVERSIONS.get((group.group_type, ConsumerGroup.type_name))
+    planned = None if conversion is None else conversion.plan(group, body, config)
+    return planned if isinstance(planned, ConsumerGroup | Refusal) else _not_a_consumer_group(group, body.group_id)
 
 
 def _is_full(consumer: ConsumerGroup, member_id: str, config: CoordinatorConfig) -> bool:
@@ -126,23 +127,12 @@ def _accept(
 ) -> None:
     if turn.existing is None:
         turn.create_group()
-    if turn.group.consumer is None:
-        if consumer.members:
-            upgrade(turn, consumer)
-        else:
-            _form_consumer_group(turn)
+    group = turn.group
+    if group.part is not consumer:
+        CONVERSIONS[group.group_type, ConsumerGroup.type_name].carry_out(turn, consumer)
     if sender.replaces is not None and updated.group_instance_id is not None:
         replace_member(turn, updated.group_instance_id, sender.replaces, updated.member_id)
     converge(turn, request, body, sender.member, updated, owned)
-
-
-def _form_consumer_group(turn: Turn) -> None:
-    """Make an empty group a consumer group; handed-out member ids of classic members are forgotten."""
-    group = turn.group
-    for member_id in list(group.pending_joins):
-        turn.cancel_heartbeat(member_id)
-        group.take_back_member_id(member_id)
-    turn.record(ConsumerGroupFormed(reason="a member of the newer protocol joins"))
 
 
 def refuse(body: ConsumerGroupHeartbeatRequest, version: int, error: Error) -> ConsumerGroupHeartbeatResponse:

@@ -1,19 +1,11 @@
 """The checks of a ConsumerGroupHeartbeat that need no group, in Kafka's order."""
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from coordinator_logic.apis import CONSUMER_GROUP_HEARTBEAT_FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT
-from coordinator_logic.errors import Error
+from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_logic.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-
-
-class Refusal(NamedTuple):
-    """Why a request is refused."""
-
-    error: Error
-    message: str
 
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> Refusal | None:

@@ -17,27 +17,29 @@ from zlib import crc32
 import msgspec
 
 from coordinator_logic.apis import RESET_OFFSETS
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
-from coordinator_logic.records import (
+from coordinator_logic.embedded_protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_logic.group import Group
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import (
     AssignmentChanged,
-    ConsumerGroupFormed,
-    ConsumerMemberChanged,
     GenerationStarted,
+    LeaderElected,
+    MemberAdded,
+    MemberUpdated,
+    StateChanged,
+)
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, ConsumerMemberChanged
+from coordinator_logic.records import (
     GroupConfigChanged,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
-    LeaderElected,
-    MemberAdded,
     MemberRemoved,
-    MemberUpdated,
     OffsetRecord,
     OffsetsCommitted,
     OffsetsDeleted,
     QuarantinedStateDropped,
-    Record,
     RequestCause,
-    StateChanged,
     StaticMemberReplaced,
     apply,
 )

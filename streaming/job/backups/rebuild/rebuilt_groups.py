@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.group import Group
-from coordinator_logic.indexes.deadlines import earliest
+from coordinator_logic.group.deadlines import earliest
 from coordinator_logic.partitioning import partition_for
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, RequestCause, directory_entry
 from coordinator_logic.snapshot import UnreadableSnapshot

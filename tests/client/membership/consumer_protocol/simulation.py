@@ -14,6 +14,7 @@ from streaming.client.membership.consumer_protocol.heartbeat_fields import Membe
 from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Phase, Sent
 from streaming.client.membership.consumer_protocol.types import TopicSubscription
 from tests.logic.groups.consumer.driver import DrivenConsumers, description
+from tests.support.parts import consumer_part
 
 TOPIC = "orders"
 MAX_POLL_SECONDS = 30.0
@@ -195,7 +196,7 @@ class SimulatedGroup:
 
     def check(self) -> None:
         """No partition has two owners that the coordinator knows as members."""
-        known = self.driven.consumer.members if self.driven.exists and self.driven.group.consumer else {}
+        known = self.driven.consumer.members if self.driven.exists and consumer_part(self.driven.group) else {}
         owners: dict[TopicIdPartition, str] = {}
         for member in self.members:
             if member.member_id in known:

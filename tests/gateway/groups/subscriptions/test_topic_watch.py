@@ -10,6 +10,7 @@ from streaming.gateway.groups.subscriptions.topic_watch import REFRESHES_UNTIL_G
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
 from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading
+from tests.support.parts import consumer_group
 from tests.support.virtual_time import run_in_virtual_time
 
 JOIN_GROUP = 11
@@ -231,7 +232,7 @@ def test_a_classic_member_of_a_consumer_group_gets_topics_that_only_it_subscribe
         joined = await scene.gateway.ask(JOIN_GROUP, 5, join_request("u", joined.member_id))
         assert joined.error_code.name == "none"
         await scene.settle()
-        targets = scene.coordinator.group(GROUP).group.consumer.targets  # type: ignore[union-attr]
+        targets = consumer_group(scene.coordinator.group(GROUP).group).targets
         assert targets[joined.member_id] == {topic_id(1): [0]}
 
     play(Scene(t=1, u=1), story)

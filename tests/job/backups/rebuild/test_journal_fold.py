@@ -7,14 +7,9 @@ from hypothesis import strategies as st
 
 from coordinator_logic import snapshot
 from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.records import GenerationStarted, MemberAdded, StateChanged
 from coordinator_logic.messages import SetGroupConfigRequest
-from coordinator_logic.records import (
-    GenerationStarted,
-    JournalEntry,
-    MemberAdded,
-    OffsetsCommitted,
-    StateChanged,
-)
+from coordinator_logic.records import JournalEntry, OffsetsCommitted
 from coordinator_logic.states import State
 from coordinator_logic.timing.loading import load
 from streaming.job.backups.rebuild.journal_fold import GroupFold, Known, is_cut, last_history
@@ -22,6 +17,7 @@ from tests.logic.driver import Driven
 from tests.logic.invariants.of_groups import GROUP_INVARIANTS
 from tests.logic.invariants.of_journals import recorded
 from tests.logic.strategies import STORIES, Move, Story
+from tests.support.parts import classic
 from tests.support.properties import examples
 
 THOROUGH = examples(120)
@@ -96,11 +92,11 @@ def test_a_journal_without_its_beginning_gives_what_it_says_and_nothing_else(mov
     for topic, partition, committed in group.committed_offsets():
         assert actual.offsets[topic][partition] == committed
     if fold.known is Known.OFFSETS:
-        assert (group.state, group.members) == (State.EMPTY, {})
+        assert (group.state, classic(group).members) == (State.EMPTY, {})
         assert group.generation <= actual.generation
     else:
         # The protocol type of a group without members may be missing, and matters to nobody.
-        group.protocol_type = actual.protocol_type
+        group.part.protocol_type = actual.protocol_type
         assert recorded(group)[2:10] == recorded(actual)[2:10]
     load(group, driven.now, driven.config)
     for holds in GROUP_INVARIANTS:
@@ -146,7 +142,7 @@ def test_a_turn_whose_end_is_missing_is_left_out_and_its_request_is_not_applied(
     fold = folded(driven.journal[: ends[0] + 1])
     assert fold.group is not None
     assert (fold.group.state, fold.group.generation) == (State.PREPARING_REBALANCE, 0)
-    assert member.member_id in fold.group.members
+    assert member.member_id in classic(fold.group).members
     assert fold.sequence == ends[0] + 1 > fold.group.sequence
     assert whole.applied == {0: len(driven.log)}
 
@@ -177,7 +173,11 @@ def test_a_gap_leaves_the_generation_and_the_offsets() -> None:
     fold = folded(driven.journal[:gap] + driven.journal[gap + 1 :])
     assert fold.known is Known.OFFSETS
     assert fold.group is not None
-    assert (fold.group.state, fold.group.generation, fold.group.members) == (State.EMPTY, driven.group.generation, {})
+    assert (fold.group.state, fold.group.generation, classic(fold.group).members) == (
+        State.EMPTY,
+        driven.group.generation,
+        {},
+    )
     assert list(fold.group.committed_offsets()) == list(driven.group.committed_offsets())
     assert fold.group.state_timestamp == NOW
 

@@ -6,10 +6,12 @@ import pytest
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place
+from coordinator_logic.groups.classic.records import LeaderElected, MemberAdded
 from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, Protocol
-from coordinator_logic.records import GroupCreated, LeaderElected, MemberAdded
+from coordinator_logic.records import GroupCreated
 from coordinator_logic.states import State
 from tests.logic.driver import DELAY_MS, NEW_MEMBER_MS, REBALANCE_MS, Answer, Driven, Joined, joined, listing
+from tests.support.parts import classic
 
 
 def refused(error: Error, member_id: str = "") -> JoinGroupResponse:
@@ -90,7 +92,7 @@ def test_a_handed_out_id_can_be_used_after_a_refusal(driven: Driven, protocols: 
     driven.stable_group(1)
     member_id = driven.join().body.member_id
     assert driven.join(member_id, protocols=protocols).body == refused(Error.INCONSISTENT_GROUP_PROTOCOL, member_id)
-    assert list(driven.group.pending_joins) == [member_id]
+    assert list(classic(driven.group).pending_joins) == [member_id]
     assert driven.join(member_id).parked
 
 
@@ -111,8 +113,8 @@ def test_a_dynamic_member_first_gets_an_id_and_nothing_else_changes(driven: Driv
     assert answer.body == refused(Error.MEMBER_ID_REQUIRED, answer.body.member_id)
     assert answer.body.member_id
     assert driven.state() is State.EMPTY
-    assert driven.group.members == {}
-    assert list(driven.group.pending_joins) == [answer.body.member_id]
+    assert classic(driven.group).members == {}
+    assert list(classic(driven.group).pending_joins) == [answer.body.member_id]
     assert driven.records == [GroupCreated()]
 
 
@@ -163,14 +165,14 @@ def test_a_handed_out_id_used_with_an_instance_id_is_an_internal_error(driven: D
     driven.stable_group(1)
     member_id = driven.join().body.member_id
     assert driven.join(member_id, instance="instance").body == refused(Error.UNKNOWN_SERVER_ERROR)
-    assert list(driven.group.pending_joins) == [member_id]
+    assert list(classic(driven.group).pending_joins) == [member_id]
 
 
 def test_a_join_with_a_handed_out_id_creates_the_member(driven: Driven) -> None:
     answer = driven.join_new()
     assert answer.parked
-    assert list(driven.group.pending_joins) == []
-    assert driven.group.leader in driven.group.members
+    assert list(classic(driven.group).pending_joins) == []
+    assert classic(driven.group).leader in classic(driven.group).members
 
 
 # ---- accepted --------------------------------------------------------------------------------------------------
@@ -209,7 +211,7 @@ def test_followers_learn_the_generation_and_the_leader_but_not_the_members(drive
 
 def test_a_version_without_a_rebalance_timeout_uses_the_session_timeout(driven: Driven) -> None:
     driven.join(version=0, rebalance_ms=-1, session_ms=7_000)
-    (member,) = driven.group.members.values()
+    (member,) = classic(driven.group).members.values()
     assert member.rebalance_timeout_ms == 7_000
 
 
@@ -242,7 +244,7 @@ def test_a_full_group_refuses_new_members() -> None:
     for _ in range(2):
         driven.sleep(DELAY_MS)
     members = [joined(answer) for answer in answers[:10]]
-    assert len(driven.group.members) == 10
+    assert len(classic(driven.group).members) == 10
     rejoins = [driven.rejoin(member, version=3) for member in members] + [driven.join(version=3)]
     assert split(rejoins) == (10, 1)
 
@@ -250,10 +252,10 @@ def test_a_full_group_refuses_new_members() -> None:
 def test_handed_out_ids_do_not_count_for_the_size() -> None:
     driven = Driven(group_max_size=10)
     ids = [driven.join(client=f"c{i}").body.member_id for i in range(11)]
-    assert len(driven.group.pending_joins) == 11
+    assert len(classic(driven.group).pending_joins) == 11
     answers = [driven.join(member_id) for member_id in ids]
     assert split(answers) == (10, 1)
-    assert list(driven.group.pending_joins) == [], "the refused id is dropped"
+    assert list(classic(driven.group).pending_joins) == [], "the refused id is dropped"
     driven.sleep(2 * DELAY_MS)
     assert driven.state() is State.COMPLETING_REBALANCE
     assert split([driven.join(member_id) for member_id in ids]) == (10, 1)
@@ -277,7 +279,7 @@ def test_a_member_that_rejoins_after_too_many_others_loses_its_place() -> None:
     second = driven.rejoin(members[1])
     third = driven.rejoin(members[2])
     assert third.body == refused(Error.GROUP_MAX_SIZE_REACHED)
-    assert set(driven.group.members) == {members[0].member_id, members[1].member_id}
+    assert set(classic(driven.group).members) == {members[0].member_id, members[1].member_id}
     assert first.parked, "the join is not completed before the next request or timer"
     assert second.parked
     driven.rejoin(members[1])
@@ -294,7 +296,7 @@ def test_a_waiting_member_of_a_full_group_may_join_again_a_refused_one_may_not()
         driven.sleep(DELAY_MS)
     assert split(second_round) == (10, 1)
     assert [answer.parked for answer in first_round] == [True] * 10 + [False]
-    assert set(driven.group.members) == set(ids[:10])
+    assert set(classic(driven.group).members) == set(ids[:10])
 
 
 def test_the_last_members_to_rejoin_a_group_over_its_size_lose_their_places() -> None:
@@ -307,7 +309,7 @@ def test_the_last_members_to_rejoin_a_group_over_its_size_lose_their_places() ->
     answers = [driven.rejoin(member) for member in members]
     driven.sleep(REBALANCE_MS)
     assert split(answers) == (3, 2)
-    assert set(driven.group.members) == {member.member_id for member in members[:3]}
+    assert set(classic(driven.group).members) == {member.member_id for member in members[:3]}
     assert driven.state() is State.COMPLETING_REBALANCE
 
 
@@ -325,7 +327,7 @@ def test_an_empty_group_hands_out_ids_beyond_its_size() -> None:
 
 def test_the_older_of_two_parked_joins_of_a_member_gets_no_answer(driven: Driven) -> None:
     older = driven.join_new()
-    (member_id,) = driven.group.members
+    (member_id,) = classic(driven.group).members
     newer = driven.join(member_id)
     assert driven.sleep(DELAY_MS) == [newer]
     driven.sleep_with_heartbeats(2 * NEW_MEMBER_MS, joined(newer))

@@ -3,11 +3,13 @@ from dataclasses import replace
 import pytest
 
 from coordinator_logic.errors import Error
-from coordinator_logic.group import TimerKind
+from coordinator_logic.group.timer import EXPIRY
+from coordinator_logic.groups.classic.records import GenerationStarted
 from coordinator_logic.messages import LeaveGroupResponse, LeavingMember, LeftMember
-from coordinator_logic.records import GenerationStarted, MemberRemoved
+from coordinator_logic.records import MemberRemoved
 from coordinator_logic.states import State
 from tests.logic.driver import Driven, Joined, joined, leave_errors
+from tests.support.parts import classic
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -69,7 +71,7 @@ def test_an_unknown_instance_id_does_not_affect_other_entries(driven: Driven) ->
     leader, _ = driven.stable_group(2, static=2)
     answer = driven.leave(LeavingMember("", "unknown"), LeavingMember("", "instance-1"))
     assert answer.body.members == [LeftMember("", "unknown", 25), LeftMember("", "instance-1", 0)]
-    assert set(driven.group.members) == {leader.member_id}
+    assert set(classic(driven.group).members) == {leader.member_id}
 
 
 def test_a_batch_leaves_together_and_rebalances_once(driven: Driven) -> None:
@@ -87,7 +89,7 @@ def test_a_fenced_entry_does_not_keep_the_others(driven: Driven) -> None:
     answer = driven.leave(mixed, first, replace(second, member_id="made-up"))
     assert leave_errors(answer) == [Error.FENCED_INSTANCE_ID, Error.NONE, Error.FENCED_INSTANCE_ID]
     assert answer.error is Error.NONE
-    assert set(driven.group.members) == {second.member_id}
+    assert set(classic(driven.group).members) == {second.member_id}
 
 
 def test_entries_are_handled_in_order(driven: Driven) -> None:
@@ -101,8 +103,8 @@ def test_a_handed_out_id_can_leave_with_any_instance_id(driven: Driven) -> None:
     pending = driven.join().body.member_id
     answer = driven.leave(LeavingMember("", "unknown"), LeavingMember(pending, "unknown"), Joined("unknown-id"))
     assert leave_errors(answer) == [Error.UNKNOWN_MEMBER_ID, Error.NONE, Error.UNKNOWN_MEMBER_ID]
-    assert list(driven.group.pending_joins) == []
-    assert [timer.kind for timer in driven.group.timers.values()] == [TimerKind.EXPIRY]
+    assert list(classic(driven.group).pending_joins) == []
+    assert [timer.kind for timer in driven.group.timers.values()] == [EXPIRY]
     assert driven.state() is State.EMPTY
 
 
@@ -130,7 +132,7 @@ def test_members_and_handed_out_ids_can_leave_in_one_batch_while_members_rejoin(
     assert leave_errors(answer) == [Error.NONE, Error.NONE, Error.NONE, Error.UNKNOWN_MEMBER_ID]
     assert {answer.error for answer in parked} == {Error.UNKNOWN_MEMBER_ID}
     assert (driven.state(), driven.group.generation) == (State.EMPTY, 2)
-    assert list(driven.group.pending_joins) == []
+    assert list(classic(driven.group).pending_joins) == []
 
 
 def test_the_parked_join_of_a_leaving_member_is_answered_unknown_member(driven: Driven) -> None:
@@ -138,7 +140,7 @@ def test_the_parked_join_of_a_leaving_member_is_answered_unknown_member(driven: 
     parked = driven.rejoin(leader)
     driven.leave(leader)
     assert (parked.error, parked.body.member_id) == (Error.UNKNOWN_MEMBER_ID, "")
-    assert driven.group.leader == follower.member_id
+    assert classic(driven.group).leader == follower.member_id
 
 
 def test_the_parked_sync_of_a_leaving_member_gets_no_answer(driven: Driven) -> None:

@@ -1,15 +1,17 @@
 import pytest
 
-from coordinator_logic.group import Group, Member, MemberProtocol
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.groups.classic.rebalance import select_protocol
+from coordinator_logic.messages import Protocol
 from coordinator_logic.states import State
 from tests.logic.driver import Driven, listing
 
 
-def group_of(*preferences: list[str]) -> Group:
-    group = Group("g", "0-0", state=State.STABLE, protocol_type="consumer", leader="member-0")
+def group_of(*preferences: list[str]) -> ClassicGroup:
+    group = ClassicGroup(State.STABLE, protocol_type="consumer", leader="member-0")
     for i, names in enumerate(preferences):
-        protocols = [MemberProtocol(name, b"") for name in names]
+        protocols = [Protocol(name, b"") for name in names]
         group.members[f"member-{i}"] = Member(f"member-{i}", None, "c", "h", 10, 10, protocols)
     return group
 
@@ -50,7 +52,7 @@ def test_a_vote_without_a_protocol_in_common_or_without_members_is_a_defect(pref
 
 
 def test_an_empty_group_supports_any_type_and_at_least_one_protocol() -> None:
-    group = Group("g", "0-0", protocol_type="consumer")
+    group = ClassicGroup(protocol_type="consumer")
     assert group.supports("connect", listing("default"))
     assert not group.supports("", listing("default"))
     assert not group.supports("connect", [])

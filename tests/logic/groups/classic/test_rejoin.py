@@ -3,8 +3,8 @@
 import pytest
 
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.classic.records import MemberUpdated
 from coordinator_logic.messages import LeavingMember
-from coordinator_logic.records import MemberUpdated
 from coordinator_logic.states import State
 from tests.logic.driver import (
     REBALANCE_MS,
@@ -15,6 +15,7 @@ from tests.logic.driver import (
     joined,
     listing,
 )
+from tests.support.parts import classic
 
 # ---- while members rejoin --------------------------------------------------------------------------------------
 
@@ -58,7 +59,7 @@ def test_a_rebalance_waits_for_a_handed_out_id_no_longer_than_its_session(driven
     assert first.parked
     driven.sleep(1)
     assert len(joined_ids := {joined(first).member_id, joined(second).member_id}) == 2
-    assert set(driven.group.members) == joined_ids
+    assert set(classic(driven.group).members) == joined_ids
     assert driven.join(pending).error is Error.UNKNOWN_MEMBER_ID
 
 
@@ -94,9 +95,9 @@ def test_a_member_that_rejoins_has_its_new_timeouts_and_protocols(driven: Driven
     assert answer.body.protocol_name == "roundrobin"
     assert MemberUpdated(member.member_id, 8_000, 7_000, protocols) in driven.records
     driven.sleep(6_999)
-    assert driven.group.members
+    assert classic(driven.group).members
     driven.sleep(1)
-    assert not driven.group.members
+    assert not classic(driven.group).members
 
 
 def test_a_handed_out_id_can_join_the_generation_after_the_one_it_was_not_waited_for(driven: Driven) -> None:
@@ -115,7 +116,7 @@ def test_only_handed_out_ids_left_empty_the_group_without_waiting(driven: Driven
     pending = driven.join(client="c2").body.member_id
     driven.leave(member)
     assert driven.state() is State.EMPTY, "no member is left to wait for"
-    assert list(driven.group.pending_joins) == [pending]
+    assert list(classic(driven.group).pending_joins) == [pending]
     assert driven.join(pending).parked
     assert driven.state() is State.PREPARING_REBALANCE
 
@@ -133,7 +134,7 @@ def test_an_unchanged_rejoin_before_the_assignment_is_answered_with_the_generati
     assert [m.member_id for m in driven.rejoin(leader).body.members] == [leader.member_id, follower.member_id]
     assert driven.state() is State.COMPLETING_REBALANCE
     assert driven.group.timers == armed, "the session is not extended"
-    assert driven.group.members[follower.member_id].session_timeout_ms == SESSION_MS
+    assert classic(driven.group).members[follower.member_id].session_timeout_ms == SESSION_MS
 
 
 def test_a_changed_member_begins_another_rebalance_before_the_assignment(driven: Driven) -> None:
@@ -186,7 +187,7 @@ def test_a_changed_follower_rebalances(driven: Driven, protocols: list[object]) 
 def test_assignments_outlive_a_rebalance_from_stable_until_the_next_sync(driven: Driven) -> None:
     leader, follower = driven.stable_group(2)
     driven.rejoin(leader)
-    stored = {m.member_id: m.assignment for m in driven.group.members.values()}
+    stored = {m.member_id: m.assignment for m in classic(driven.group).members.values()}
     assert stored == {m.member_id: assignment_of(m.member_id) for m in (leader, follower)}
 
 
@@ -196,7 +197,7 @@ def test_a_rebalance_out_of_completing_clears_the_assignments(driven: Driven) ->
     driven.rejoin(follower)
     assert driven.state() is State.COMPLETING_REBALANCE
     driven.join_new("c3")
-    assert {m.assignment for m in driven.group.members.values()} == {b""}
+    assert {m.assignment for m in classic(driven.group).members.values()} == {b""}
 
 
 # ---- leaders ---------------------------------------------------------------------------------------------------
@@ -232,7 +233,7 @@ def test_a_new_generation_is_numbered_by_one_more(driven: Driven) -> None:
 def test_an_emptied_group_starts_a_generation_without_a_protocol(driven: Driven) -> None:
     driven.empty_group()
     group = driven.group
-    assert (group.generation, group.protocol_name, group.leader) == (2, None, None)
+    assert (group.generation, classic(group).protocol_name, classic(group).leader) == (2, None, None)
     assert group.protocol_type == "consumer"
     answer = driven.join_new()
     driven.sleep(3_000)

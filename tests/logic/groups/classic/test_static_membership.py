@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.classic.records import GenerationStarted, LeaderElected
 from coordinator_logic.messages import JoinGroupResponse, SyncGroupResponse
-from coordinator_logic.records import GenerationStarted, LeaderElected, StaticMemberReplaced
+from coordinator_logic.records import StaticMemberReplaced
 from coordinator_logic.states import State
 from tests.logic.driver import (
     DELAY_MS,
@@ -18,6 +19,7 @@ from tests.logic.driver import (
     joined,
     listing,
 )
+from tests.support.parts import classic
 
 
 def fenced(member: Joined) -> JoinGroupResponse:
@@ -74,12 +76,12 @@ def test_fencing_is_checked_before_the_generation(driven: Driven) -> None:
 
 def test_of_two_processes_with_one_instance_id_the_later_fences_the_earlier_in_the_first_delay(driven: Driven) -> None:
     first = driven.join(instance="instance")
-    (old,) = driven.group.members
+    (old,) = classic(driven.group).members
     second = driven.join(instance="instance")
     assert first.body == JoinGroupResponse(error_code=Error.FENCED_INSTANCE_ID, member_id=old)
     assert driven.sleep(DELAY_MS) == [second]
     assert joined(second).leads
-    assert len(driven.group.members) == 1
+    assert len(classic(driven.group).members) == 1
 
 
 def test_a_parked_join_is_fenced_by_the_members_return(driven: Driven) -> None:
@@ -91,7 +93,7 @@ def test_a_parked_join_is_fenced_by_the_members_return(driven: Driven) -> None:
     assert duplicate.parked
     driven.rejoin(third)
     assert joined(duplicate).generation_id == 2
-    assert len(driven.group.members) == 3
+    assert len(classic(driven.group).members) == 3
 
 
 def test_a_return_can_complete_the_join(driven: Driven) -> None:
@@ -165,7 +167,7 @@ def test_a_leader_of_an_older_version_gets_its_old_id_so_that_it_does_not_assign
     answer = driven.join(instance="instance-0", version=version)
     assert answer.body.leader == leader.member_id != answer.body.member_id
     assert (answer.body.members, answer.body.skip_assignment) == ([], False)
-    assert driven.group.leader == answer.body.member_id
+    assert classic(driven.group).leader == answer.body.member_id
 
 
 @pytest.mark.parametrize("version", range(5, 10))
@@ -183,7 +185,7 @@ def test_a_return_updates_timeouts_and_protocols(driven: Driven) -> None:
     protocols = listing("range", "sticky", metadata=b"other topics")
     answer = driven.join(instance="instance-0", session_ms=7_000, rebalance_ms=8_000, protocols=protocols)
     assert driven.state() is State.STABLE, "only the name of the protocol counts"
-    (member,) = driven.group.members.values()
+    (member,) = classic(driven.group).members.values()
     assert member.member_id == answer.body.member_id
     assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (7_000, 8_000)
     assert member.lists_same_protocols(protocols)
@@ -216,7 +218,7 @@ def test_a_return_that_changes_the_vote_rebalances(driven: Driven, instance: str
     answer = driven.join(instance=instance, protocols=listing("roundrobin"))
     assert answer.parked
     assert driven.state() is State.PREPARING_REBALANCE
-    other = next(m for m in driven.group.members.values() if m.group_instance_id != instance)
+    other = next(m for m in classic(driven.group).members.values() if m.group_instance_id != instance)
     driven.rejoin(Joined(other.member_id, 1, other.group_instance_id), protocols=both)
     assert (answer.body.generation_id, answer.body.protocol_name) == (2, "roundrobin")
 
@@ -241,12 +243,12 @@ def test_a_return_before_its_predecessor_had_synced_rebalances_when_the_time_to_
     driven.sync(leader)
     returned = joined(driven.join(instance="instance-1"))
     assert driven.sync(returned).error is Error.NONE
-    assert list(driven.group.pending_syncs) == [late.member_id]
+    assert list(classic(driven.group).pending_syncs) == [late.member_id]
     driven.sleep_with_heartbeats(REBALANCE_MS - 1, leader, returned)
     assert driven.state() is State.STABLE
     driven.sleep(1)
     assert driven.state() is State.PREPARING_REBALANCE
-    assert set(driven.group.members) == {leader.member_id, returned.member_id}
+    assert set(classic(driven.group).members) == {leader.member_id, returned.member_id}
 
 
 # ---- away while others rebalance -------------------------------------------------------------------------------
@@ -268,7 +270,7 @@ def test_an_absent_leader_keeps_its_place_but_no_longer_leads(driven: Driven) ->
     driven.sleep(REBALANCE_MS)
     (leading,) = [answer for answer in answers if joined(answer).leads]
     assert len(leading.body.members) == 3
-    assert leader.member_id in driven.group.members
+    assert leader.member_id in classic(driven.group).members
 
 
 def test_an_absent_static_member_is_removed_when_it_does_not_sync_either(driven: Driven) -> None:
@@ -278,7 +280,7 @@ def test_an_absent_static_member_is_removed_when_it_does_not_sync_either(driven:
     member = joined(answer)
     driven.sync(member)
     driven.sleep(REBALANCE_MS)
-    assert absent.member_id not in driven.group.members
+    assert absent.member_id not in classic(driven.group).members
     assert driven.heartbeat(member).error is Error.REBALANCE_IN_PROGRESS
 
 
@@ -288,7 +290,7 @@ def test_a_member_that_only_heartbeats_falls_behind_and_its_session_ends(driven:
     driven.sleep_with_heartbeats(REBALANCE_MS, static)
     member = joined(newcomer)
     assert (member.generation_id, member.leads) == (2, True)
-    assert static.member_id in driven.group.members
+    assert static.member_id in classic(driven.group).members
     assert driven.heartbeat(static).error is Error.ILLEGAL_GENERATION
     driven.sync(member)
     driven.sleep_with_heartbeats(SESSION_MS, member)
@@ -305,7 +307,7 @@ def test_with_only_absent_static_members_the_join_stays_open(driven: Driven) -> 
     driven.leave(leaver)
     driven.sleep(REBALANCE_MS)
     assert driven.state() is State.PREPARING_REBALANCE
-    assert set(driven.group.members) == {absent.member_id}
+    assert set(classic(driven.group).members) == {absent.member_id}
     assert driven.heartbeat(dynamic).error is Error.UNKNOWN_MEMBER_ID
     driven.sleep(10 * REBALANCE_MS)
     assert (driven.state(), driven.group.generation) == (State.PREPARING_REBALANCE, 1)
@@ -345,12 +347,12 @@ def test_a_rebalance_timeout_of_zero_does_not_stop_the_clock(driven: Driven) -> 
     driven.rejoin(static, rebalance_ms=0, session_ms=500_000)
     assert driven.state() is State.EMPTY, "no time to sync"
     driven.stable_group(2, static=1, session_ms=500_000)
-    _, dynamic = driven.group.members.values()
+    _, dynamic = classic(driven.group).members.values()
     returned = driven.join(instance="instance-0", rebalance_ms=0, session_ms=500_000)
     driven.leave(Joined(dynamic.member_id))
     assert driven.state() is State.PREPARING_REBALANCE
     driven.sleep(499_999)
-    assert set(driven.group.members) == {returned.body.member_id}
+    assert set(classic(driven.group).members) == {returned.body.member_id}
     driven.sleep(1)
     assert driven.state() is State.EMPTY
 

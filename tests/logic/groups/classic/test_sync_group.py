@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.classic.records import AssignmentChanged
 from coordinator_logic.messages import MemberAssignment, SyncGroupRequest, SyncGroupResponse
-from coordinator_logic.records import AssignmentChanged
 from coordinator_logic.states import State
 from tests.logic.driver import (
     REBALANCE_MS,
@@ -15,6 +15,7 @@ from tests.logic.driver import (
     assignment_of,
     listing,
 )
+from tests.support.parts import classic
 
 
 def refused(answer: Answer[SyncGroupResponse]) -> Error:
@@ -65,7 +66,7 @@ def test_another_or_a_missing_protocol_is_refused(
     (member,) = driven.join_with_members(1)
     answer = driven.sync(member, protocol_type=protocol_type, protocol_name=protocol_name)
     assert refused(answer) is Error.INCONSISTENT_GROUP_PROTOCOL
-    assert list(driven.group.pending_syncs) == [member.member_id]
+    assert list(classic(driven.group).pending_syncs) == [member.member_id]
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -139,9 +140,9 @@ def test_the_answer_restarts_the_session_of_every_waiting_member(driven: Driven)
     driven.sync(follower)
     driven.sync(leader)
     driven.sleep(SESSION_MS - 1)
-    assert len(driven.group.members) == 2
+    assert len(classic(driven.group).members) == 2
     driven.sleep(1)
-    assert driven.group.members == {}
+    assert classic(driven.group).members == {}
 
 
 def test_the_older_of_two_parked_syncs_of_a_member_gets_no_answer(driven: Driven) -> None:
@@ -183,7 +184,7 @@ def test_if_only_followers_sync_the_leader_is_removed(driven: Driven) -> None:
     assert driven.state() is State.PREPARING_REBALANCE
     assert driven.heartbeat(leader).error is Error.UNKNOWN_MEMBER_ID
     assert {driven.heartbeat(f).error for f in followers} == {Error.REBALANCE_IN_PROGRESS}
-    assert driven.group.leader in {follower.member_id for follower in followers}
+    assert classic(driven.group).leader in {follower.member_id for follower in followers}
 
 
 def test_if_all_members_sync_the_rebalance_timeout_has_no_effect(driven: Driven) -> None:

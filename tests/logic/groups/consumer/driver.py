@@ -17,6 +17,7 @@ from coordinator_logic.messages import (
     TopicsDescribedResponse,
 )
 from tests.logic.driver import Answer, Driven
+from tests.support.parts import consumer_group
 
 SESSION_MS = 45_000
 REVOKE_MS = 10_000
@@ -42,7 +43,7 @@ AS_A_BROKER = {
 
 
 class DrivenConsumers(Driven):
-    """A group with a method for each API of the newer protocol."""
+    """A group with a method for each API of the consumer group protocol."""
 
     def __init__(self, **config: Any) -> None:
         super().__init__(**{**AS_A_BROKER, **config})
@@ -50,9 +51,7 @@ class DrivenConsumers(Driven):
     @property
     def consumer(self) -> ConsumerGroup:
         """What only a consumer group has."""
-        consumer = self.group.consumer
-        assert consumer is not None
-        return consumer
+        return consumer_group(self.group)
 
     def beat(
         self,

@@ -8,19 +8,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from coordinator_logic.groups.consumer import (
-    epochs,
-    heartbeat_steps,
-    membership,
-    offset_checks,
-    pattern_resolution,
-    records,
-    targets,
-    topics,
-)
+from coordinator_logic.groups.consumer import epochs
 from coordinator_logic.groups.consumer import reconciliation as steps
 from coordinator_logic.groups.consumer.data import ConsumerGroup
-from coordinator_logic.groups.consumer.requests import classic_members
+from coordinator_logic.groups.consumer.rebalance import heartbeats, membership, patterns, targets, topics
+from coordinator_logic.groups.consumer.requests import heartbeat, join_group
 from coordinator_logic.groups.conversions import classic_to_consumer, consumer_to_classic
 from tests.logic.exhaustive.consumers.scopes import SCOPES
 from tests.logic.exhaustive.consumers.search import Search
@@ -115,19 +107,19 @@ FAULTS = {
         test_batches.test_what_a_member_leaves_behind_is_given_away_in_the_same_batch,
     ),
     "a changed subscription needs no new target": Fault(
-        heartbeat_steps._Subscription.__init__, "if names_changed:", "if False:", searched("two subscriptions")
+        heartbeats._Subscription.__init__, "if names_changed:", "if False:", searched("two subscriptions")
     ),
     "a member may get topics that it no longer subscribes to": Fault(
         steps._next_assignment, " if topic_id in target.topic_ids}", "}", searched("subscriptions and an interval")
     ),
     "a topic that grows is not noticed": Fault(
-        records._change_topics, "consumer.refresh_requested = True", "pass", searched("a topic that grows")
+        ConsumerGroup._apply_topics, "self.refresh_requested = True", "pass", searched("a topic that grows")
     ),
     "a topic that begins to match a pattern is not noticed": Fault(
         topics.learn_topics, "consumer.has_new_topics = True", "pass", searched("a pattern")
     ),
     "a pattern that matches other topics needs no new target": Fault(
-        pattern_resolution._resolve,
+        patterns._resolve,
         "if changed or metadata_hash != consumer.metadata_hash:",
         "if False:",
         searched("a pattern"),
@@ -142,29 +134,29 @@ FAULTS = {
         test_heartbeat.test_targets_are_computed_once_in_the_assignment_interval,
     ),
     "a heartbeat that changes nothing renews no session": Fault(
-        heartbeat_steps.stay, "turn.arm_heartbeat(member.member_id, session)", "pass", searched("two")
+        heartbeats.stay, "turn.arm_heartbeat(member.member_id, session)", "pass", searched("two")
     ),
     "a heartbeat that changes something renews no session": Fault(
-        heartbeat_steps.converge,
+        heartbeats.converge,
         "turn.arm_heartbeat(reconciled.member_id, session_timeout_ms(turn, reconciled))",
         "pass",
         searched("two"),
     ),
     "a heartbeat that may change something takes the short way": Fault(
-        heartbeat_steps.member_that_stays,
+        heartbeats.member_that_stays,
         "if consumer.epoch != epoch or consumer.refresh_requested:",
         "if consumer.epoch != epoch:",
         searched("a topic that grows"),
     ),
     "a full request is answered like one that says what has changed": Fault(
-        heartbeat_steps.converge, "or is_full or", "or", searched("two that lose responses")
+        heartbeats.converge, "or is_full or", "or", searched("two that lose responses")
     ),
     "a member does not learn that its assignment has changed": Fault(
-        heartbeat_steps.converge, " or reconciled.assigned != member.assigned", "", searched("two")
+        heartbeats.converge, " or reconciled.assigned != member.assigned", "", searched("two")
     ),
     "a member may revoke for as long as it likes": Fault(
-        heartbeat_steps.reconcile_member,
-        "turn.arm_revocation(member_id, after.epoch, after.rebalance_timeout_ms)",
+        heartbeats.reconcile_member,
+        "arm_revocation(turn, member_id, after.epoch, after.rebalance_timeout_ms)",
         "pass",
         searched("two"),
     ),
@@ -172,7 +164,7 @@ FAULTS = {
         epochs.check_commit_epoch, "return Error.STALE_MEMBER_EPOCH", "return Error.NONE", searched("two")
     ),
     "a fenced member commits": Fault(
-        offset_checks.check_commit,
+        ConsumerGroup.check_commit,
         "if member is None:\n        return Error.UNKNOWN_MEMBER_ID",
         "if member is None:\n        return Error.NONE",
         searched("two"),
@@ -184,7 +176,7 @@ FAULTS = {
         searched("two that lose responses"),
     ),
     "a group is downgraded with a newer member in it": Fault(
-        consumer_to_classic.downgrades_without,
+        consumer_to_classic.happens_without,
         "any(member.classic is None for member in staying)",
         "False",
         searched("two"),
@@ -196,23 +188,23 @@ FAULTS = {
         played(test_migration.test_a_classic_group_becomes_a_consumer_group_and_its_members_keep_what_they_have),
     ),
     "a classic member does not learn that it must join again": Fault(
-        classic_members.heartbeat_to_consumer_group,
+        heartbeat._result,
         "if member.epoch < consumer.target_epoch or member.state is MemberState.UNREVOKED_PARTITIONS or is_waiting:",
         "if False:",
         searched(MIXED),
     ),
     "a classic member does not learn that what it waits for is free": Fault(
-        classic_members.heartbeat_to_consumer_group, " or is_waiting:", ":", searched(MIXED)
+        heartbeat._result, " or is_waiting:", ":", searched(MIXED)
     ),
     "what a classic member owns is taken from it at once": Fault(
-        classic_members._take_in,
+        join_group._let_join,
         "joining.owned, subscription_changed=changed)",
         "{}, subscription_changed=changed)",
         searched(MIXED),
     ),
     "a classic member may take any time to join again": Fault(
-        classic_members.heartbeat_to_consumer_group,
-        "turn.arm_member_join_if_absent(member.member_id, member.rebalance_timeout_ms)",
+        heartbeat._result,
+        "arm_member_join_if_absent(turn, member.member_id, member.rebalance_timeout_ms)",
         "pass",
         played(test_migration.test_a_classic_member_that_does_not_join_again_in_time_is_fenced),
     ),

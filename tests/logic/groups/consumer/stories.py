@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from tests.logic.groups.consumer.driver import DrivenConsumers, description, topic_id
+from tests.support.parts import consumer_part
 
 Action = tuple[str, str, object]
 """What happens, the member that does it, and a value that depends on what happens."""
@@ -37,7 +38,7 @@ def play(group: DrivenConsumers, story: list[Action]) -> None:
 
 
 def _act(group: DrivenConsumers, action: str, member: str, value: object) -> None:
-    consumer = group.group.consumer if group.exists else None
+    consumer = consumer_part(group.group) if group.exists else None
     known = None if consumer is None else consumer.members.get(member)
     epoch = 2 if known is None else max(known.epoch, 1)
     match action, value:

@@ -61,8 +61,13 @@ def test_a_commit_needs_an_epoch_since_which_the_member_has_the_partition(
 
 def test_a_groups_state_follows_from_its_epochs_and_members() -> None:
     waiting = msgspec.structs.replace(MEMBER, member_id="w", state=MemberState.UNRELEASED_PARTITIONS)
-    assert ConsumerGroup(12, 12).state is State.EMPTY
-    assert ConsumerGroup(13, 12, members={"m": MEMBER}).state is State.ASSIGNING
-    assert ConsumerGroup(13, 13, members={"m": MEMBER}).state is State.RECONCILING
-    assert ConsumerGroup(12, 12, members={"m": MEMBER, "w": waiting}).state is State.RECONCILING
-    assert ConsumerGroup(12, 12, members={"m": MEMBER}).state is State.STABLE
+
+    def state_of(epoch: int, target_epoch: int, **members: ConsumerMember) -> State:
+        group = ConsumerGroup(generation=epoch, target_epoch=target_epoch, members=members)
+        return group.state_of_members
+
+    assert state_of(12, 12) is State.EMPTY
+    assert state_of(13, 12, m=MEMBER) is State.ASSIGNING
+    assert state_of(13, 13, m=MEMBER) is State.RECONCILING
+    assert state_of(12, 12, m=MEMBER, w=waiting) is State.RECONCILING
+    assert state_of(12, 12, m=MEMBER) is State.STABLE

@@ -15,6 +15,7 @@ from coordinator_logic.messages import SetGroupConfigRequest, SetGroupConfigResp
 from coordinator_logic.records import GroupConfigChanged
 from tests.logic.driver import Answer
 from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
+from tests.support.parts import consumer_part
 
 
 def configure(group: DrivenConsumers, **configs: str | None) -> Answer[SetGroupConfigResponse]:
@@ -111,7 +112,7 @@ def test_the_configuration_outlives_members_and_changes_of_the_groups_type() -> 
     (member,) = group.stable_group(1)
     group.leave(member)
     assert group.group.configs == {SESSION_TIMEOUT: 50_000}
-    assert group.group.consumer is None
+    assert consumer_part(group.group) is None
     assert group.records.count(GroupConfigChanged({SESSION_TIMEOUT: 50_000})) == 1
 
 

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from coordinator_logic.errors import Error
-from coordinator_logic.group import CONSUMER_TYPE
-from coordinator_logic.records import GroupEpochBumped, MemberRemoved, TargetAssignmentChanged
+from coordinator_logic.groups.consumer.records import GroupEpochBumped, TargetAssignmentChanged
+from coordinator_logic.records import MemberRemoved
 from coordinator_logic.states import State
 from tests.logic.driver import reading
 from tests.logic.groups.consumer.driver import REVOKE_MS, SESSION_MS, Consumer, DrivenConsumers, description, topic_id
+from tests.support.parts import consumer_part
 
 T, U = topic_id("t"), topic_id("u")
 OTHER_ID = topic_id("other")
@@ -27,7 +28,7 @@ def test_the_first_member_gets_all_partitions_with_epoch_2(driven: DrivenConsume
     assert answer.body.assignment is not None
     assert [(each.topic_id, each.partitions) for each in answer.body.assignment.topic_partitions] == [(T, [0, 1, 2])]
     assert driven.state() is State.STABLE
-    assert driven.group.group_type == CONSUMER_TYPE
+    assert driven.group.group_type == "consumer"
 
 
 def test_a_heartbeat_that_changes_nothing_has_no_assignment_and_no_record(driven: DrivenConsumers) -> None:
@@ -287,7 +288,7 @@ def test_an_empty_group_changes_its_type_with_the_next_member(driven: DrivenCons
     assert a.epoch == 2
     a.leave()
     assert driven.join(version=3, protocols=reading("t")).parked
-    assert driven.group.consumer is None
+    assert consumer_part(driven.group) is None
 
 
 def test_a_classic_request_to_a_consumer_group_is_refused(driven: DrivenConsumers) -> None:

@@ -17,6 +17,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.states import State
 from tests.logic.driver import SESSION_MS, Joined, joined, listing
 from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers, topic_id
+from tests.support.parts import classic, consumer_part
 
 T = topic_id("t")
 TOPICS = {"t": 4}
@@ -120,9 +121,9 @@ def test_the_group_is_classic_again_when_the_last_newer_member_leaves(driven: Dr
     beat_all(first, second, newer)
     epoch = driven.consumer.epoch
     newer.leave()
-    assert driven.group.consumer is None
+    assert consumer_part(driven.group) is None
     assert (driven.state(), driven.group.generation) == (State.PREPARING_REBALANCE, epoch)
-    assert list(driven.group.members) == [first.member_id, second.member_id]
+    assert list(classic(driven.group).members) == [first.member_id, second.member_id]
     assert driven.heartbeat(Joined(first.member_id, epoch)).error is Error.REBALANCE_IN_PROGRESS
     again = Consumer(driven, "newer").join("t", topics=TOPICS)
     assert again.epoch == epoch + 1
@@ -134,10 +135,10 @@ def test_a_session_that_expires_downgrades_too(driven: DrivenConsumers) -> None:
     beat_all(first, newer)
     for _ in range(10):
         driven.sleep(SESSION_MS - 500)
-        if driven.group.consumer is None:
+        if consumer_part(driven.group) is None:
             break
         first.beat()
-    assert driven.group.consumer is None
+    assert consumer_part(driven.group) is None
     assert driven.state() is State.PREPARING_REBALANCE
 
 
@@ -146,7 +147,7 @@ def test_a_classic_instance_replaces_the_last_newer_one_without_a_rebalance(driv
     first_newer = Consumer(driven, "newer", instance=first.instance).join("t", topics=TOPICS)
     beat_all(first_newer, second)
     back = Classic(driven, "", instance=first.instance).join()
-    assert driven.group.consumer is None
+    assert consumer_part(driven.group) is None
     assert driven.state() is State.STABLE
     assert back.owned == first_newer.owned[T]
     beat_all(back, second)
@@ -174,7 +175,7 @@ def test_the_policy_decides_which_way_a_group_may_go(policy: MigrationPolicy, up
     assert other.join("older", protocols=protocols).error is refused
     newer.leave()
     if refused is Error.NONE:
-        assert (other.group.consumer is None) == downgrades
+        assert (consumer_part(other.group) is None) == downgrades
 
 
 def test_a_classic_member_that_does_not_join_again_in_time_is_fenced(driven: DrivenConsumers) -> None:
@@ -193,7 +194,7 @@ def test_a_group_of_another_protocol_type_cannot_become_a_consumer_group(
 ) -> None:
     driven.stable_group(protocol_type=protocol_type)
     assert driven.enter("newer", "t", topics=TOPICS).error is Error.GROUP_ID_NOT_FOUND
-    assert driven.group.consumer is None
+    assert consumer_part(driven.group) is None
 
 
 def test_a_classic_request_of_a_newer_member_is_refused(driven: DrivenConsumers) -> None:

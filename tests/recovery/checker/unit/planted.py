@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from coordinator_logic.errors import Error
-from coordinator_logic.records import JournalEntry
+from coordinator_logic.records import entry_decoder
 from tests.recovery.checker.history import Event, Function, Kind, Position, Run
 from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, paired
 
@@ -178,7 +178,7 @@ def forked_journal(run: Run, chance: Random) -> Run | None:
     value = one_of(chance, run.journal)
     if value is None:
         return None
-    entry = msgspec.json.decode(value, type=JournalEntry)
+    entry = entry_decoder().decode(value)
     other = msgspec.json.encode(msgspec.structs.replace(entry, timestamp=entry.timestamp + 1))
     return run._replace(journal=[*run.journal, other])
 

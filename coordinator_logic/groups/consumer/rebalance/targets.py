@@ -1,6 +1,7 @@
 """Group epochs and targets: when a consumer group needs a new target assignment, and how it gets one."""
 
 from coordinator_logic.assignors.server import SERVER_ASSIGNORS, Partitions
+from coordinator_logic.groups.consumer.access import group_config
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.records import GroupEpochBumped, TargetAssignmentChanged
 from coordinator_logic.groups.consumer.target_assignment import compute_targets, preferred_assignor
@@ -26,7 +27,7 @@ def has_changed_topics(consumer: ConsumerGroup) -> bool:
 
 def update_target(turn: Turn, consumer: ConsumerGroup) -> None:
     """Compute a target for the group epoch, unless there is one or the last one is too recent (KIP-1263)."""
-    interval = turn.group_config.assignment_interval_ms
+    interval = group_config(turn).assignment_interval_ms
     if consumer.target_epoch >= consumer.epoch:
         return
     if consumer.target_at and interval and turn.now < consumer.target_at + interval:

@@ -2,10 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from coordinator_logic.group import OpenTransaction
+from coordinator_logic.group.transactions import OpenTransaction
 
 
 @dataclass(slots=True, init=False)
@@ -18,7 +16,7 @@ class PendingOffsets:
 
     _producers: dict[str, dict[int, dict[int, None]]]
 
-    def __init__(self, transactions: "Mapping[int, OpenTransaction]") -> None:
+    def __init__(self, transactions: Mapping[int, OpenTransaction]) -> None:
         self._producers = {}
         for producer_id, transaction in transactions.items():
             for topic, partitions in transaction.offsets.items():

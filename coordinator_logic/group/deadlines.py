@@ -7,13 +7,11 @@ armed first is due first.
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from coordinator_logic.group import Timer
+from coordinator_logic.group.timer import Timer
 
 
-def earliest(timers: "Mapping[str, Timer]", started_at: int) -> "tuple[str, Timer] | None":
+def earliest(timers: Mapping[str, Timer], started_at: int) -> tuple[str, Timer] | None:
     """The key and timer with the first deadline, given the coordinator's last start (ms since the epoch)."""
     first: str | None = None
     soonest = 0
@@ -39,18 +37,18 @@ class Deadlines:
 
     __slots__ = ("_heap", "_order", "_started_at", "timers")
 
-    def __init__(self, timers: "Mapping[str, Timer]", started_at: int) -> None:
+    def __init__(self, timers: Mapping[str, Timer], started_at: int) -> None:
         self.timers = timers
         self._started_at = started_at
         self._order = count()
         self._heap = [self._entry(key, timer) for key, timer in timers.items()]
         heapify(self._heap)
 
-    def add(self, key: str, timer: "Timer") -> None:
+    def add(self, key: str, timer: Timer) -> None:
         """Add a timer that was armed."""
         heappush(self._heap, self._entry(key, timer))
 
-    def earliest(self) -> "tuple[str, Timer] | None":
+    def earliest(self) -> tuple[str, Timer] | None:
         """The key and timer with the first deadline."""
         while self._heap:
             _, _, key, timer = self._heap[0]
@@ -59,5 +57,5 @@ class Deadlines:
             heappop(self._heap)
         return None
 
-    def _entry(self, key: str, timer: "Timer") -> "tuple[int, int, str, Timer]":
+    def _entry(self, key: str, timer: Timer) -> tuple[int, int, str, Timer]:
         return timer.deadline(self._started_at), next(self._order), key, timer

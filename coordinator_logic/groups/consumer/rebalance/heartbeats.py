@@ -1,4 +1,4 @@
-"""A heartbeat of a member of the newer protocol that joins or stays: the five steps of Kafka's coordinator.
+"""A heartbeat of a member of the consumer group protocol that joins or stays: the five steps of Kafka's coordinator.
 
 1. The member is created or updated.
 2. The group epoch is bumped if the subscription or its topics have changed.
@@ -13,15 +13,17 @@ import msgspec
 
 from coordinator_logic.assignors.server import Partitions
 from coordinator_logic.events import Request
+from coordinator_logic.groups.consumer.access import consumer_of, group_config
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from coordinator_logic.groups.consumer.members import ConsumerMember, MemberOutline, MemberState
-from coordinator_logic.groups.consumer.membership import session_timeout_ms
-from coordinator_logic.groups.consumer.pattern_resolution import ResolvedBefore, resolve_patterns_if_needed
+from coordinator_logic.groups.consumer.rebalance.membership import session_timeout_ms
+from coordinator_logic.groups.consumer.rebalance.patterns import ResolvedBefore, resolve_patterns_if_needed
+from coordinator_logic.groups.consumer.rebalance.targets import bump_if_needed, update_target
+from coordinator_logic.groups.consumer.rebalance.topics import learn_topics
 from coordinator_logic.groups.consumer.reconciliation import Target, reconcile
 from coordinator_logic.groups.consumer.records import assignment_record, member_record
-from coordinator_logic.groups.consumer.targets import bump_if_needed, update_target
-from coordinator_logic.groups.consumer.topics import learn_topics
+from coordinator_logic.groups.consumer.timers import arm_revocation, cancel_revocation
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,
@@ -103,7 +105,7 @@ def stay(turn: Turn, consumer: ConsumerGroup, request: Request, member: Consumer
     session, interval = config.group_consumer_session_timeout_ms, config.group_consumer_heartbeat_interval_ms
     # Nearly no group has a configuration of its own, and nearly all heartbeats come here.
     if turn.group.configs:
-        session, interval, _ = turn.group_config
+        session, interval, _ = group_config(turn)
     interval = _next_heartbeat_ms(turn, consumer, interval, is_reconciled=True)
     turn.arm_heartbeat(member.member_id, session)
     turn.reply(request.address, ConsumerGroupHeartbeatResponse(0, None, member.member_id, member.epoch, interval), 0)
@@ -127,8 +129,7 @@ def converge(
         updated: The member with the request's fields.
         owned: The partitions that it owns; None if the request does not say.
     """
-    consumer = turn.group.consumer
-    assert consumer is not None
+    consumer = consumer_of(turn)
     subscription = _Subscription(consumer, member, updated)
     if updated != consumer.members.get(updated.member_id):
         turn.record(member_record(updated))
@@ -148,7 +149,7 @@ def converge(
             heartbeat_interval_ms=_next_heartbeat_ms(
                 turn,
                 consumer,
-                turn.group_config.heartbeat_interval_ms,
+                group_config(turn).heartbeat_interval_ms,
                 is_reconciled=reconciled.is_reconciled_to(consumer.epoch),
             ),
             assignment=_assignment(reconciled) if shows_assignment else None,
@@ -217,9 +218,9 @@ def reconcile_member(
     turn.record(assignment_record(after, _step_in_words(after)))
     if after.classic is None:
         if after.state is MemberState.UNREVOKED_PARTITIONS:
-            turn.arm_revocation(member_id, after.epoch, after.rebalance_timeout_ms)
+            arm_revocation(turn, member_id, after.epoch, after.rebalance_timeout_ms)
         else:
-            turn.cancel_revocation(member_id)
+            cancel_revocation(turn, member_id)
     return after
 
 

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_logic.group import Timer, TimerKind
-from coordinator_logic.indexes.deadlines import Deadlines, earliest
+from coordinator_logic.group.deadlines import Deadlines, earliest
+from coordinator_logic.group.timer import HEARTBEAT, Effect, Timer
 
 KEYS = ("heartbeat-a", "heartbeat-b", "heartbeat-c", "join", "sync", "expiry")
-TIMERS = st.builds(Timer, st.sampled_from(TimerKind), st.integers(0, 6), st.integers(-2, 6))
+TIMERS = st.builds(Timer, st.just(HEARTBEAT), st.integers(0, 6), st.integers(-2, 6), effect=st.sampled_from(Effect))
 ARMINGS = st.tuples(st.just("arm"), st.sampled_from(KEYS), TIMERS)
 CANCELS = st.tuples(st.just("cancel"), st.sampled_from(KEYS), st.none())
 SEARCHES = st.tuples(st.sampled_from(("search", "fire")), st.none(), st.none())
@@ -37,9 +37,9 @@ def test_the_heap_finds_the_timer_that_a_scan_finds(
 
 
 def test_of_timers_with_the_same_deadline_the_one_armed_first_is_due_first() -> None:
-    timers = {key: Timer(TimerKind.HEARTBEAT, 0, 10, key) for key in "cab"}
+    timers = {key: Timer(HEARTBEAT, 0, 10, key) for key in "cab"}
     deadlines = Deadlines(timers, 0)
-    timers["c"] = Timer(TimerKind.HEARTBEAT, 5, 5, timers.pop("c").member_id)
+    timers["c"] = Timer(HEARTBEAT, 5, 5, timers.pop("c").member_id)
     deadlines.add("c", timers["c"])
     order = []
     while found := deadlines.earliest():

@@ -12,9 +12,9 @@ from docs.option_tables import KAFKAS, TABLES, options_of
 from streaming.gateway.limits import Limits
 from streaming.gateway.options import GatewayOptions
 from streaming.job.options import JobOptions
+from tests.docs.markdown import DOCUMENTS
 
 DEFAULTS = {option.key: option.default for options_type in TABLES.values() for option in options_of(options_type)}
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 STATED_IN_BRACKETS = re.compile(r"`([\w.-]+)`\s+\(([\d,]+(?: (?:ms|s|min|kB|KiB|MiB))?)\)")
 STATED_BEFORE = re.compile(r"\b([\d,]+(?: (?:ms|s|min|kB|KiB|MiB)\b)?)(?: \w+){0,3}\s+\(`([\w.-]+)`\)")

@@ -25,7 +25,7 @@ NO_BROKER = "127.0.0.1:1"
 OPTIONS = load_gateway_options({"bootstrap-servers": NO_BROKER})
 REFRESH_SECONDS = 5.0
 LONGEST_REFRESH_SECONDS = 30.0
-"""As docs/operations.md has it: four times the time between two refreshes, and 10 s."""
+"""As docs/operations/reference.md has it: four times the time between two refreshes, and 10 s."""
 
 
 @pytest.fixture(autouse=True)

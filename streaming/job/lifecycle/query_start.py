@@ -62,7 +62,7 @@ def start_query(
     if not checkpoint.starts() and not is_new:
         report(
             f"warning: checkpoint {options.checkpoint} has lost its folder {STARTS_FOLDER} with the times of earlier "
-            'starts (see "Damage" in docs/operations.md)'
+            'starts (see "Damage" in docs/operations/recovery.md)'
         )
     config = protocol_config(options, partitions)
     starts = new_start(session, checkpoint, config, partitions, report, after_rival=after_rival)

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from streaming.drills.clients.live_clients import CLIENT_ID, Config
 from streaming.drills.errors import DrillFailed
 from streaming.drills.reports.verdict import Limits
 from streaming.drills.stage import Scenario, Stage
+from streaming.drills.waiting import await_until
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
 
 ANSWER_LIMIT_SECONDS = 10.0
@@ -113,15 +113,16 @@ def scenario(drill: str, job: ActiveJob, look: Callable[[], ActiveJob]) -> Scena
 
 def _successor(job: ActiveJob, look: Callable[[], ActiveJob]) -> ActiveJob:
     """The job that is active after this one. Raises DrillFailed if there is none in time."""
-    deadline = time.monotonic() + SUCCESSOR_LIMIT_SECONDS
-    while True:
+    found: list[ActiveJob] = []
+
+    def has_changed() -> bool:
         # The first answer may still be of the job that got the signal; and after its end, none is active for a moment.
         with suppress(CannotRun):
-            now_active = look()
-            if now_active.started_at != job.started_at:
-                return now_active
-        if time.monotonic() > deadline:
-            raise DrillFailed(f"no other job has become active within {SUCCESSOR_LIMIT_SECONDS:g} s")
+            found.append(look())
+        return bool(found) and found[-1].started_at != job.started_at
+
+    await_until(has_changed, lambda: "another active job", SUCCESSOR_LIMIT_SECONDS)
+    return found[-1]
 
 
 def _command_line(process_id: int) -> str:

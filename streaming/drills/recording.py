@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -53,9 +54,13 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Recording:
-    """Collects requests, notices and steps, with the seconds since its creation. Thread-safe."""
+    """Collects requests, notices and steps, with the seconds since its creation. Thread-safe.
 
-    def __init__(self) -> None:
+    show: called with every step, on the thread that records it.
+    """
+
+    def __init__(self, show: Callable[[Step], object] | None = None) -> None:
+        self._show = show
         self.began_at = datetime.now(UTC)
         self._began = time.monotonic()
         self._lock = threading.Lock()
@@ -85,10 +90,12 @@ class Recording:
             self._notices.append(Notice(self.now(), client, kind, text))
 
     def step(self, kind: StepKind, text: str) -> Step:
-        """Record what is done now."""
+        """Record what is done now, and show it."""
         step = Step(self.now(), kind, text)
         with self._lock:
             self._steps.append(step)
+        if self._show is not None:
+            self._show(step)
         return step
 
     def unanswered(self, start: float, end: float) -> int:

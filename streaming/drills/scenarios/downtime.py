@@ -11,6 +11,7 @@ from streaming.drills.clients.offsets import commit, commit_error
 from streaming.drills.clients.probe import ANSWER_LIMIT_MS
 from streaming.drills.reports.verdict import Limits
 from streaming.drills.stage import Scenario, Stage
+from streaming.drills.waiting import await_until
 
 AWAY_SECONDS = 2 * SESSION_TIMEOUT_MS / 1000
 REQUESTS, GROUPS = 10_000, 200
@@ -67,7 +68,7 @@ def play(stage: Stage) -> None:
     coordinator.start_job()
     began = stage.recording.now()
     stage.await_answers()
-    stage.clients.await_until(
+    await_until(
         lambda: backlog.is_worked_off,
         lambda: f"answers to {backlog.waiting:,} requests of the backlog",
         WORK_OFF_SECONDS,

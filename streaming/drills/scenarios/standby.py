@@ -7,7 +7,7 @@ from streaming.drills.stage import Scenario, Stage
 def start_standby(stage: Stage) -> None:
     """Start a job that stands by."""
     stage.step("a job is started with --standby")
-    stage.coordinator.start_standby()
+    stage.coordinator.start_standby().await_standby()
 
 
 def kill_active(stage: Stage) -> None:

@@ -107,6 +107,12 @@ class OwnCoordinator:
         assert self._job is not None
         return self._job
 
+    @property
+    def standby(self) -> JobProcess:
+        """The job that stands by, or is about to."""
+        assert self._standby is not None
+        return self._standby
+
     # ---- jobs ---------------------------------------------------------------------------------------------------
 
     def start_job(self) -> JobProcess:

@@ -1,5 +1,4 @@
-"""What ``make demo`` runs: a broker, a coordinator, a gateway and consumers as processes, which are stopped and killed.
+"""The demo: consumers of three client libraries while consumers and jobs are killed, on the drills' own coordinator.
 
-The room may import ``streaming.gateway``, ``streaming.client``, ``streaming.embedded``, ``streaming.contract`` and
-``coordinator_logic``; only the command line imports it.
+Of the drills, its modules may import all but the runs of drills, their scenarios and their reports.
 """

@@ -16,7 +16,7 @@ from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.client.consumer.topic_pattern import CoordinatorPattern, Pattern
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.errors import CoordinatorError
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
+from streaming.client.membership.consumer_groups.types import TopicSubscription
 
 log = logging.getLogger(__name__)
 

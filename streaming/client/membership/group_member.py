@@ -18,8 +18,8 @@ from typing import Self
 from coordinator_logic.errors import Error
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.membership.classic_member import ClassicMember
-from streaming.client.membership.consumer_protocol.member import ConsumerProtocolMember
-from streaming.client.membership.consumer_protocol.types import PartitionCallbacks
+from streaming.client.membership.consumer_groups.member import ConsumerProtocolMember
+from streaming.client.membership.consumer_groups.types import PartitionCallbacks
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind, Observer
 

@@ -15,9 +15,9 @@ from coordinator_logic.messages import (
     TopicIdPartitions,
 )
 from streaming.client.errors import CoordinatorError
-from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity
-from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Phase, Sent
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
+from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, Phase, Sent
+from streaming.client.membership.consumer_groups.types import TopicSubscription
 from streaming.client.membership.membership_state import Generation
 from tests.recovery.checker.history import Function
 from tests.recovery.recorded.member import RecordedMember

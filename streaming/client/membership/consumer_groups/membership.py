@@ -25,13 +25,13 @@ from typing import NamedTuple
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from streaming.client.errors import CoordinatorError
-from streaming.client.membership.consumer_protocol.heartbeat_fields import (
+from streaming.client.membership.consumer_groups.heartbeat_fields import (
     JOIN_EPOCH,
     HeartbeatFields,
     MemberIdentity,
     TopicIdPartition,
 )
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
+from streaming.client.membership.consumer_groups.types import TopicSubscription
 from streaming.client.membership.membership_state import Generation
 
 FIRST_HEARTBEAT_INTERVAL = 5.0

@@ -20,10 +20,10 @@ from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGr
 from streaming.client.answers import Answer
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.errors import CoordinatorError, FencedInstanceId
-from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity, TopicIdPartition
-from streaming.client.membership.consumer_protocol.heartbeat_thread import ConsumerHeartbeatThread
-from streaming.client.membership.consumer_protocol.membership import Change, ConsumerMembership, Effect, Phase, Sent
-from streaming.client.membership.consumer_protocol.types import PartitionCallbacks, TopicSubscription
+from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity, TopicIdPartition
+from streaming.client.membership.consumer_groups.heartbeat_thread import ConsumerHeartbeatThread
+from streaming.client.membership.consumer_groups.membership import Change, ConsumerMembership, Effect, Phase, Sent
+from streaming.client.membership.consumer_groups.types import PartitionCallbacks, TopicSubscription
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberConfig, MemberEventKind
 

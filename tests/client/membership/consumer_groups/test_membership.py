@@ -10,10 +10,10 @@ from coordinator_logic.messages import (
     TopicIdPartitions,
 )
 from streaming.client.errors import CoordinatorError, FencedInstanceId, RequestTimedOut
-from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity
-from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Phase
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
-from tests.client.membership.consumer_protocol.simulation import (
+from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, Phase
+from streaming.client.membership.consumer_groups.types import TopicSubscription
+from tests.client.membership.consumer_groups.simulation import (
     MAX_POLL_SECONDS,
     TOPIC,
     SimulatedGroup,

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from streaming.client.errors import CoordinatorError, RequestTimedOut, coordinator_error
-from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity, TopicIdPartition
-from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Phase, Sent
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
+from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity, TopicIdPartition
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, Phase, Sent
+from streaming.client.membership.consumer_groups.types import TopicSubscription
 from tests.logic.groups.consumer.driver import DrivenConsumers, description
 
 TOPIC = "orders"

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest
-from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Sent
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, Sent
 from streaming.client.membership.member_thread import MemberThread
 
 

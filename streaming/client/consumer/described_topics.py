@@ -1,4 +1,4 @@
-"""Describes the topics that a consumer of the newer protocol subscribes to: the coordinator sees no cluster.
+"""Describes the topics that a consumer with the consumer group protocol subscribes to: the coordinator sees no cluster.
 
 The brokers are queried every ``metadata_max_age_ms``, earlier on request and while a subscribed topic does not exist,
 and on a thread of their own, so that no poll waits for a broker.

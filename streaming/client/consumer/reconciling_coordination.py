@@ -1,4 +1,4 @@
-"""The consumer's part in a group with the newer protocol (KIP-848): its subscription and its assignment."""
+"""The consumer's part in the consumer group protocol (KIP-848): its subscription and its assignment."""
 
 import time
 from collections.abc import Sequence

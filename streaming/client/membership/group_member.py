@@ -18,7 +18,7 @@ from typing import Self
 from coordinator_logic.errors import Error
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.membership.classic_member import ClassicMember
-from streaming.client.membership.consumer_groups.member import ConsumerProtocolMember
+from streaming.client.membership.consumer_groups.member import ConsumerGroupMember
 from streaming.client.membership.consumer_groups.types import PartitionCallbacks
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind, Observer
@@ -45,11 +45,11 @@ class GroupMember:
         self.config = config
         self._observer = observer
         self._closed = False
-        self._member: ClassicMember | ConsumerProtocolMember
+        self._member: ClassicMember | ConsumerGroupMember
         if config.group_protocol == "classic" and isinstance(callbacks, MemberCallbacks):
             self._member = ClassicMember(client, callbacks, config, self._observe)
         elif config.group_protocol == "consumer" and isinstance(callbacks, PartitionCallbacks):
-            self._member = ConsumerProtocolMember(client, callbacks, config, self._observe)
+            self._member = ConsumerGroupMember(client, callbacks, config, self._observe)
         else:
             raise TypeError(f"{type(callbacks).__name__} has no callbacks for the protocol {config.group_protocol!r}")
 

@@ -21,7 +21,7 @@ PROTOCOL_SETTINGS: dict[Protocol, dict[str, str | int]] = {
     "classic": {"partition.assignment.strategy": "range", "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS},
     "consumer": {},
 }
-"""With the newer protocol, the coordinator decides about assignor and heartbeats."""
+"""With the consumer group protocol (KIP-848), the coordinator decides about assignor and heartbeats."""
 
 
 class KafkaConsumer(threading.Thread):

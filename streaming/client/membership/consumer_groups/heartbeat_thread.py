@@ -1,4 +1,4 @@
-"""The thread that sends the heartbeats of a member of the newer protocol."""
+"""The thread that sends the heartbeats of a member of a consumer group."""
 
 import time
 from collections.abc import Callable

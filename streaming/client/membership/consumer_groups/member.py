@@ -1,6 +1,6 @@
-"""A member of a consumer group that speaks the newer protocol (KIP-848).
+"""A member of a consumer group, which speaks the consumer group protocol (KIP-848).
 
-**Threads.** As with the classic protocol: :meth:`ConsumerProtocolMember.poll` calls the callbacks, and a background
+**Threads.** As with the classic protocol: :meth:`ConsumerGroupMember.poll` calls the callbacks, and a background
 thread sends heartbeats and leaves the group if ``poll`` is not called for the rebalance timeout.
 
 Source: ConsumerMembershipManager of Kafka's Java client; KIP-848, KIP-1082 (clients generate member ids).
@@ -39,7 +39,7 @@ _EVENT_OF_EFFECT = {
 }
 
 
-class ConsumerProtocolMember:
+class ConsumerGroupMember:
     """A membership in one consumer group. The parameters and methods are those of :class:`GroupMember`."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Members of the newer protocol and the coordinator's logic, in virtual time: requests and answers arrive when told to.
+"""Members of a consumer group and the coordinator's logic, in virtual time: requests and answers arrive when told to.
 
 The members' state machine is the client's, the coordinator is the logic itself. Nothing else is simulated but the log
 between them, and an application that gives partitions up and takes them when it polls.

@@ -1,4 +1,4 @@
-"""The state machine of a member of the newer protocol, against the coordinator's logic in virtual time."""
+"""The state machine of a member of a consumer group, against the coordinator's logic in virtual time."""
 
 import pytest
 

@@ -16,7 +16,7 @@ from coordinator_logic.messages import (
 )
 from streaming.client.errors import CoordinatorError
 from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity
-from streaming.client.membership.consumer_groups.membership import ConsumerMembership, Phase, Sent
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, MembershipPhase, Sent
 from streaming.client.membership.consumer_groups.types import TopicSubscription
 from streaming.client.membership.membership_state import Generation
 from tests.recovery.checker.history import Function
@@ -51,7 +51,7 @@ class ReconcilingConsumer(RecordedMember):
     @property
     def is_settled(self) -> bool:
         """Whether it is in the group, and has what it was assigned last."""
-        return self._membership.phase is Phase.JOINED and self._membership.next_change() is None
+        return self._membership.phase is MembershipPhase.JOINED and self._membership.next_change() is None
 
     @property
     def leaves_when_it_ends(self) -> bool:
@@ -146,7 +146,7 @@ class ReconcilingConsumer(RecordedMember):
 
     def _follow(self) -> None:
         """Take what is assigned, and begin to give up what is not any more."""
-        if self._membership.phase is Phase.LOST:
+        if self._membership.phase is MembershipPhase.LOST:
             self._lose()
             return
         change = self._membership.next_change()

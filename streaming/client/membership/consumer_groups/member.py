@@ -22,7 +22,13 @@ from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.errors import CoordinatorError, FencedInstanceId
 from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity, TopicIdPartition
 from streaming.client.membership.consumer_groups.heartbeat_thread import ConsumerHeartbeatThread
-from streaming.client.membership.consumer_groups.membership import Change, ConsumerMembership, Effect, Phase, Sent
+from streaming.client.membership.consumer_groups.membership import (
+    Change,
+    ConsumerMembership,
+    Effect,
+    MembershipPhase,
+    Sent,
+)
 from streaming.client.membership.consumer_groups.types import PartitionCallbacks, TopicSubscription
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberConfig, MemberEventKind
@@ -86,7 +92,7 @@ class ConsumerGroupMember:
     @property
     def rejoin_needed(self) -> bool:
         """Whether the member is outside its group, which it joins with the next ``poll``."""
-        return self._membership.phase in (Phase.UNJOINED, Phase.LOST)
+        return self._membership.phase in (MembershipPhase.UNJOINED, MembershipPhase.LOST)
 
     def poll(self, timeout: float) -> bool:
         """Join if needed, and follow changes of the assignment, for at most ``timeout`` seconds.
@@ -96,19 +102,19 @@ class ConsumerGroupMember:
         deadline = time.monotonic() + timeout
         self._membership.record_poll(time.monotonic())
         while True:
-            if self._membership.phase is Phase.LOST:
+            if self._membership.phase is MembershipPhase.LOST:
                 self._give_up_lost()
             self._report_subscription()
             unresolved = self._follow_assignment()
-            if self._membership.phase is Phase.JOINED and not unresolved:
+            if self._membership.phase is MembershipPhase.JOINED and not unresolved:
                 return True
-            if self._membership.phase is not Phase.LOST and not self._wait_for_change(deadline, unresolved):
+            if self._membership.phase is not MembershipPhase.LOST and not self._wait_for_change(deadline, unresolved):
                 return False
 
     def leave(self) -> None:
         """Give up all partitions and leave the group; a static member keeps its place until its session ends."""
         try:
-            if self._membership.phase is Phase.LOST:
+            if self._membership.phase is MembershipPhase.LOST:
                 self._call_with_owned(self._callbacks.on_partitions_lost)
             else:
                 self._call_with_owned(lambda owned: self._callbacks.on_partitions_revoked(owned, leaving=True))
@@ -139,7 +145,7 @@ class ConsumerGroupMember:
         if subscription is not self._subscription:
             self._subscription = subscription
             self._names |= {topic.topic_id: topic.name for topic in subscription.topics.values()}
-        joins = self._membership.phase is Phase.UNJOINED
+        joins = self._membership.phase is MembershipPhase.UNJOINED
         if joins:
             self._observe(MemberEventKind.JOINING, self._membership.generation, "")
         self._membership.subscribe(subscription, time.monotonic())
@@ -192,8 +198,8 @@ class ConsumerGroupMember:
 
         def is_over() -> bool:
             phase = self._membership.phase
-            has_joined = phase is Phase.JOINED and not unresolved
-            return phase is Phase.LOST or has_joined
+            has_joined = phase is MembershipPhase.JOINED and not unresolved
+            return phase is MembershipPhase.LOST or has_joined
 
         while True:
             self._membership.record_poll(time.monotonic())

@@ -11,7 +11,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from streaming.client.errors import CoordinatorError, RequestTimedOut, coordinator_error
 from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity, TopicIdPartition
-from streaming.client.membership.consumer_groups.membership import ConsumerMembership, Phase, Sent
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, MembershipPhase, Sent
 from streaming.client.membership.consumer_groups.types import TopicSubscription
 from tests.logic.groups.consumer.driver import DrivenConsumers, description
 
@@ -52,7 +52,7 @@ class SimulatedMember:
     def poll(self) -> None:
         """Do what the client does in a poll of the application."""
         self.state.record_poll(self.group.now)
-        if self.state.phase is Phase.LOST:
+        if self.state.phase is MembershipPhase.LOST:
             if self.state.owned:
                 self._call("lost", self.state.owned)
             try:

@@ -11,7 +11,7 @@ from coordinator_logic.messages import (
 )
 from streaming.client.errors import CoordinatorError, FencedInstanceId, RequestTimedOut
 from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity
-from streaming.client.membership.consumer_groups.membership import ConsumerMembership, Phase
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, MembershipPhase
 from streaming.client.membership.consumer_groups.types import TopicSubscription
 from tests.client.membership.consumer_groups.simulation import (
     MAX_POLL_SECONDS,
@@ -221,7 +221,7 @@ def test_a_removed_member_abandons_its_partitions_and_joins_again(group: Simulat
     member.beat()
     group.read()
     assert member.receive() is Error.UNKNOWN_MEMBER_ID
-    assert member.state.phase is Phase.LOST
+    assert member.state.phase is MembershipPhase.LOST
     assert not member.state.generation.is_member
     assert member.beat() is None, "it is silent until its application has given its partitions up"
     member.poll()

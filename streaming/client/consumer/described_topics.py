@@ -59,7 +59,7 @@ class DescribedTopics:
         self._refresh_requested = True
 
     def poll(self, timeout: float = 0.0) -> None:
-        """Send a query if one is due, and take its answer; wait for the answer up to ``timeout`` seconds."""
+        """Send a query if one is due, and apply its answer; wait for the answer up to ``timeout`` seconds."""
         if not self._names and self._pattern is None:
             return
         now = time.monotonic()
@@ -68,7 +68,7 @@ class DescribedTopics:
             self._send(now, with_ids=requested or now >= self._ids_due)
         if self._answer is not None and wait_for_futures([self._answer], timeout).done:
             answer, self._answer = self._answer, None
-            self._take(answer)
+            self._apply_answer(answer)
 
     def _send(self, now: float, *, with_ids: bool) -> None:
         self._queried_at, self._refresh_requested = now, False
@@ -83,7 +83,7 @@ class DescribedTopics:
             f"{self._config.group_id}-topics", lambda: _query(cluster, names, pattern, known, timeout)
         )
 
-    def _take(self, answer: Future[TopicSubscription]) -> None:
+    def _apply_answer(self, answer: Future[TopicSubscription]) -> None:
         now = time.monotonic()
         try:
             subscription = answer.result()

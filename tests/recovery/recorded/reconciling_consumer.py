@@ -156,10 +156,10 @@ class ReconcilingConsumer(RecordedMember):
             self._is_revoking = True
             self._world.after(self._world.about(REVOCATION_MS), self._revoke)
             return
-        taken = {partition.partition for partition in self._membership.take(change.added)}
-        if taken:
+        added = {partition.partition for partition in self._membership.confirm_assigned(change.added)}
+        if added:
             self._attempt += 1
-            self._own(taken)
+            self._own(added)
 
     def _revoke(self) -> None:
         if self._postponed(self._revoke):

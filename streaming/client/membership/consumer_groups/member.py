@@ -105,7 +105,7 @@ class ConsumerGroupMember:
             if self._membership.phase is MembershipPhase.LOST:
                 self._give_up_lost()
             self._report_subscription()
-            unresolved = self._follow_assignment()
+            unresolved = self._reconcile()
             if self._membership.phase is MembershipPhase.JOINED and not unresolved:
                 return True
             if self._membership.phase is not MembershipPhase.LOST and not self._wait_for_change(deadline, unresolved):
@@ -150,12 +150,12 @@ class ConsumerGroupMember:
             self._observe(MemberEventKind.JOINING, self._membership.generation, "")
         self._membership.subscribe(subscription, time.monotonic())
 
-    def _follow_assignment(self) -> bool:
-        """Revoke and take what the newest answer says; returns whether it assigns topics of unknown names."""
+    def _reconcile(self) -> bool:
+        """Revoke and add what the newest answer says; returns whether it assigns topics of unknown names."""
         while (change := self._membership.next_change()) is not None:
             if change.revoked:
                 self._revoke(change.revoked)
-            elif not self._take(change):
+            elif not self._add_assigned(change):
                 self._callbacks.on_unknown_topics()
                 return True
         return False
@@ -166,16 +166,16 @@ class ConsumerGroupMember:
         finally:
             self._membership.confirm_revoked(revoked, time.monotonic())
 
-    def _take(self, change: Change) -> bool:
-        """Take the partitions of topics whose names are known; returns whether there was anything to take."""
+    def _add_assigned(self, change: Change) -> bool:
+        """Add the partitions of topics whose names are known; returns False if there are only others."""
         known = [partition for partition in change.added if partition.topic_id in self._names]
         if change.added and not known:
             return False
-        taken = self._membership.take(known)
-        if taken or not change.added:
+        added = self._membership.confirm_assigned(known)
+        if added or not change.added:
             generation = self._membership.generation
-            self._observe(MemberEventKind.ASSIGNED, generation, f"{len(taken)} partitions added")
-            self._callbacks.on_partitions_assigned(self._named(taken))
+            self._observe(MemberEventKind.ASSIGNED, generation, f"{len(added)} partitions added")
+            self._callbacks.on_partitions_assigned(self._named(added))
         return True
 
     def _give_up_lost(self) -> None:

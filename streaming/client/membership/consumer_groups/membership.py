@@ -1,6 +1,6 @@
 """The state of a membership in a consumer group (KIP-848), shared by the three threads of a member.
 
-The polling thread gives partitions up and takes them, the heartbeat thread sends heartbeats, and the client's reader
+The polling thread gives partitions up and adds them, the heartbeat thread sends heartbeats, and the client's reader
 thread receives the answers. This module holds everything that they share, under one lock. It reads no clock, and
 nothing here waits, sends or calls callbacks.
 
@@ -8,7 +8,7 @@ Heartbeats do not wait for answers, unlike those of Kafka's Java client: a coord
 its log that the member was alive. Three rules make that safe.
 
 1. A heartbeat lists the owned partitions only if it has all fields. It lists everything that the member owns or may
-   take by an answer that it has seen. The answers to earlier heartbeats have no effect from then on: they could assign
+   add by an answer that it has seen. The answers to earlier heartbeats have no effect from then on: they could assign
    partitions that the coordinator regards as given up because of this list. Its own answer has the whole assignment.
 2. Any other heartbeat confirms nothing. The coordinator refuses it if the member's epoch has moved on meanwhile; the
    answer that says so comes first, so a refusal of an older epoch has no effect.
@@ -172,13 +172,13 @@ class ConsumerMembership:
             self._confirm_when_revoked(now)
             self.changed.notify_all()
 
-    def take(self, added: Iterable[TopicIdPartition]) -> Partitions:
+    def confirm_assigned(self, added: Iterable[TopicIdPartition]) -> Partitions:
         """Own those of these partitions that are still assigned, and return them."""
         with self.changed:
-            taken = self._target.intersection(added) if self._phase is MembershipPhase.JOINED else frozenset()
-            self._owned |= taken
+            owned = self._target.intersection(added) if self._phase is MembershipPhase.JOINED else frozenset()
+            self._owned |= owned
             self._is_news = False
-            return taken
+            return owned
 
     def finish_loss(self) -> None:
         """Leave the phase LOST, once the application has given its partitions up.
@@ -198,9 +198,7 @@ class ConsumerMembership:
     def leave(self) -> ConsumerGroupHeartbeatRequest | None:
         """Leave the group; returns the heartbeat to send, None if the member is not in the group."""
         with self.changed:
-            is_known = self._phase is MembershipPhase.JOINED or (
-                self._phase is MembershipPhase.JOINING and not self._must_send_all
-            )
+            is_known = self._phase is MembershipPhase.JOINED or self._waits_for_join
             self._incarnation += 1
             self._phase = MembershipPhase.UNJOINED if self._fatal is None else MembershipPhase.LOST
             self._owned = self._target = frozenset()
@@ -214,10 +212,15 @@ class ConsumerMembership:
     def wake_at(self) -> float | None:
         """When the heartbeat thread has to act: a heartbeat is due, or the poll timeout expires. None for never."""
         with self.changed:
-            if self._phase not in (MembershipPhase.JOINING, MembershipPhase.JOINED):
+            if not self._is_in_group:
                 return None
             expires = self._last_poll + self._max_poll_interval
             return expires if self._waits_for_join else min(self._due, expires)
+
+    @property
+    def _is_in_group(self) -> bool:
+        """Whether it has joined, or is about to."""
+        return self._phase in (MembershipPhase.JOINING, MembershipPhase.JOINED)
 
     @property
     def _waits_for_join(self) -> bool:
@@ -226,11 +229,7 @@ class ConsumerMembership:
     def next_heartbeat(self, now: float) -> tuple[Sent, ConsumerGroupHeartbeatRequest] | None:
         """The heartbeat to send now, if one is due."""
         with self.changed:
-            if (
-                self._phase not in (MembershipPhase.JOINING, MembershipPhase.JOINED)
-                or self._waits_for_join
-                or now < self._due
-            ):
+            if not self._is_in_group or self._waits_for_join or now < self._due:
                 return None
             self._last_number += 1
             sent = Sent(self._last_number, self._epoch, self._incarnation)
@@ -244,8 +243,7 @@ class ConsumerMembership:
     def expire_poll(self, now: float) -> ConsumerGroupHeartbeatRequest | None:
         """Leave the group if the poll timeout has expired; returns the heartbeat to send."""
         with self.changed:
-            is_member = self._phase in (MembershipPhase.JOINING, MembershipPhase.JOINED)
-            if not is_member or now < self._last_poll + self._max_poll_interval:
+            if not self._is_in_group or now < self._last_poll + self._max_poll_interval:
                 return None
             self._lose()
             return self._fields.leaving()

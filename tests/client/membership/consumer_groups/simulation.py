@@ -1,7 +1,7 @@
 """Members of a consumer group and the coordinator's logic, in virtual time: requests and answers arrive when told to.
 
 The members' state machine is the client's, the coordinator is the logic itself. Nothing else is simulated but the log
-between them, and an application that gives partitions up and takes them when it polls.
+between them, and an application that gives partitions up and adds them when it polls.
 """
 
 from collections import deque
@@ -66,7 +66,7 @@ class SimulatedMember:
                 self._call("revoked", change.revoked)
                 self.state.confirm_revoked(change.revoked, self.group.now)
             else:
-                self._call("assigned", self.state.take(change.added))
+                self._call("assigned", self.state.confirm_assigned(change.added))
 
     def beat(self) -> ConsumerGroupHeartbeatRequest | None:
         """Send what the heartbeat thread would send now."""

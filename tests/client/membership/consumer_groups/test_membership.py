@@ -160,7 +160,7 @@ def test_partitions_that_are_only_added_need_no_confirmation(group: SimulatedGro
     assert member.beat() is None
 
 
-def test_a_list_of_owned_partitions_has_those_that_the_member_may_still_take(group: SimulatedGroup) -> None:
+def test_a_list_of_owned_partitions_has_those_that_the_member_may_still_get(group: SimulatedGroup) -> None:
     member = group.new("a")
     group.run()
     beat_twice_after_growth(group, member)
@@ -367,5 +367,5 @@ def test_a_member_that_is_lost_while_its_application_revokes_takes_nothing_more(
     change = member.state.next_change()
     assert change is not None
     assert member.state.lose(member.state.generation)
-    assert member.state.take(change.added) == frozenset()
+    assert member.state.confirm_assigned(change.added) == frozenset()
     assert member.owned == []

@@ -7,8 +7,8 @@ import pytest
 
 from coordinator_logic.assignors import TopicMetadata
 from streaming.client import ConsumerConfig
+from streaming.client.consumer.metadata_watch import describe_change
 from streaming.client.consumer.topic_pattern import CoordinatorPattern, TopicPattern
-from streaming.client.consumer.topic_watch import describe_change
 
 INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 OWN = {f"eu-group-{name}" for name in ("requests", "responses", "journal", "directory", "rejects")}

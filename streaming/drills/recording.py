@@ -18,7 +18,7 @@ LAST_SECONDS = 2.0
 """A request without an answer that was sent so shortly before the end of an episode says nothing."""
 
 
-class Request(msgspec.Struct, rename="camel"):
+class ProbeRequest(msgspec.Struct, rename="camel"):
     """A request of the probe: when it was sent and answered, in seconds; ``error`` is empty for a good answer."""
 
     sent: float
@@ -64,7 +64,7 @@ class Recording:
         self.began_at = datetime.now(UTC)
         self._began = time.monotonic()
         self._lock = threading.Lock()
-        self._requests: list[Request] = []
+        self._requests: list[ProbeRequest] = []
         self._notices: list[Notice] = []
         self._steps: list[Step] = []
 
@@ -72,14 +72,14 @@ class Recording:
         """Seconds since the recording began."""
         return time.monotonic() - self._began
 
-    def sent(self) -> Request:
+    def sent(self) -> ProbeRequest:
         """Record a request that is sent now; the caller passes it to :meth:`answered`."""
-        request = Request(self.now())
+        request = ProbeRequest(self.now())
         with self._lock:
             self._requests.append(request)
         return request
 
-    def answered(self, request: Request, error: str = "") -> None:
+    def answered(self, request: ProbeRequest, error: str = "") -> None:
         """Record the answer to a request, or the error with which it failed."""
         request.error = error
         request.answered = self.now()
@@ -128,7 +128,7 @@ class Recording:
                 end=end - fault,
                 repair=next((step.at - fault for step in steps if step.kind == "repair"), None),
                 requests=[
-                    Request(
+                    ProbeRequest(
                         round(r.sent - fault, DIGITS),
                         None if r.answered is None else round(r.answered - fault, DIGITS),
                         r.error,
@@ -150,6 +150,6 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     start: float
     end: float
     repair: float | None
-    requests: list[Request]
+    requests: list[ProbeRequest]
     notices: list[Notice]
     steps: list[Step]

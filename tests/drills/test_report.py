@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from streaming.drills.recording import Episode, Notice, Request
+from streaming.drills.recording import Episode, Notice, ProbeRequest
 from streaming.drills.reports.figures import figures_of, noticed_in
 from streaming.drills.reports.page import page
 from streaming.drills.reports.report import DrillReport, Report, as_json, report_of
@@ -108,7 +108,7 @@ def test_the_json_has_every_request_and_reads_back(report: Report) -> None:
 
 
 def test_the_timeline_has_a_point_for_each_answer_and_a_cross_for_each_error() -> None:
-    requests = [*steady(-5, 10), Request(11), Request(12, 13, "NOT_COORDINATOR")]
+    requests = [*steady(-5, 10), ProbeRequest(11), ProbeRequest(12, 13, "NOT_COORDINATOR")]
     recorded = episode(requests, [Notice(3, "member", "rejoin", "a < b")], repair=2.0)
     picture = ElementTree.fromstring(timeline(recorded, figures_of(recorded), "a & b"))
     assert len(picture.findall(f"{SVG}circle")) == 150

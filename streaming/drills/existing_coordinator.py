@@ -13,7 +13,7 @@ from streaming.contract.errors import BadOptions, CannotRun
 from streaming.contract.topics import TopicNames
 from streaming.drills.clients.live_clients import CLIENT_ID, Config
 from streaming.drills.errors import DrillFailed
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
 from streaming.drills.waiting import await_until
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
@@ -28,9 +28,9 @@ NO_SIGNAL = 0
 SIGNALS = {"kill": signal.SIGKILL, "standby": signal.SIGTERM}
 """The drills that make sense here, with what they send to the active job."""
 
-LIMITS: Mapping[str, Limits] = {
-    "kill": Limits(first_answer_seconds=120),
-    "standby": Limits(first_answer_seconds=10, longest_gap_seconds=5, slowdown=4, errors=False),
+OBJECTIVES: Mapping[str, RecoveryObjectives] = {
+    "kill": RecoveryObjectives(first_answer_seconds=120),
+    "standby": RecoveryObjectives(first_answer_seconds=10, longest_gap_seconds=5, slowdown=4, errors=False),
 }
 
 AFTERWARDS = {
@@ -106,7 +106,7 @@ def scenario(drill: str, job: ActiveJob, look: Callable[[], ActiveJob]) -> Scena
         drill=drill,
         title=f"The active job gets {number.name}",
         what=f"{number.name} to {described(job)}.",
-        limits=LIMITS[drill],
+        objectives=OBJECTIVES[drill],
         play=play,
     )
 

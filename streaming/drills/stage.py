@@ -8,7 +8,7 @@ from streaming.drills.clients.live_clients import LiveClients
 from streaming.drills.errors import DrillFailed
 from streaming.drills.own_coordinator import OwnCoordinator
 from streaming.drills.recording import Recording, StepKind
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.waiting import await_until
 
 ANSWER_LIMIT_SECONDS = 300.0
@@ -89,6 +89,6 @@ class Scenario:
     drill: str
     title: str
     what: str
-    limits: Limits
+    objectives: RecoveryObjectives
     play: Callable[[Stage], None]
     prepare: Callable[[Stage], None] = nothing

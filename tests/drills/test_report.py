@@ -14,7 +14,7 @@ from streaming.drills.reports.figures import figures_of, noticed_in
 from streaming.drills.reports.page import page
 from streaming.drills.reports.report import DrillReport, Report, as_json, report_of
 from streaming.drills.reports.timeline import timeline
-from streaming.drills.reports.verdict import Limits, judge
+from streaming.drills.reports.verdict import RecoveryObjectives, judge
 from streaming.drills.run import write_report
 from tests.drills.episodes import episode, killed_for_six_seconds, steady
 
@@ -31,7 +31,7 @@ def drill_report(recorded: Episode, title: str = "The job is killed") -> DrillRe
         what="kill -9 of <the job>",
         began_at=BEGAN,
         fault_at=BEGAN,
-        expectations=judge(Limits(first_answer_seconds=60), figures, noticed),
+        expectations=judge(RecoveryObjectives(first_answer_seconds=60), figures, noticed),
         figures=figures,
         noticed=noticed,
         generations={"drill-1": (3, 3)},

@@ -12,18 +12,18 @@ from streaming.drills.own_coordinator import OwnCoordinator
 from streaming.drills.performance import perform
 from streaming.drills.recording import Recording
 from streaming.drills.reports.report import DrillReport, Report
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.run import Run, prepare_folder, run_all, run_drills, write_report
 from streaming.drills.scenarios.rebuild import rebuild_words
 from streaming.drills.stage import Scenario, Stage, nothing
 from streaming.embedded.broker import BrokerStartError
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
-LIMITS = Limits(first_answer_seconds=60)
+OBJECTIVES = RecoveryObjectives(first_answer_seconds=60)
 
 
 def scenario(name: str) -> Scenario:
-    return Scenario(drill=name, title=name, what="", limits=LIMITS, play=nothing)
+    return Scenario(drill=name, title=name, what="", objectives=OBJECTIVES, play=nothing)
 
 
 def done(each: Scenario, failure: str = "") -> DrillReport:
@@ -54,7 +54,7 @@ def test_what_fails_within_a_drill_is_in_its_own_report(failure: Exception) -> N
 
     recording = Recording()
     stage = Stage(recording, LiveClients("127.0.0.1:1", recording))
-    failing = Scenario(drill="broker", title="", what="", limits=LIMITS, play=nothing, prepare=fail)
+    failing = Scenario(drill="broker", title="", what="", objectives=OBJECTIVES, play=nothing, prepare=fail)
     report = perform(failing, stage)
     assert (report.drill, report.failure) == ("broker", str(failure))
 

@@ -18,7 +18,7 @@ def create_topic(bootstrap_servers: str, topic: str, partitions: int) -> None:
 
 
 class RecordProducer(threading.Thread):
-    """Appends records to all partitions of a topic in turn, at a steady rate until :meth:`stop`."""
+    """Appends records to all partitions of a topic, one after the other, at a steady rate until :meth:`stop`."""
 
     def __init__(self, bootstrap_servers: str, topic: str, partitions: int, records_per_second: int) -> None:
         super().__init__(name="records", daemon=True)

@@ -111,7 +111,10 @@ class ConsumerGroupMember:
             if self._membership.phase is not MembershipPhase.LOST and not self._wait_for_change(deadline, unresolved):
                 return False
 
-    def leave(self) -> None:
+    def request_rejoin(self, _reason: str) -> None:
+        """Do nothing: every ``poll`` reads the subscription anyway."""
+
+    def leave(self, _reason: str) -> None:
         """Give up all partitions and leave the group; a static member keeps its place until its session ends."""
         try:
             if self._membership.phase is MembershipPhase.LOST:

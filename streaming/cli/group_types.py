@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.messages import DescribedGroup
 from streaming.explain.live.described import NOTHING, classic_assignment, members_of
 
@@ -27,8 +26,8 @@ def _classic_rows(group: DescribedGroup) -> Iterator[tuple[str, ...]]:
 
 
 MEMBER_TABLES: Mapping[str, MemberTable] = {
-    CLASSIC_TYPE: MemberTable(("MEMBER", "INSTANCE", "CLIENT", "HOST", "ASSIGNMENT"), _classic_rows),
-    CONSUMER_TYPE: MemberTable(
+    "classic": MemberTable(("MEMBER", "INSTANCE", "CLIENT", "HOST", "ASSIGNMENT"), _classic_rows),
+    "consumer": MemberTable(
         ("MEMBER", "INSTANCE", "CLIENT", "HOST", "PROTOCOL", "EPOCH", "SUBSCRIPTION", "ASSIGNMENT", "CHANGES"),
         members_of,
     ),

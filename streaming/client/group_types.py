@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 from coordinator_logic import apis, messages
 from coordinator_logic.apis import Api, RequestT, ResponseT
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.client.answers import Answer
 
 DescribedT = TypeVar("DescribedT", messages.DescribedGroup, messages.DescribedConsumerGroup)
@@ -44,7 +43,7 @@ CONSUMER = DescribeApi(
     messages.DescribedConsumerGroup,
 )
 
-DESCRIBED_BY: Mapping[str, DescribeApi[Any, Any, Any]] = {CLASSIC_TYPE: CLASSIC, CONSUMER_TYPE: CONSUMER}
+DESCRIBED_BY: Mapping[str, DescribeApi[Any, Any, Any]] = {"classic": CLASSIC, "consumer": CONSUMER}
 """In the order in which a client asks about a group of unknown type."""
 
 

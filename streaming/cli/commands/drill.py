@@ -31,19 +31,24 @@ DRILLS = ("all", "kill", "standby", "broker", "restore", "rebuild", "downtime", 
 """What DRILL may be: ``all``, and the drills in the order in which it runs them."""
 
 
+Name = Annotated[str, typer.Argument(metavar="DRILL", help="Which one, or all of them.")]
+Output = Annotated[
+    Path, option("--output", "-o", metavar="FOLDER", text="Where the report is written.", panel=OUTPUT_PANEL)
+]
+ProcessId = Annotated[
+    int | None,
+    option("--pid", metavar="PID", text="The active job's process, to confirm the drill.", panel=KAFKA_PANEL),
+]
+
+
 def drill(
-    name: Annotated[str, typer.Argument(metavar="DRILL", help="Which one, or all of them.")] = DRILLS[0],
-    output: Annotated[
-        Path, option("--output", "-o", metavar="FOLDER", text="Where the report is written.", panel=OUTPUT_PANEL)
-    ] = Path("."),
+    name: Name = DRILLS[0],
+    output: Output = Path("."),
     settings: AnyOption = None,
     bootstrap_servers: Brokers = None,
     topic_prefix: Prefix = None,
     properties: ClientProperties = None,
-    process_id: Annotated[
-        int | None,
-        option("--pid", metavar="PID", text="The active job's process, to confirm the drill.", panel=KAFKA_PANEL),
-    ] = None,
+    process_id: ProcessId = None,
     as_json: AsJson = False,
 ) -> None:
     """Break a coordinator under live clients, measure, and write a report as HTML and JSON.

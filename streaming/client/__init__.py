@@ -29,7 +29,7 @@ from streaming.client.errors import (
     UnknownMemberId,
     UnreleasedInstanceId,
 )
-from streaming.client.membership.consumer_protocol.types import PartitionCallbacks, TopicSubscription
+from streaming.client.membership.consumer_groups.types import PartitionCallbacks, TopicSubscription
 from streaming.client.membership.group_member import GroupMember
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind

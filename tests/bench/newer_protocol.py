@@ -30,7 +30,7 @@ from coordinator_logic.messages import (
     TopicDescription,
 )
 from streaming.client import CoordinatorClient, GroupMember, MemberConfig
-from streaming.client.membership.consumer_protocol.types import PartitionCallbacks, TopicSubscription
+from streaming.client.membership.consumer_groups.types import PartitionCallbacks, TopicSubscription
 from streaming.embedded.broker import EmbeddedBroker
 from tests.bench.environment import machine, versions
 from tests.bench.events import LIMIT_SECONDS, LONGEST_POLL_SECONDS, Events, PreparedRequest

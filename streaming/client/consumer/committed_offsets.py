@@ -80,7 +80,7 @@ class GroupOffsets:
             self.run_callbacks()
             if failure is None:
                 return
-            # The epoch of the newer protocol may move on while the commit is on its way.
+            # The epoch of a consumer group's member may move on while the commit is on its way.
             is_outdated = failure.error is Error.STALE_MEMBER_EPOCH and self._member.generation != commit.generation
             if not (failure.retriable or is_outdated) or time.monotonic() + self._retry_backoff >= deadline:
                 raise failure

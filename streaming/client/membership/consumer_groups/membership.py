@@ -1,6 +1,6 @@
 """The state of a membership in a consumer group (KIP-848), shared by the three threads of a member.
 
-The polling thread gives partitions up and takes them, the heartbeat thread sends heartbeats, and the client's reader
+The polling thread gives partitions up and adds them, the heartbeat thread sends heartbeats, and the client's reader
 thread receives the answers. This module holds everything that they share, under one lock. It reads no clock, and
 nothing here waits, sends or calls callbacks.
 
@@ -8,7 +8,7 @@ Heartbeats do not wait for answers, unlike those of Kafka's Java client: a coord
 its log that the member was alive. Three rules make that safe.
 
 1. A heartbeat lists the owned partitions only if it has all fields. It lists everything that the member owns or may
-   take by an answer that it has seen. The answers to earlier heartbeats have no effect from then on: they could assign
+   add by an answer that it has seen. The answers to earlier heartbeats have no effect from then on: they could assign
    partitions that the coordinator regards as given up because of this list. Its own answer has the whole assignment.
 2. Any other heartbeat confirms nothing. The coordinator refuses it if the member's epoch has moved on meanwhile; the
    answer that says so comes first, so a refusal of an older epoch has no effect.
@@ -25,13 +25,13 @@ from typing import NamedTuple
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from streaming.client.errors import CoordinatorError
-from streaming.client.membership.consumer_protocol.heartbeat_fields import (
+from streaming.client.membership.consumer_groups.heartbeat_fields import (
     JOIN_EPOCH,
     HeartbeatFields,
     MemberIdentity,
     TopicIdPartition,
 )
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
+from streaming.client.membership.consumer_groups.types import TopicSubscription
 from streaming.client.membership.membership_state import Generation
 
 FIRST_HEARTBEAT_INTERVAL = 5.0
@@ -40,7 +40,7 @@ FIRST_HEARTBEAT_INTERVAL = 5.0
 Partitions = frozenset[TopicIdPartition]
 
 
-class Phase(Enum):
+class MembershipPhase(Enum):
     """The phase of a membership as the member sees it."""
 
     UNJOINED = "not in the group"
@@ -89,7 +89,7 @@ class ConsumerMembership:
         self._retry_backoff, self._retry_backoff_max = retry_backoff, retry_backoff_max
         self._max_poll_interval = max_poll_interval
         self._interval = FIRST_HEARTBEAT_INTERVAL
-        self._phase = Phase.UNJOINED
+        self._phase = MembershipPhase.UNJOINED
         self._epoch = JOIN_EPOCH
         self._incarnation = 0
         self._subscription = TopicSubscription()
@@ -115,12 +115,12 @@ class ConsumerMembership:
     def generation(self) -> Generation:
         """The member id, and the member epoch as the generation id; -1 outside the group."""
         with self.changed:
-            if self._phase is Phase.JOINED:
+            if self._phase is MembershipPhase.JOINED:
                 return Generation(self._epoch, self._identity.member_id)
             return Generation(member_id=self._identity.member_id)
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> MembershipPhase:
         """The current phase."""
         with self.changed:
             return self._phase
@@ -144,13 +144,13 @@ class ConsumerMembership:
         with self.changed:
             is_new = subscription != self._subscription
             self._subscription = subscription
-            if self._phase is Phase.UNJOINED:
+            if self._phase is MembershipPhase.UNJOINED:
                 self._incarnation += 1
-                self._epoch, self._phase = JOIN_EPOCH, Phase.JOINING
+                self._epoch, self._phase = JOIN_EPOCH, MembershipPhase.JOINING
                 self._must_send_all, self._must_confirm, self._is_news = True, False, False
                 self._owned = self._target = frozenset()
                 self._due = now
-            elif is_new and self._phase is Phase.JOINED and not self._failures:
+            elif is_new and self._phase is MembershipPhase.JOINED and not self._failures:
                 self._due = now
             self.changed.notify_all()
 
@@ -160,7 +160,7 @@ class ConsumerMembership:
         The first assignment after a join, and every new one, is a change even if it adds nothing.
         """
         with self.changed:
-            if self._phase is not Phase.JOINED:
+            if self._phase is not MembershipPhase.JOINED:
                 return None
             change = Change(self._owned - self._target, self._target - self._owned)
             return change if self._is_news or change.revoked or change.added else None
@@ -172,13 +172,13 @@ class ConsumerMembership:
             self._confirm_when_revoked(now)
             self.changed.notify_all()
 
-    def take(self, added: Iterable[TopicIdPartition]) -> Partitions:
+    def confirm_assigned(self, added: Iterable[TopicIdPartition]) -> Partitions:
         """Own those of these partitions that are still assigned, and return them."""
         with self.changed:
-            taken = self._target.intersection(added) if self._phase is Phase.JOINED else frozenset()
-            self._owned |= taken
+            owned = self._target.intersection(added) if self._phase is MembershipPhase.JOINED else frozenset()
+            self._owned |= owned
             self._is_news = False
-            return taken
+            return owned
 
     def finish_loss(self) -> None:
         """Leave the phase LOST, once the application has given its partitions up.
@@ -190,7 +190,7 @@ class ConsumerMembership:
             self._owned = self._target = frozenset()
             if self._fatal is not None:
                 raise self._fatal
-            self._phase = Phase.UNJOINED
+            self._phase = MembershipPhase.UNJOINED
             refusal, self._refusal = self._refusal, None
             if refusal is not None:
                 raise refusal
@@ -198,9 +198,9 @@ class ConsumerMembership:
     def leave(self) -> ConsumerGroupHeartbeatRequest | None:
         """Leave the group; returns the heartbeat to send, None if the member is not in the group."""
         with self.changed:
-            is_known = self._phase is Phase.JOINED or (self._phase is Phase.JOINING and not self._must_send_all)
+            is_known = self._phase is MembershipPhase.JOINED or self._waits_for_join
             self._incarnation += 1
-            self._phase = Phase.UNJOINED if self._fatal is None else Phase.LOST
+            self._phase = MembershipPhase.UNJOINED if self._fatal is None else MembershipPhase.LOST
             self._owned = self._target = frozenset()
             self._refusal = None
             self.changed.notify_all()
@@ -212,19 +212,24 @@ class ConsumerMembership:
     def wake_at(self) -> float | None:
         """When the heartbeat thread has to act: a heartbeat is due, or the poll timeout expires. None for never."""
         with self.changed:
-            if self._phase not in (Phase.JOINING, Phase.JOINED):
+            if not self._is_in_group:
                 return None
             expires = self._last_poll + self._max_poll_interval
             return expires if self._waits_for_join else min(self._due, expires)
 
     @property
+    def _is_in_group(self) -> bool:
+        """Whether it has joined, or is about to."""
+        return self._phase in (MembershipPhase.JOINING, MembershipPhase.JOINED)
+
+    @property
     def _waits_for_join(self) -> bool:
-        return self._phase is Phase.JOINING and not self._must_send_all
+        return self._phase is MembershipPhase.JOINING and not self._must_send_all
 
     def next_heartbeat(self, now: float) -> tuple[Sent, ConsumerGroupHeartbeatRequest] | None:
         """The heartbeat to send now, if one is due."""
         with self.changed:
-            if self._phase not in (Phase.JOINING, Phase.JOINED) or self._waits_for_join or now < self._due:
+            if not self._is_in_group or self._waits_for_join or now < self._due:
                 return None
             self._last_number += 1
             sent = Sent(self._last_number, self._epoch, self._incarnation)
@@ -238,8 +243,7 @@ class ConsumerMembership:
     def expire_poll(self, now: float) -> ConsumerGroupHeartbeatRequest | None:
         """Leave the group if the poll timeout has expired; returns the heartbeat to send."""
         with self.changed:
-            is_member = self._phase in (Phase.JOINING, Phase.JOINED)
-            if not is_member or now < self._last_poll + self._max_poll_interval:
+            if not self._is_in_group or now < self._last_poll + self._max_poll_interval:
                 return None
             self._lose()
             return self._fields.leaving()
@@ -253,7 +257,7 @@ class ConsumerMembership:
             if self._is_outdated(sent):
                 return False
             self._failures = 0
-            self._phase, self._epoch = Phase.JOINED, answer.member_epoch
+            self._phase, self._epoch = MembershipPhase.JOINED, answer.member_epoch
             if answer.heartbeat_interval_ms > 0:
                 self._interval = answer.heartbeat_interval_ms / 1000
             self._due = min(self._due, now + self._interval)
@@ -329,7 +333,7 @@ class ConsumerMembership:
 
     def _lose(self) -> Effect:
         self._incarnation += 1
-        self._phase = Phase.LOST
+        self._phase = MembershipPhase.LOST
         self._failures = 0
         self.changed.notify_all()
         return Effect.LOST

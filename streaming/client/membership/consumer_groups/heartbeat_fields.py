@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicIdPartitions
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
+from streaming.client.membership.consumer_groups.types import TopicSubscription
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 

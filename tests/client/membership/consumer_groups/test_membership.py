@@ -1,4 +1,4 @@
-"""The state machine of a member of the newer protocol, against the coordinator's logic in virtual time."""
+"""The state machine of a member of a consumer group, against the coordinator's logic in virtual time."""
 
 import pytest
 
@@ -10,10 +10,10 @@ from coordinator_logic.messages import (
     TopicIdPartitions,
 )
 from streaming.client.errors import CoordinatorError, FencedInstanceId, RequestTimedOut
-from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity
-from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Phase
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
-from tests.client.membership.consumer_protocol.simulation import (
+from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, MembershipPhase
+from streaming.client.membership.consumer_groups.types import TopicSubscription
+from tests.client.membership.consumer_groups.simulation import (
     MAX_POLL_SECONDS,
     TOPIC,
     SimulatedGroup,
@@ -160,7 +160,7 @@ def test_partitions_that_are_only_added_need_no_confirmation(group: SimulatedGro
     assert member.beat() is None
 
 
-def test_a_list_of_owned_partitions_has_those_that_the_member_may_still_take(group: SimulatedGroup) -> None:
+def test_a_list_of_owned_partitions_has_those_that_the_member_may_still_get(group: SimulatedGroup) -> None:
     member = group.new("a")
     group.run()
     beat_twice_after_growth(group, member)
@@ -221,7 +221,7 @@ def test_a_removed_member_abandons_its_partitions_and_joins_again(group: Simulat
     member.beat()
     group.read()
     assert member.receive() is Error.UNKNOWN_MEMBER_ID
-    assert member.state.phase is Phase.LOST
+    assert member.state.phase is MembershipPhase.LOST
     assert not member.state.generation.is_member
     assert member.beat() is None, "it is silent until its application has given its partitions up"
     member.poll()
@@ -367,5 +367,5 @@ def test_a_member_that_is_lost_while_its_application_revokes_takes_nothing_more(
     change = member.state.next_change()
     assert change is not None
     assert member.state.lose(member.state.generation)
-    assert member.state.take(change.added) == frozenset()
+    assert member.state.confirm_assigned(change.added) == frozenset()
     assert member.owned == []

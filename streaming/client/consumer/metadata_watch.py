@@ -70,7 +70,7 @@ class _Query:
         return group is not None and metadata is not None and not group.subscribed <= metadata.keys()
 
 
-class TopicWatch:
+class MetadataWatch:
     """Queries the brokers in the background. Not thread-safe.
 
     ``group`` has the topics and the metadata of the group that this member leads; None if it is a follower.

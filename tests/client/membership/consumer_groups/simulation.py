@@ -1,7 +1,7 @@
-"""Members of the newer protocol and the coordinator's logic, in virtual time: requests and answers arrive when told to.
+"""Members of a consumer group and the coordinator's logic, in virtual time: requests and answers arrive when told to.
 
 The members' state machine is the client's, the coordinator is the logic itself. Nothing else is simulated but the log
-between them, and an application that gives partitions up and takes them when it polls.
+between them, and an application that gives partitions up and adds them when it polls.
 """
 
 from collections import deque
@@ -10,9 +10,9 @@ from typing import NamedTuple
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from streaming.client.errors import CoordinatorError, RequestTimedOut, coordinator_error
-from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity, TopicIdPartition
-from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Phase, Sent
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
+from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity, TopicIdPartition
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, MembershipPhase, Sent
+from streaming.client.membership.consumer_groups.types import TopicSubscription
 from tests.logic.groups.consumer.driver import DrivenConsumers, description
 from tests.support.parts import consumer_part
 
@@ -53,7 +53,7 @@ class SimulatedMember:
     def poll(self) -> None:
         """Do what the client does in a poll of the application."""
         self.state.record_poll(self.group.now)
-        if self.state.phase is Phase.LOST:
+        if self.state.phase is MembershipPhase.LOST:
             if self.state.owned:
                 self._call("lost", self.state.owned)
             try:
@@ -67,7 +67,7 @@ class SimulatedMember:
                 self._call("revoked", change.revoked)
                 self.state.confirm_revoked(change.revoked, self.group.now)
             else:
-                self._call("assigned", self.state.take(change.added))
+                self._call("assigned", self.state.confirm_assigned(change.added))
 
     def beat(self) -> ConsumerGroupHeartbeatRequest | None:
         """Send what the heartbeat thread would send now."""

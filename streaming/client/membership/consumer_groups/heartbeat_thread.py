@@ -1,10 +1,10 @@
-"""The thread that sends the heartbeats of a member of the newer protocol."""
+"""The thread that sends the heartbeats of a member of a consumer group."""
 
 import time
 from collections.abc import Callable
 
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest
-from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Sent
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, Sent
 from streaming.client.membership.member_thread import MemberThread
 
 

@@ -1,4 +1,4 @@
-"""Consumers that speak the newer protocol (KIP-848), against a real coordinator."""
+"""Consumers that speak the consumer group protocol (KIP-848), against a real coordinator."""
 
 import subprocess
 import sys
@@ -122,7 +122,7 @@ def test_another_consumer_takes_over_from_a_killed_one(
     assert survivor.loop.failure is None
 
 
-def test_a_group_of_a_classic_and_a_newer_member_shares_the_partitions(
+def test_a_classic_and_a_consumer_group_member_share_the_partitions(
     coordinator: CoordinatorProcess, new: NewConsumer, run: Callable[..., App], fill: Callable[..., None], group_id: str
 ) -> None:
     fill(10)

@@ -1,6 +1,6 @@
-"""A member of a consumer group that speaks the newer protocol (KIP-848).
+"""A member of a consumer group, which speaks the consumer group protocol (KIP-848).
 
-**Threads.** As with the classic protocol: :meth:`ConsumerProtocolMember.poll` calls the callbacks, and a background
+**Threads.** As with the classic protocol: :meth:`ConsumerGroupMember.poll` calls the callbacks, and a background
 thread sends heartbeats and leaves the group if ``poll`` is not called for the rebalance timeout.
 
 Source: ConsumerMembershipManager of Kafka's Java client; KIP-848, KIP-1082 (clients generate member ids).
@@ -20,10 +20,16 @@ from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGr
 from streaming.client.answers import Answer
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.errors import CoordinatorError, FencedInstanceId
-from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity, TopicIdPartition
-from streaming.client.membership.consumer_protocol.heartbeat_thread import ConsumerHeartbeatThread
-from streaming.client.membership.consumer_protocol.membership import Change, ConsumerMembership, Effect, Phase, Sent
-from streaming.client.membership.consumer_protocol.types import PartitionCallbacks, TopicSubscription
+from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity, TopicIdPartition
+from streaming.client.membership.consumer_groups.heartbeat_thread import ConsumerHeartbeatThread
+from streaming.client.membership.consumer_groups.membership import (
+    Change,
+    ConsumerMembership,
+    Effect,
+    MembershipPhase,
+    Sent,
+)
+from streaming.client.membership.consumer_groups.types import PartitionCallbacks, TopicSubscription
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberConfig, MemberEventKind
 
@@ -39,7 +45,7 @@ _EVENT_OF_EFFECT = {
 }
 
 
-class ConsumerProtocolMember:
+class ConsumerGroupMember:
     """A membership in one consumer group. The parameters and methods are those of :class:`GroupMember`."""
 
     def __init__(
@@ -86,7 +92,7 @@ class ConsumerProtocolMember:
     @property
     def rejoin_needed(self) -> bool:
         """Whether the member is outside its group, which it joins with the next ``poll``."""
-        return self._membership.phase in (Phase.UNJOINED, Phase.LOST)
+        return self._membership.phase in (MembershipPhase.UNJOINED, MembershipPhase.LOST)
 
     def poll(self, timeout: float) -> bool:
         """Join if needed, and follow changes of the assignment, for at most ``timeout`` seconds.
@@ -96,19 +102,22 @@ class ConsumerProtocolMember:
         deadline = time.monotonic() + timeout
         self._membership.record_poll(time.monotonic())
         while True:
-            if self._membership.phase is Phase.LOST:
+            if self._membership.phase is MembershipPhase.LOST:
                 self._give_up_lost()
             self._report_subscription()
-            unresolved = self._follow_assignment()
-            if self._membership.phase is Phase.JOINED and not unresolved:
+            unresolved = self._reconcile()
+            if self._membership.phase is MembershipPhase.JOINED and not unresolved:
                 return True
-            if self._membership.phase is not Phase.LOST and not self._wait_for_change(deadline, unresolved):
+            if self._membership.phase is not MembershipPhase.LOST and not self._wait_for_change(deadline, unresolved):
                 return False
 
-    def leave(self) -> None:
+    def request_rejoin(self, _reason: str) -> None:
+        """Do nothing: every ``poll`` reads the subscription anyway."""
+
+    def leave(self, _reason: str) -> None:
         """Give up all partitions and leave the group; a static member keeps its place until its session ends."""
         try:
-            if self._membership.phase is Phase.LOST:
+            if self._membership.phase is MembershipPhase.LOST:
                 self._call_with_owned(self._callbacks.on_partitions_lost)
             else:
                 self._call_with_owned(lambda owned: self._callbacks.on_partitions_revoked(owned, leaving=True))
@@ -139,17 +148,17 @@ class ConsumerProtocolMember:
         if subscription is not self._subscription:
             self._subscription = subscription
             self._names |= {topic.topic_id: topic.name for topic in subscription.topics.values()}
-        joins = self._membership.phase is Phase.UNJOINED
+        joins = self._membership.phase is MembershipPhase.UNJOINED
         if joins:
             self._observe(MemberEventKind.JOINING, self._membership.generation, "")
         self._membership.subscribe(subscription, time.monotonic())
 
-    def _follow_assignment(self) -> bool:
-        """Revoke and take what the newest answer says; returns whether it assigns topics of unknown names."""
+    def _reconcile(self) -> bool:
+        """Revoke and add what the newest answer says; returns whether it assigns topics of unknown names."""
         while (change := self._membership.next_change()) is not None:
             if change.revoked:
                 self._revoke(change.revoked)
-            elif not self._take(change):
+            elif not self._add_assigned(change):
                 self._callbacks.on_unknown_topics()
                 return True
         return False
@@ -160,16 +169,16 @@ class ConsumerProtocolMember:
         finally:
             self._membership.confirm_revoked(revoked, time.monotonic())
 
-    def _take(self, change: Change) -> bool:
-        """Take the partitions of topics whose names are known; returns whether there was anything to take."""
+    def _add_assigned(self, change: Change) -> bool:
+        """Add the partitions of topics whose names are known; returns False if there are only others."""
         known = [partition for partition in change.added if partition.topic_id in self._names]
         if change.added and not known:
             return False
-        taken = self._membership.take(known)
-        if taken or not change.added:
+        added = self._membership.confirm_assigned(known)
+        if added or not change.added:
             generation = self._membership.generation
-            self._observe(MemberEventKind.ASSIGNED, generation, f"{len(taken)} partitions added")
-            self._callbacks.on_partitions_assigned(self._named(taken))
+            self._observe(MemberEventKind.ASSIGNED, generation, f"{len(added)} partitions added")
+            self._callbacks.on_partitions_assigned(self._named(added))
         return True
 
     def _give_up_lost(self) -> None:
@@ -192,8 +201,8 @@ class ConsumerProtocolMember:
 
         def is_over() -> bool:
             phase = self._membership.phase
-            has_joined = phase is Phase.JOINED and not unresolved
-            return phase is Phase.LOST or has_joined
+            has_joined = phase is MembershipPhase.JOINED and not unresolved
+            return phase is MembershipPhase.LOST or has_joined
 
         while True:
             self._membership.record_poll(time.monotonic())

@@ -1,4 +1,4 @@
-"""The public types of a member of the newer protocol: what it subscribes to, and its callbacks."""
+"""The public types of a member of a consumer group (KIP-848): what it subscribes to, and its callbacks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ class TopicSubscription:
 
 
 class PartitionCallbacks(ABC):
-    """The application's part of a member of the newer protocol. ``poll``, ``leave`` and ``close`` call its methods.
+    """The application's part of a member of a consumer group. ``poll``, ``leave`` and ``close`` call its methods.
 
     If a method raises an exception, its caller raises it. The member goes on as if the method had returned.
     """

@@ -4,7 +4,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from coordinator_logic.errors import Error
-from tests.client.membership.consumer_protocol.simulation import SimulatedGroup
+from tests.client.membership.consumer_groups.simulation import SimulatedGroup
 
 MEMBERS = 3
 ACTIONS = ["poll", "beat", "later", "later", "receive", "read", "read", "time out", "leave", "grow"]

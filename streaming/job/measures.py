@@ -118,7 +118,9 @@ _decoder = msgspec.msgpack.Decoder(Totals)
 
 def of_response(api: str, error_code: int, waited_ms: int) -> AnsweredRequest:
     """Return the measure of a response; the wait is negative if the broker's clock is ahead of the driver's."""
-    return AnsweredRequest(api, error_code, _rounded(waited_ms))
+    if not -EXACT_WAIT_MS <= waited_ms <= EXACT_WAIT_MS:
+        waited_ms = int(round(waited_ms, 3 - len(str(abs(waited_ms)))))
+    return AnsweredRequest(api, error_code, waited_ms)
 
 
 def of_entry(entry: JournalEntry, moved_back: int = 0) -> Increment | MovedBack | None:
@@ -164,9 +166,3 @@ def totals(measures: Iterable[Measure | None], due_times: Iterable[int] = ()) ->
                 moved[cause] = moved.get(cause, 0) + count * measure.amount
                 added.offsets_committed += count * measure.committed
     return added
-
-
-def _rounded(waited_ms: int) -> int:
-    if -EXACT_WAIT_MS <= waited_ms <= EXACT_WAIT_MS:
-        return waited_ms
-    return int(round(waited_ms, 3 - len(str(abs(waited_ms)))))

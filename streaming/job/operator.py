@@ -17,7 +17,7 @@ from streaming.job.group_batch.replay import process_batch
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.log_order import sort_records
-from streaming.job.rows import KafkaRecord, Row
+from streaming.job.rows.records import KafkaRecord, Row
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState

@@ -29,7 +29,7 @@ from streaming.job.lifecycle.query_start import protocol_config
 from streaming.job.operator import INPUT_COLUMNS, GroupOperator
 from streaming.job.options import JobOptions
 from streaming.job.profiles import PROFILES, ProfileName
-from streaming.job.rows import KafkaRecord, Limits, Row
+from streaming.job.rows.records import KafkaRecord, Limits, Row
 from streaming.job.topics.layout import Partitions
 from tests.support.request_events import commit, envelope
 

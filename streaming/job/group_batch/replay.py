@@ -24,7 +24,7 @@ from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start, lived_start
 from streaming.job.group_batch.state_row import StateRow, load
 from streaming.job.group_batch.steps import DEADLINE_CHECK, check_row
-from streaming.job.rows import KafkaRecord, Row
+from streaming.job.rows.records import KafkaRecord, Row
 
 CHECK_AFTER_MS = 1_000
 """How long a group waits for further requests to replay before it asks for a check."""

@@ -8,7 +8,7 @@ import msgspec
 from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.starts import NO_START, Start
-from streaming.job.rows import DEFAULT_LIMITS, Limits
+from streaming.job.rows.records import DEFAULT_LIMITS, Limits
 
 
 @dataclass(frozen=True)

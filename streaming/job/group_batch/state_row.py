@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from coordinator_logic import snapshot
 from coordinator_logic.group import Group
-from streaming.job.rows import Limits, RowTooLarge
+from streaming.job.rows.records import Limits
+from streaming.job.rows.writing import RowTooLarge
 
 QUARANTINED_MARK = -1
 

@@ -17,7 +17,7 @@ from streaming.job.group_batch.replay import process_batch
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start, copied_epoch
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord, Row
+from streaming.job.rows.records import KafkaRecord, Row
 from tests.support.request_events import dumped, envelope
 
 BEGINNING = 1_700_000_000_000

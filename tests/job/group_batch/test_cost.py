@@ -18,7 +18,7 @@ from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
+from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, Limits
 from tests.support.garbage import without_collections
 from tests.support.request_events import commit, dumped, envelope
 

@@ -11,7 +11,7 @@ from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.measures import Increment, MovedBack
-from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
+from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, Limits
 from tests.support.request_events import commit, dumped, envelope
 
 NOW = 1_700_000_000_000

@@ -12,7 +12,7 @@ import pytest
 from coordinator_logic import snapshot
 from coordinator_logic.group import Group
 from streaming.job.group_batch.starts import Start
-from streaming.job.rows import Row
+from streaming.job.rows.records import Row
 from tests.job.group_batch.lives import STEP_MS, TOPICS, Checkpoint, Job, World
 
 SEEDS = 60

@@ -23,7 +23,7 @@ from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.hostile_records.least_sizes import least_size
-from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
+from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, Limits
 from tests.support.request_events import commit, dumped, envelope
 
 NOW = 1_000_000

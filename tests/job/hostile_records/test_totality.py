@@ -16,7 +16,7 @@ from streaming.contract.topics import LONGEST_GROUP_ID_BYTES, MAX_ROW_BYTES, Top
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits, Row
+from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, Limits, Row
 from tests.support.request_events import commit, dumped, envelope
 
 NOW = 1_000_000

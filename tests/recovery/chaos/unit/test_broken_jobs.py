@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator_logic.group import Group
-from streaming.job.rows import Limits
+from streaming.job.rows.records import Limits
 from tests.recovery.chaos.broken import defects
 from tests.recovery.chaos.broken.defects import DEFECTS, SHOWN_BY, environment_of, is_epoch_checked
 from tests.recovery.chaos.faults.catalogue import FAULTS

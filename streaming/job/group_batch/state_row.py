@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from coordinator_logic import snapshot
 from coordinator_logic.group import Group
-from streaming.job.rows.records import Limits
+from streaming.job.rows.records import SizeLimits
 from streaming.job.rows.writing import RowTooLarge
 
 QUARANTINED_MARK = -1
@@ -69,7 +69,7 @@ def load(stored: StateRow | None) -> Group | None:
     return group
 
 
-def store(group: Group | None, limits: Limits) -> StateRow | None:
+def store(group: Group | None, limits: SizeLimits) -> StateRow | None:
     """Encode a group; None if it does not exist. Raises :class:`RowTooLarge`."""
     if group is None:
         return None

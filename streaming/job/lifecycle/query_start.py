@@ -27,7 +27,7 @@ from streaming.job.lifecycle.starts import QueryReach, new_start
 from streaming.job.monitoring.readers import feeding_metrics
 from streaming.job.options import JobOptions
 from streaming.job.query import coordinator_query
-from streaming.job.rows.records import Limits
+from streaming.job.rows.records import SizeLimits
 from streaming.job.spark_internals import registry
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, STATE_STORES, StateStore
 from streaming.job.topics.creation import admin_client
@@ -113,7 +113,7 @@ def group_settings(options: JobOptions, partitions: Partitions, starts: tuple[St
         partitions.responses,
         (starts[-1].config if starts else None) or protocol_config(options, partitions),
         starts,
-        Limits(request=options.max_request_bytes),
+        SizeLimits(request=options.max_request_bytes),
         has_deadline_checks=True,
         identity_keys=read_identity_keys(options.identity_key_file),
     )

@@ -20,7 +20,7 @@ from streaming.job.hostile_records.broken_envelopes import (
     address_in_broken_envelope,
     fields_before_cut,
 )
-from streaming.job.rows.records import DEFAULT_LIMITS, KafkaRecord, Limits
+from streaming.job.rows.records import DEFAULT_LIMITS, KafkaRecord, SizeLimits
 
 LONGEST_SIZE = 10
 """The most digits of a size: Java's arrays have less than 2^31 bytes."""
@@ -63,7 +63,7 @@ class _InvalidRecord(Exception):
 def read_request(
     record: KafkaRecord,
     response_partitions: int,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: SizeLimits = DEFAULT_LIMITS,
     identity_keys: tuple[bytes, ...] = (),
 ) -> Request | Rejection:
     """Read the request in a record, or return the reason why it is not a valid request.
@@ -93,7 +93,7 @@ def read_request(
     return Request(place, address, client_id, client_host, body, envelope.principal, is_vouched_for)
 
 
-def _rejected_cut_record(record: KafkaRecord, response_partitions: int, limits: Limits) -> Rejection:
+def _rejected_cut_record(record: KafkaRecord, response_partitions: int, limits: SizeLimits) -> Rejection:
     """Reject a record whose key or value the query has cut."""
     key, key_cut_from = _without_size(record.key, limits)
     value, value_cut_from = _without_size(record.value, limits)
@@ -107,7 +107,7 @@ def _rejected_cut_record(record: KafkaRecord, response_partitions: int, limits: 
     return Rejection(cut, "too-large", reason, Error.INVALID_REQUEST, address, CutFrom(key_cut_from, value_cut_from))
 
 
-def _without_size(column: bytes | None, limits: Limits) -> tuple[bytes | None, int]:
+def _without_size(column: bytes | None, limits: SizeLimits) -> tuple[bytes | None, int]:
     """A key or a value up to the limit, and its original size, which the query has appended; 0 if it was not cut."""
     if column is None or len(column) <= limits.request:
         return column, 0

@@ -11,7 +11,7 @@ MIN_ROW_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
-class Limits:
+class SizeLimits:
     """The sizes that the job enforces, in bytes.
 
     ``request`` is the limit of a request's value, and of its key: the query passes only as much on. ``row`` is the
@@ -26,7 +26,7 @@ class Limits:
     answers: int = 64 * 1024 * 1024
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = SizeLimits()
 
 
 class KafkaRecord(NamedTuple):

@@ -15,7 +15,7 @@ from streaming.contract.topics import LONGEST_GROUP_ID_BYTES, TopicNames
 from streaming.job import measures
 from streaming.job.hostile_records.least_sizes import least_size
 from streaming.job.rows.reading import CutFrom, Rejection
-from streaming.job.rows.records import DEFAULT_LIMITS, MIN_ROW_BYTES, KafkaRecord, Limits, Row
+from streaming.job.rows.records import DEFAULT_LIMITS, MIN_ROW_BYTES, KafkaRecord, Row, SizeLimits
 
 LONGEST_REASON = 4_000
 LONGEST_JSON_CHARACTER = 6
@@ -60,7 +60,7 @@ class RowWriter:
     __slots__ = ("_batch_time", "_epoch", "_group_id", "_limits", "_topics")
 
     def __init__(
-        self, topics: TopicNames, group_id: str, batch_time: int, limits: Limits = DEFAULT_LIMITS, epoch: int = 0
+        self, topics: TopicNames, group_id: str, batch_time: int, limits: SizeLimits = DEFAULT_LIMITS, epoch: int = 0
     ) -> None:
         self._topics = topics
         self._group_id = group_id

@@ -23,7 +23,7 @@ from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.hostile_records.least_sizes import least_size
-from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, Limits
+from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, SizeLimits
 from tests.support.request_events import commit, dumped, envelope
 
 NOW = 1_000_000
@@ -112,7 +112,7 @@ def test_the_estimate_is_a_lower_bound_and_not_far_off(message: object) -> None:
 
 def test_more_offsets_than_a_journal_entry_can_name_expire_in_several() -> None:
     """An expiry that did not fit would fail before every request of the group."""
-    settings = Settings(TOPICS, 4, CoordinatorConfig(offsets_retention_minutes=1), limits=Limits(row=MIN_ROW_BYTES))
+    settings = Settings(TOPICS, 4, CoordinatorConfig(offsets_retention_minutes=1), limits=SizeLimits(row=MIN_ROW_BYTES))
     state: StateRow | None = None
     for number in range(40):
         request = offsets(f"{number:05}" + "t" * 10_000, 1)

@@ -51,22 +51,22 @@ def new_start(
         BrokersFailed: the journal cannot be read.
         CannotRun: another job is active.
     """
-    rival, topic = session.candidate, session.options.topics.requests
+    candidate, topic = session.candidate, session.options.topics.requests
     topic_id = session.watch.found.topic_ids.get(topic)
     known, planned = checkpoint.starts(), checkpoint.planned(topic)
     replay_until = _replay_until(session, topic_id, known, planned.read_until)
-    planners = [one for one in known if one.epoch < rival.epoch] if after_rival else known
+    planners = [one for one in known if one.epoch < candidate.epoch] if after_rival else known
     start = Start(
         started_at=max(time.time_ns() // 1_000_000, known[-1].started_at + 1 if known else 0),
         last_batch_time=planned.time,
         open_batch_time=0 if planned.is_complete else planned.time,
         open_batch_epoch=epoch_of_batch(planners, planned.time),
         release=version("spark-group-coordinator"),
-        config=msgspec.structs.replace(config, job_epoch=rival.next_epoch()),
+        config=msgspec.structs.replace(config, job_epoch=candidate.next_epoch()),
         response_partitions=partitions.responses,
         read_until=planned.read_until,
         replay_until=replay_until,
-        replay_until_time=rival.reach_before.batch_time,
+        replay_until_time=candidate.reach_before.batch_time,
         copied_epoch=copied_epoch(known),
     )
     if not start.replays:
@@ -80,12 +80,12 @@ def new_start(
             "answered are played again as they were"
         )
     # Before it is recorded: in the checkpoint of a job that has overtaken this one, it would pass for one of that job.
-    rival.announce_start(topic_id, start)
+    candidate.announce_start(topic_id, start)
     checkpoint.record_start(start)
     if start.replays:
         # A start in the middle of the replay finds them in the checkpoint.
         epochs = {one.epoch for one in known}
-        lost = [one for one in rival.starts(topic_id) if one.epoch > start.copied_epoch and one.epoch not in epochs]
+        lost = [one for one in candidate.starts(topic_id) if one.epoch > start.copied_epoch and one.epoch not in epochs]
         for one in lost:
             checkpoint.record_start(one)
         known = sorted([*known, *lost], key=lambda one: one.epoch)

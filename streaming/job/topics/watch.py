@@ -23,7 +23,7 @@ from streaming.job.topics.inspection import (
 from streaming.job.topics.layout import Partitions, TopicLayout
 
 PARTITIONS_SECONDS = 1.0
-"""The interval of :meth:`CoordinatorTopicsWatch.check`: a small request for each topic, and two for the offsets. A client
+"""The interval of :meth:`CoordinatorTopicsWatch.check`: a small request for each topic, two for the offsets. A client
 that starts after the responses topic has grown may choose a new partition at once."""
 
 SETTINGS_SECONDS = 60.0

@@ -65,7 +65,7 @@ def start_session(
     for risk in found.risks:
         report(f"warning: {risk}")
     watch = CoordinatorTopicsWatch(options.librdkafka_config, options.topics, options.layout, found)
-    rival = stack.enter_context(candidate(options.librdkafka_config, options.topics.coordinators))
+    own = stack.enter_context(candidate(options.librdkafka_config, options.topics.coordinators))
     jars = resolve_jars(report)
     folder = local_path(options.checkpoint) if options.is_local else None
     lock = None if folder is None else stack.enter_context(checkpoint_lock(folder))
@@ -96,4 +96,4 @@ def start_session(
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
     checkpoint = Checkpoint(spark, checkpoint_location(options))
     requests = requests_by_group(spark, options)
-    return JobSession(spark, requests, checkpoint, options, watch, metrics, rival, lock, wakes, scratch)
+    return JobSession(spark, requests, checkpoint, options, watch, metrics, own, lock, wakes, scratch)

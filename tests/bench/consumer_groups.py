@@ -1,4 +1,4 @@
-"""The newer consumer protocol alone (KIP-848), without Spark: a heartbeat beside a classic one, and an assignment.
+"""The consumer group protocol alone (KIP-848), without Spark: a heartbeat beside a classic one, and an assignment.
 
 Both heartbeats change nothing, and both groups have as many members and partitions. As in a worker, a step decodes the
 snapshot, processes the request and encodes the new snapshot.
@@ -62,7 +62,7 @@ def figures(sizes: Sequence[GroupSize] = SIZES, rounds: int = ROUNDS) -> Iterato
     """Compare heartbeats in groups of several sizes, and measure the uniform assignor."""
     for size in sizes:
         compared = compare_heartbeats(size, rounds)
-        name = f"a heartbeat of the newer protocol, {size.members} members and {size.partitions} partitions, step"
+        name = f"a heartbeat in a consumer group, {size.members} members and {size.partitions} partitions, step"
         yield LogicFigure(f"{name}, to a classic one", compared.consumer / compared.classic, "x", RATIO_GOAL)
     for different in (False, True):
         kind = "different" if different else "equal"

@@ -1,4 +1,4 @@
-"""The newer consumer protocol (KIP-848) through the job: ``python -m tests.bench.newer_protocol``.
+"""The consumer group protocol (KIP-848) through the job: ``python -m tests.bench.consumer_group_protocol``.
 
 Heartbeats: 1,000 groups of a member send 1,000 heartbeats a second, classic groups and consumer groups in turns, so
 that what slows the machine slows both.
@@ -46,7 +46,7 @@ STILL_SECONDS = 12.0
 """Longer than two heartbeat intervals of the default: nothing moves any more."""
 
 OPTIONS = {"driver-memory": "1g", "request-partitions": 1, "response-partitions": 1}
-PREFIX = "newer-"
+PREFIX = "consumer-"
 
 _decode_envelope = msgspec.json.Decoder(ResponseEnvelope).decode
 _decode_beat = msgspec.json.Decoder(ConsumerGroupHeartbeatResponse).decode
@@ -235,7 +235,7 @@ def main(
     """Measure, and print the figures as JSON."""
     # As an exception, SIGTERM ends the broker and the job, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="group-coordinator-newer-") as folder, EmbeddedBroker() as broker:
+    with tempfile.TemporaryDirectory(prefix="group-coordinator-consumer-") as folder, EmbeddedBroker() as broker:
         options = {**OPTIONS, "topic-prefix": PREFIX, "checkpoint": str(Path(folder) / "checkpoint")}
         job = CoordinatorProcess(broker.bootstrap_servers, Path(folder), options, defaults={})
         try:

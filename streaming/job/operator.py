@@ -90,7 +90,7 @@ def timeout_of(wake_at: int, batch_time: int) -> int:
 
 
 def output_columns(rows: Sequence[Row], due_times: Iterable[int] = ()) -> list[Sequence[Any]]:
-    """Turn rows into the columns of :data:`OUTPUT_SCHEMA`.
+    """Convert rows to the columns of :data:`OUTPUT_SCHEMA`.
 
     The first row carries the totals of their measures and the groups' due times. Without rows, a row without a topic
     is added to carry them; the query drops it.

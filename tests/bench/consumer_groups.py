@@ -71,7 +71,7 @@ def figures(sizes: Sequence[GroupSize] = SIZES, rounds: int = ROUNDS) -> Iterato
 
 
 def compare_heartbeats(size: GroupSize, rounds: int) -> Compared:
-    """Measure both heartbeats in turns, so that what slows the machine slows both."""
+    """Measure both heartbeats alternately, so that what slows the machine slows both."""
     classic, consumer = _classic_group(size), _consumer_group(size)
     times: tuple[list[float], list[float]] = ([], [])
     gc.disable()

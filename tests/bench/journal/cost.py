@@ -1,6 +1,6 @@
 """What the journal costs a heartbeat and a commit: ``python -m tests.bench.journal.cost``.
 
-A worker's part of a batch, from the record to the rows and the state, with the journal and without it, in turns.
+A worker's part of a batch, from the record to the rows and the state, with the journal and without it, alternately.
 Without it, neither the entries with their causes nor their JSON are made. Spark's part is left out: it writes one more
 row for each commit, and none for a heartbeat, which changes nothing that the journal tells.
 """

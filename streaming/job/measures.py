@@ -22,10 +22,9 @@ from coordinator_logic.records import (
     OffsetsDeleted,
     Record,
     RequestCause,
-    StateChanged,
     TransactionalOffsetsCommitted,
 )
-from coordinator_logic.states import State
+from streaming.job.group_types import GROUP_TYPES
 
 EXACT_WAIT_MS = 1_000
 """Up to this wait the milliseconds are exact; beyond it a wait has three significant digits.
@@ -112,6 +111,8 @@ class Totals(msgspec.Struct, array_like=True):
         return _decoder.decode(encoded)
 
 
+_REBALANCE_ENDS = {record: ends for kind in GROUP_TYPES.values() for record, ends in kind.rebalance_ends.items()}
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Totals)
 
@@ -134,9 +135,10 @@ def of_entry(entry: JournalEntry, moved_back: int = 0) -> Increment | MovedBack 
 
 def _of_record(record: Record) -> Increment | None:
     """The measure of a journal record: what Kafka's own sensors of the same names count."""
+    completes_rebalance = _REBALANCE_ENDS.get(type(record))
+    if completes_rebalance is not None and completes_rebalance(record):
+        return Increment("rebalances_completed", 1)
     match record:
-        case StateChanged(to_state=State.STABLE.value):
-            return Increment("rebalances_completed", 1)
         case OffsetsCommitted() | TransactionalOffsetsCommitted():
             return Increment("offsets_committed", len(record.offsets))
         case OffsetsDeleted():

@@ -54,7 +54,7 @@ FIELDS = {
     "groupState": "`Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`; of a consumer "
     "group `Empty`, `Assigning`, `Reconciling` or `Stable`. In a line of the "
     "directory also `Quarantined`: the group's stored state cannot be read.",
-    "groupType": "The type of the group: `classic`, or `consumer` for the newer protocol (KIP-848).",
+    "groupType": "The type of the group: `classic`, or `consumer` for the consumer group protocol (KIP-848).",
     "groups": "One entry for each group.",
     "groupsNames": "The ids of the groups to delete.",
     "host": "The name of the request topic.",
@@ -132,10 +132,10 @@ FIELDS = {
     "assignmentEpoch": "The group epoch for which the target assignment was computed.",
     "assignorName": "The assignor that the group uses.",
     "targetAssignment": "The partitions that the member is to have.",
-    "memberType": "0: the member speaks the classic protocol; 1: the newer one; -1: not said (v0).",
+    "memberType": "0: the member speaks the classic protocol; 1: the consumer group protocol; -1: not said (v0).",
     "epoch": "An epoch of the group or of the member.",
     "previousEpoch": "The member's epoch before this one.",
-    "classic": "What a member that speaks the classic protocol has brought; null for the newer protocol.",
+    "classic": "What a member that speaks the classic protocol has brought; null in the consumer group protocol.",
     "described": "The topics that exist, or have changed.",
     "deleted": "The names of the topics that no longer exist.",
     "patterns": "By pattern, the topics that it matches.",

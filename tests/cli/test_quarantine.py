@@ -16,7 +16,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
 from tests.cli.test_commands import printed_json, run

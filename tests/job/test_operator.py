@@ -29,7 +29,7 @@ from streaming.job.lifecycle.query_start import protocol_config
 from streaming.job.operator import INPUT_COLUMNS, GroupOperator
 from streaming.job.options import JobOptions
 from streaming.job.profiles import PROFILES, ProfileName
-from streaming.job.rows import KafkaRecord, Limits, Row
+from streaming.job.rows.records import KafkaRecord, Row, SizeLimits
 from streaming.job.topics.layout import Partitions
 from tests.support.parts import classic
 from tests.support.request_events import commit, envelope
@@ -275,7 +275,7 @@ def test_a_static_member_that_returns_to_an_empty_group_gets_an_error() -> None:
 
 
 def test_a_request_that_would_exceed_the_snapshot_limit_changes_nothing() -> None:
-    settings = Settings(TOPICS, 4, CONFIG, limits=Limits(snapshot=1_000))
+    settings = Settings(TOPICS, 4, CONFIG, limits=SizeLimits(snapshot=1_000))
     small = process(settings, "g", records(commit("g", 1)), None, NOW + 1)
     large = commit("g", 2)
     large["body"]["topics"][0]["partitions"][0]["committedMetadata"] = "x" * 2_000

@@ -28,11 +28,12 @@ from coordinator_logic.groups.classic.records import (
 )
 from coordinator_logic.groups.classic.transitions import CAN_REBALANCE, check_transition
 from coordinator_logic.messages import Protocol
+from coordinator_logic.messages.groups import CLASSIC_TYPE
 from coordinator_logic.records.definitions import MemberRemoved, StaticMemberReplaced
 from coordinator_logic.states import IllegalState, State
 
 
-class ClassicGroup(GroupPart, array_like=True, dict=True, tag="classic"):
+class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
     """The part of a classic group.
 
     ``subscribed_topics`` are the sorted topics of this generation's members; None if unknown: for another protocol
@@ -40,7 +41,7 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag="classic"):
     ``pending_syncs`` (members that have not synced) are ordered sets of member ids: the keys of a dict.
     """
 
-    type_name: ClassVar[str] = "classic"
+    type_name: ClassVar[str] = CLASSIC_TYPE
     records: ClassVar[tuple[type[Record], ...]] = (
         StateChanged,
         MemberAdded,

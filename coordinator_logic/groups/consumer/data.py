@@ -39,6 +39,7 @@ from coordinator_logic.groups.consumer.records import (
     TopicsChanged,
 )
 from coordinator_logic.groups.consumer.target_assignment import Subscriptions, Topic
+from coordinator_logic.messages.groups import CONSUMER_TYPE
 from coordinator_logic.records.definitions import MemberRemoved, StaticMemberReplaced
 from coordinator_logic.states import IllegalState, State
 from coordinator_logic.stored_parts import ItemCodec, StoredItems, stored_struct
@@ -63,7 +64,7 @@ _MEMBERS = ItemCodec(encode_member, decode_member), "members"
 _TARGETS = ItemCodec(_encode_target, msgspec.msgpack.Decoder(TargetPartitions).decode), "target assignments"
 
 
-class ConsumerGroup(GroupPart, array_like=True, dict=True, tag="consumer"):
+class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
     """The part of a consumer group. Its ``generation`` is the group epoch; its state follows from epochs and members.
 
     ``target_epoch`` is the group epoch of the target assignment, which was computed at ``target_at`` (ms since the
@@ -74,7 +75,7 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag="consumer"):
     ``has_unresolved_patterns``: a member brought a pattern when it was too early to resolve patterns again.
     """
 
-    type_name: ClassVar[str] = "consumer"
+    type_name: ClassVar[str] = CONSUMER_TYPE
     records: ClassVar[tuple[type[Record], ...]] = (
         ConsumerMemberChanged,
         TopicsChanged,

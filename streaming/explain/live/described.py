@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from coordinator_logic.embedded_protocols import ConsumerProtocolError, TopicPartition, decode_assignment
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.messages import (
     DescribedAssignment,
     DescribedConsumer,
@@ -13,6 +12,7 @@ from coordinator_logic.messages import (
     DescribedMember,
 )
 from coordinator_logic.messages.consumer_groups import CLASSIC_MEMBER
+from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 
 __all__ = ["NOTHING", "AnyDescribedGroup", "MemberText", "classic_assignment", "headline", "members_of", "protocol_of"]
 

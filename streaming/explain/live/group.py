@@ -6,13 +6,13 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.errors import Error
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.messages import (
     DescribedConsumerGroup,
     DescribedGroup,
     FetchedGroup,
     GroupToFetch,
 )
+from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
 from streaming.explain.live.described import (

@@ -12,7 +12,8 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Request
 from streaming.contract.errors import BadOptions
 from streaming.job.log_order import sort_records
-from streaming.job.rows import KafkaRecord, Rejection, read_request
+from streaming.job.rows.reading import Rejection, read_request
+from streaming.job.rows.records import KafkaRecord
 
 __all__ = ["Case", "RecordedRequest", "anonymised", "load_case", "save_case"]
 

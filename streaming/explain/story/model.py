@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from coordinator_logic.group import CLASSIC_TYPE
+from coordinator_logic.messages.groups import CLASSIC_TYPE
 
 
 class Trigger(StrEnum):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import get_args
 
 from coordinator_logic.embedded_protocols import TopicPartition
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.groups.classic.records import (
     AssignmentChanged,
     ClassicGroupFormed,
@@ -20,6 +19,7 @@ from coordinator_logic.groups.consumer.records import (
     GroupEpochBumped,
     TargetAssignmentChanged,
 )
+from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.records import (
     GroupCreated,
     GroupDeleted,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from coordinator_logic.group import CLASSIC_TYPE
+from coordinator_logic.messages.groups import CLASSIC_TYPE
 from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refusal, Refused, Story, Wait
 from streaming.explain.story.ranges import in_words
 

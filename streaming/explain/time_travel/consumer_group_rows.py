@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.explain.time_travel.row_types import AssignmentRow, MemberRow, TargetRow
 
 Holders = Mapping[tuple[str, int], str]

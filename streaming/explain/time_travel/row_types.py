@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from coordinator_logic.group import CLASSIC_TYPE
+from coordinator_logic.messages.groups import CLASSIC_TYPE
 
 
 class Row(msgspec.Struct, frozen=True, rename="camel"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from confluent_kafka.admin import AdminClient
 
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
+from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.client import CoordinatorClient
 from streaming.client.librdkafka import admin_config
 from streaming.explain.lag.reading import read_lag

@@ -3,7 +3,7 @@
     python -m tests.bench.gateway.overhead [--job] [--rate 1000] [--seconds 20] [--members 2000]
 
 Broker, coordinator, gateway and load generator run on this machine. Heartbeats of the same members go to the same
-coordinator on a fixed schedule: over the topics from this process, and through the gateway's sockets, in turns. The
+coordinator on a fixed schedule: over the topics from this process, and through the gateway's sockets, alternately. The
 difference is the gateway's latency. The coordinator is a stub that responds immediately: the batches of the real job
 (``--job``) take many times longer than the gateway, and their duration varies.
 
@@ -153,7 +153,7 @@ async def send_on_schedule(rate: float, seconds: float, send: Callable[[int], Aw
 
 
 async def compare(members: Sequence[Member], channel: RequestReply, rate: float, seconds: float) -> None:
-    """Send the same heartbeats over the topics and through the gateway, in turns, and print both latencies."""
+    """Send the same heartbeats over the topics and through the gateway, alternately, and print both latencies."""
 
     async def through_gateway(number: int) -> None:
         await members[number % len(members)].send_heartbeat()

@@ -50,7 +50,7 @@ def form_groups(bootstrap_servers: str, group_ids: Sequence[str], members: int) 
 
 
 def send_on_schedule(bootstrap_servers: str, members: Sequence[Membership], times: Sequence[float]) -> Timings:
-    """Send heartbeats of the members in turn, one at each of ``times`` (seconds from now); wait for the responses."""
+    """Send heartbeats of all members, one at each of ``times`` (seconds from now); wait for the responses."""
     return asyncio.run(_send_on_schedule(bootstrap_servers, members, times))
 
 

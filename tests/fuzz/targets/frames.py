@@ -28,7 +28,7 @@ from streaming.gateway.wire.brokers import Address, Broker
 from streaming.gateway.wire.codec import KNOWN_VERSIONS, MALFORMED, decode_request, encode_request, encode_response
 from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, parse_acks, parse_request_head, parse_response_head
 from streaming.gateway.wire.tolerant_reader import run_steps
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.fuzz.targets.conversation import NOW, TOPICS, answered
 from tests.gateway.support.entities import filled_entity
 

@@ -19,7 +19,7 @@ from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.support.parts import classic
 from tests.support.request_events import commit, dumped, envelope
 

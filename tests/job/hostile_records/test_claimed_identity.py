@@ -11,7 +11,7 @@ from streaming.contract.identity import signed
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.support.request_events import commit, dumped
 
 NOW = 1_000_000

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator_logic.group import Group
-from streaming.job.rows import Limits
+from streaming.job.rows.records import SizeLimits
 from tests.recovery.chaos.broken import defects
 from tests.recovery.chaos.broken.defects import DEFECTS, SHOWN_BY, environment_of, is_epoch_checked
 from tests.recovery.chaos.faults.catalogue import FAULTS
@@ -46,13 +46,13 @@ def test_a_state_that_is_not_stored_is_the_one_before_the_batch(monkeypatch: pyt
         monkeypatch.setattr(processing, name, getattr(processing, name))
     monkeypatch.setattr(defects, "LOST_SHARE", 1.0)
     group = Group("billing", "0-0")
-    before = processing.store(group, Limits())
+    before = processing.store(group, SizeLimits())
     defects.state_not_stored()
     loaded = processing.load(before)
     assert loaded is not None
     loaded.generation += 1
-    assert processing.store(loaded, Limits()) == before
-    assert processing.store(group, Limits()) == before
+    assert processing.store(loaded, SizeLimits()) == before
+    assert processing.store(group, SizeLimits()) == before
 
 
 @pytest.mark.parametrize("name", DEFECTS)

@@ -1,6 +1,6 @@
-"""The newer consumer protocol (KIP-848) through the job: ``python -m tests.bench.newer_protocol``.
+"""The consumer group protocol (KIP-848) through the job: ``python -m tests.bench.consumer_group_protocol``.
 
-Heartbeats: 1,000 groups of a member send 1,000 heartbeats a second, classic groups and consumer groups in turns, so
+Heartbeats: 1,000 groups of a member send 1,000 heartbeats a second, classic groups and consumer groups alternately, so
 that what slows the machine slows both.
 
 Reconciliation: the time from the first heartbeat of 10 members until they have the 900 partitions of a topic, each of
@@ -46,7 +46,7 @@ STILL_SECONDS = 12.0
 """Longer than two heartbeat intervals of the default: nothing moves any more."""
 
 OPTIONS = {"driver-memory": "1g", "request-partitions": 1, "response-partitions": 1}
-PREFIX = "newer-"
+PREFIX = "consumer-"
 
 _decode_envelope = msgspec.json.Decoder(ResponseEnvelope).decode
 _decode_beat = msgspec.json.Decoder(ConsumerGroupHeartbeatResponse).decode
@@ -78,7 +78,7 @@ class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare_heartbeats(events: Events, groups: int, rounds: int, seconds: float) -> Heartbeats:
-    """Send heartbeats of both protocols in turns."""
+    """Send heartbeats of both protocols alternately."""
     classic = events.heartbeats(events.form_groups(group_names("classic", groups), 1))
     consumer = _consumer_heartbeats(events, group_names("consumer", groups))
     found: dict[str, list[float]] = {"classic": [], "consumer": []}
@@ -227,15 +227,15 @@ def _topic_id() -> str:
 
 def main(
     groups: Annotated[int, typer.Option(help="Groups of either protocol.")] = 1_000,
-    rounds: Annotated[int, typer.Option(help="Turns of either protocol.")] = 3,
-    seconds: Annotated[float, typer.Option(help="The length of a turn.")] = 15.0,
+    rounds: Annotated[int, typer.Option(help="Rounds of either protocol.")] = 3,
+    seconds: Annotated[float, typer.Option(help="The length of a round.")] = 15.0,
     members: Annotated[int, typer.Option(help="Members that reconcile.")] = 10,
     partitions: Annotated[int, typer.Option(help="Their partitions.")] = 900,
 ) -> None:
     """Measure, and print the figures as JSON."""
     # As an exception, SIGTERM ends the broker and the job, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="group-coordinator-newer-") as folder, EmbeddedBroker() as broker:
+    with tempfile.TemporaryDirectory(prefix="group-coordinator-consumer-") as folder, EmbeddedBroker() as broker:
         options = {**OPTIONS, "topic-prefix": PREFIX, "checkpoint": str(Path(folder) / "checkpoint")}
         job = CoordinatorProcess(broker.bootstrap_servers, Path(folder), options, defaults={})
         try:

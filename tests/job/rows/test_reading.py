@@ -1,6 +1,5 @@
-"""Reading hostile records and writing rows, without Spark or Kafka."""
+"""Reading hostile records, without Spark or Kafka."""
 
-import base64
 import json
 from typing import Any
 
@@ -11,50 +10,11 @@ from hypothesis import strategies as st
 
 from coordinator_logic.apis import APIS
 from coordinator_logic.errors import Error
-from coordinator_logic.events import ReplyAddress, Request, Response
-from coordinator_logic.groups.classic.records import StateChanged
-from coordinator_logic.messages import DescribedGroup, DescribeGroupsResponse, HeartbeatResponse
-from coordinator_logic.records import (
-    EXPIRED,
-    GroupCreated,
-    JournalEntry,
-    OffsetCommitted,
-    OffsetsCommitted,
-    OffsetsDeleted,
-    RequestCause,
-    TopicPartitions,
-    TransactionalOffsetsCommitted,
-    TransactionEnded,
-)
-from streaming.contract.topics import MAX_REQUEST_BYTES, MAX_ROW_BYTES, TopicNames
-from streaming.job import rows
-from streaming.job.measures import AnsweredRequest, Increment, MovedBack
-from streaming.job.rows import KafkaRecord, Rejection
-
-RESPONSE_PARTITIONS = 4
-TOPICS = TopicNames("p-")
-HEARTBEAT = {"groupId": "g", "generationId": 1, "memberId": "m"}
-
-
-def a_request(**fields: object) -> dict[str, Any]:
-    return {
-        "api": "Heartbeat",
-        "version": 4,
-        "correlationId": "c1",
-        "replyPartition": 3,
-        "body": HEARTBEAT,
-    } | fields
-
-
-def read(value: object, key: bytes | None = b"g") -> Request | Rejection:
-    raw = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-    return rows.read_request(KafkaRecord(1_000, 2, 7, key, raw), RESPONSE_PARTITIONS)
-
-
-def rejected(value: object, key: bytes | None = b"g") -> Rejection:
-    request = read(value, key)
-    assert isinstance(request, Rejection)
-    return request
+from coordinator_logic.events import ReplyAddress, Request
+from streaming.contract.topics import TopicNames
+from streaming.job.rows.reading import Rejection
+from streaming.job.rows.writing import RowWriter
+from tests.job.rows.records import HEARTBEAT, RESPONSE_PARTITIONS, a_request, read, rejected
 
 
 def test_a_request_is_read_with_its_place_and_its_reply_address() -> None:
@@ -167,7 +127,7 @@ def test_requests_for_several_groups_or_none_may_have_any_key() -> None:
 def test_no_bytes_raise(key: bytes | None, value: bytes | None) -> None:
     request = read(value, key)
     if isinstance(request, Rejection):
-        row = rows.reject_row(TOPICS, request)
+        row = RowWriter(TopicNames(), "g", 0).reject(request)
         assert row.value is not None
         assert json.loads(row.value)["reason"]
 
@@ -186,80 +146,3 @@ JSON = st.recursive(
 )
 def test_no_json_raises(fields: dict[str, Any], api: str, body: dict[str, Any]) -> None:
     read(a_request(api=api, body=body) | fields)
-
-
-def test_a_reject_row_has_the_place_and_the_bytes_of_its_record() -> None:
-    row = rows.reject_row(TOPICS, rejected(b"\xffnonsense", b"\xfekey"))
-    assert (row.topic, row.partition, row.key) == ("p-group-rejects", None, b"\xfekey")
-    reject = json.loads(row.value or b"")
-    assert base64.b64decode(reject.pop("value")) == b"\xffnonsense"
-    assert "not UTF-8" in reject.pop("reason")
-    assert reject == {"errorCode": 42, "partition": 2, "offset": 7, "timestamp": 1_000}
-
-
-def test_the_largest_record_that_kafka_accepts_fits_into_the_rejects_topic() -> None:
-    for value in (b"\x00" * MAX_REQUEST_BYTES, b'"' * MAX_REQUEST_BYTES):
-        reject = rejected(value, b"\x00" * 30_000)
-        rows.reject_row(TOPICS, reject)
-    long_key = rejected(a_request(), b"\x00" * MAX_REQUEST_BYTES)
-    assert long_key.address is not None
-    rows.reject_row(TOPICS, long_key)
-    rows.error_row(TOPICS, long_key.address, "\x00" * MAX_REQUEST_BYTES, long_key.error, "\x00" * 10**7, 0)
-
-
-def test_a_response_row_goes_to_the_partition_that_the_request_named() -> None:
-    response = Response(ReplyAddress("Heartbeat", 4, "c1", 3, 1_000), "g", 27, HeartbeatResponse(27))
-    row = rows.response_row(TOPICS, response, 1_234)
-    assert (row.topic, row.partition, row.key) == ("p-group-responses", 3, b"c1")
-    assert json.loads(row.value or b"") == {
-        "api": "Heartbeat",
-        "version": 4,
-        "correlationId": "c1",
-        "groupId": "g",
-        "errorCode": 27,
-        "body": {"errorCode": 27},
-        "errorMessage": None,
-        "jobEpoch": 0,
-    }
-    assert row.measure == AnsweredRequest("Heartbeat", 27, 234)
-
-
-def test_a_response_beyond_the_limit_of_its_topic_raises() -> None:
-    groups = [DescribedGroup("g", error_message="x" * MAX_ROW_BYTES)]
-    address = ReplyAddress("DescribeGroups", 5, "c", 0, 0)
-    with pytest.raises(rows.RowTooLarge, match="group-responses"):
-        rows.response_row(TOPICS, Response(address, "g", 0, DescribeGroupsResponse(groups)), 0)
-
-
-def test_a_completed_rebalance_is_measured_in_the_journal() -> None:
-    cause = RequestCause("SyncGroup", 5, "m", "c", "/h", "id", 0, 0)
-    stable = JournalEntry("g", "0-0-0", 2, 5, StateChanged("CompletingRebalance", "Stable", ""), cause)
-    created = JournalEntry("g", "0-0-0", 1, 5, GroupCreated(), cause)
-    assert rows.journal_row(TOPICS, stable).measure == Increment("rebalances_completed", 1)
-    assert rows.journal_row(TOPICS, created).measure is None
-
-
-def test_a_journal_record_counts_the_offsets_that_it_made_lower_by_what_did_it() -> None:
-    committed = OffsetsCommitted([OffsetCommitted("t", partition, 1, None, "", 0, None) for partition in range(3)])
-    for api, record, measure in (
-        ("OffsetCommit", committed, MovedBack("commit", 2, 3)),
-        ("ResetOffsets", committed, MovedBack("reset", 2, 3)),
-        ("WriteTxnMarkers", TransactionEnded(1, 0, True), MovedBack("commit", 2, 0)),
-    ):
-        entry = JournalEntry("g", "0-0-0", 1, 5, record, RequestCause(api, 0, "m", "c", "/h", "id", 0, 0))
-        assert rows.journal_row(TOPICS, entry, moved_back=2).measure == measure
-
-
-def test_journal_records_of_offsets_count_partitions() -> None:
-    cause = RequestCause("OffsetCommit", 5, "m", "c", "/h", "id", 0, 0)
-    committed = OffsetCommitted("t", 0, 1, None, "", 0, None)
-    for record, measure in (
-        (OffsetsCommitted([committed]), Increment("offsets_committed", 1)),
-        (TransactionalOffsetsCommitted("x", 1, 0, [committed, committed]), Increment("offsets_committed", 2)),
-        (
-            OffsetsDeleted([TopicPartitions("t", [0, 1]), TopicPartitions("u", [5])], "deleted by a request"),
-            Increment("offsets_deleted", 3),
-        ),
-        (OffsetsDeleted([TopicPartitions("t", [0])], EXPIRED), Increment("offsets_expired", 1)),
-    ):
-        assert rows.journal_row(TOPICS, JournalEntry("g", "0-0-0", 1, 5, record, cause)).measure == measure

@@ -1,6 +1,6 @@
 """A checkpoint that an earlier release has written goes on: same groups, generations, members and offsets.
 
-``kept_checkpoints`` has one for each release, named for its commit; ``keep_checkpoint.py`` makes them. Each has the
+``archives`` has one for each release, named for its commit; ``keep.py`` makes them. Each has the
 checkpoint itself, and in ``contents.json`` the log of requests and what the groups' clients know.
 """
 
@@ -25,7 +25,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
 from tests.recovery.conversation import Body, Conversation, join_request, sync_request
-from tests.recovery.keep_checkpoint import (
+from tests.recovery.kept.keep import (
     KEPT,
     OPTIONS,
     PRODUCER,

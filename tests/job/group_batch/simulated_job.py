@@ -17,7 +17,7 @@ from streaming.job.group_batch.replay import process_batch
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start, copied_epoch
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord, Row
+from streaming.job.rows.records import KafkaRecord, Row
 from tests.support.request_events import dumped, envelope
 
 BEGINNING = 1_700_000_000_000
@@ -62,8 +62,8 @@ class Job:
             started_at=now,
             config=config,
             read_until={0: self.checkpoint.read_until},
-            lived_until={0: lost.read_until} if lost else {},
-            lived_until_time=lost.last_batch_time if lost else 0,
+            replay_until={0: lost.read_until} if lost else {},
+            replay_until_time=lost.last_batch_time if lost else 0,
             last_batch_time=self.checkpoint.last_batch_time,
             copied_epoch=copied_epoch(self.checkpoint.starts) if lost else 0,
         )
@@ -211,7 +211,7 @@ class World:
         """Ask about the group from outside, so that the log has no gaps."""
         self.job.append(dumped(envelope("DescribeGroups", 4, {"groups": [GROUP_ID]})), self.now - STEP_MS // 4)
 
-    def live(self, milliseconds: int, *, is_away: bool = False) -> None:
+    def run(self, milliseconds: int, *, is_away: bool = False) -> None:
         """Let time pass. While the job is away, clients wait for answers, or send what needs none."""
         end = self.now + milliseconds
         while self.now < end:

@@ -1,8 +1,8 @@
-"""Make a checkpoint that :mod:`tests.recovery.test_kept_checkpoint` goes on with.
+"""Make a checkpoint that :mod:`tests.recovery.kept.test_checkpoint` goes on with.
 
-``python -m tests.recovery.keep_checkpoint SOURCE_TREE`` runs the job of another source tree (a clone of this project at
+``python -m tests.recovery.kept.keep SOURCE_TREE`` runs the job of another source tree (a clone of this project at
 some commit) on a new broker, brings a few groups into the states that a failover should preserve, and packs the
-checkpoint, the log of requests and what the clients know into ``kept_checkpoints/COMMIT.tar.gz``.
+checkpoint, the log of requests and what the clients know into ``archives/COMMIT.tar.gz``.
 """
 
 import base64
@@ -21,7 +21,7 @@ from tests.recovery.conversation import Body, Conversation, join_request, offset
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import reading
 
-KEPT = Path(__file__).with_name("kept_checkpoints")
+KEPT = Path(__file__).with_name("archives")
 REQUEST_PARTITIONS = RESPONSE_PARTITIONS = 2
 OPTIONS = {
     "topic-prefix": "kept-",

@@ -26,7 +26,7 @@ from coordinator_logic.records import (
     TransactionEnded,
     apply,
 )
-from streaming.job.backups.rebuild.journal_fold import last_history
+from streaming.journal.fold import last_history
 
 __all__ = ["Committed", "OffsetChange", "changes_of", "last_reset", "matters_for_offsets"]
 

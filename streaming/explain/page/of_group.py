@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from coordinator_logic.records import JournalEntry
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.explain.journal.entries import journal_entry, page_entry
-from streaming.explain.journal.group_journal import GroupJournal
 from streaming.explain.lag.committed import CommittedOverTime
 from streaming.explain.lag.lag import Lag
 from streaming.explain.page.data import page_of
@@ -14,7 +12,9 @@ from streaming.explain.page.writing import html_of
 from streaming.explain.story.model import Story
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import now_lines
-from streaming.job.backups.journal_reader import CLIENT_ID, JournalReader
+from streaming.journal.entries import journal_entry, page_entry
+from streaming.journal.group_journal import GroupJournal
+from streaming.journal.reader import CLIENT_ID, JournalReader
 
 
 class ToldGroup:

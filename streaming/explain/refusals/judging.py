@@ -47,7 +47,7 @@ from coordinator_logic.turn import Output, Turn
 from streaming.explain.refusals.losses import Loss, loss_of
 from streaming.explain.refusals.past_group import PastGroup
 from streaming.explain.replay.world import refusal
-from streaming.job.backups.rebuild.journal_fold import DOES_NOT_FIT
+from streaming.journal.fold import DOES_NOT_FIT
 
 JUDGED = frozenset(
     api.name

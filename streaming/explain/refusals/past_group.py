@@ -21,7 +21,7 @@ from coordinator_logic.records import (
 )
 from coordinator_logic.states import State
 from streaming.explain.story.roster import Roster
-from streaming.job.backups.rebuild.journal_fold import DOES_NOT_FIT
+from streaming.journal.fold import DOES_NOT_FIT
 
 
 class End(NamedTuple):

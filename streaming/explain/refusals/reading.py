@@ -7,14 +7,14 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.partitioning import partition_for
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.explain.journal.group_journal import GroupJournal
-from streaming.explain.journal.reading import Progress
 from streaming.explain.refusals.judging import Judge
 from streaming.explain.refusals.told import refused_of
 from streaming.explain.replay.case import Case
 from streaming.explain.replay.request_log import RequestLog, Stretch
 from streaming.explain.story.model import Refused
 from streaming.explain.story.words import clock
+from streaming.journal.group_journal import GroupJournal
+from streaming.journal.progress import Progress
 
 AFFORDABLE_RECORDS = 100_000
 """How many records are read unasked. If all are the group's, to decode and judge them takes a second or so."""

@@ -15,7 +15,7 @@ from streaming.client.librdkafka import (
     required_partition_count,
 )
 from streaming.explain.replay.case import RecordedRequest
-from streaming.job.backups.journal_reader import next_records
+from streaming.journal.reader import next_records
 
 __all__ = ["RequestLog", "Stretch", "requests_of"]
 

@@ -14,12 +14,12 @@ from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
-from streaming.explain.journal.entries import readable
 from streaming.explain.time_travel.group_history import Base, group_at
 from streaming.explain.time_travel.row_types import Row
 from streaming.explain.time_travel.rows import GROUP_TABLES, quarantined_row
-from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.group_batch.state_row import StateRow, load
+from streaming.journal.entries import readable
+from streaming.journal.fold import Known
 
 _decode = msgspec.json.Decoder(JournalEntry).decode
 

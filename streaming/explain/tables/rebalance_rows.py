@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from streaming.explain.journal.entries import readable, story_entry
 from streaming.explain.story.model import Rebalance
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.time_travel.row_types import Row
 from streaming.explain.time_travel.rows import utc
-from streaming.job.backups.rebuild.journal_fold import last_history
+from streaming.journal.entries import readable, story_entry
+from streaming.journal.fold import last_history
 
 
 class RebalanceRow(Row, frozen=True):

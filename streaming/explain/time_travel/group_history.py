@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry
-from streaming.job.backups.rebuild.journal_fold import GroupFold, Known, last_history
+from streaming.journal.fold import GroupFold, Known, last_history
 
 CLOCK_ERROR_MS = 3_600_000
 """How far the clock of a group may have gone back: an entry so much later than the time ends the group's history."""

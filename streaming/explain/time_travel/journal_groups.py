@@ -11,7 +11,7 @@ from coordinator_logic.groups.consumer.requests.consumer_group_describe import d
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, directory_entry
 from streaming.explain.time_travel.group_history import GroupAt, GroupHistory, group_at
-from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.journal.fold import Known
 
 UNKNOWN = "Unknown"
 """Kafka's name of a state or a type that is not known: the journal no longer has the group's members."""

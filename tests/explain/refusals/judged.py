@@ -3,10 +3,10 @@
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
-from streaming.explain.journal.entries import page_entry
 from streaming.explain.refusals.judging import Judge, Verdict
 from streaming.explain.refusals.told import refused_of
 from streaming.explain.story.model import Refused
+from streaming.journal.entries import page_entry
 from tests.logic.driver import Driven
 
 

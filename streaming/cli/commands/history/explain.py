@@ -15,8 +15,6 @@ from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given, write_file
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
-from streaming.explain.journal.entries import page_entry, story_entry
-from streaming.explain.journal.group_journal import GroupJournal
 from streaming.explain.lag.lag import Lag
 from streaming.explain.lag.reading import read_lag
 from streaming.explain.page.lanes import Lanes
@@ -28,7 +26,9 @@ from streaming.explain.story.of_member import concerns, story_of
 from streaming.explain.story.printable import printable
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of, rebalance_lines
-from streaming.job.backups.journal_reader import JournalReader
+from streaming.journal.entries import page_entry, story_entry
+from streaming.journal.group_journal import GroupJournal
+from streaming.journal.reader import JournalReader
 
 Since = Annotated[
     str | None,

@@ -22,7 +22,6 @@ from streaming.job.backups.checkpoint_writing import (
     write_checkpoint,
 )
 from streaming.job.backups.epochs import keep_epoch, newest_epoch_in, start_with_epoch, write_start
-from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.last_job import LastJob, find_last_job
 from streaming.job.backups.manifest import CHECKPOINT, Manifest
 from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
@@ -36,6 +35,7 @@ from streaming.job.group_batch.starts import Start, later
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, StateStore
+from streaming.journal.reader import journal_entries
 
 PROGRESS_ENTRIES = 100_000
 """A line of progress follows so many entries of the journal."""

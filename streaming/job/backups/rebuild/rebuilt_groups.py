@@ -11,10 +11,10 @@ from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, Request
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
 from coordinator_logic.timing.loading import load as load_group
-from streaming.job.backups.rebuild.journal_fold import GroupFold, Known, last_history
 from streaming.job.group_batch.state_row import StateRow, load, store
 from streaming.job.rows import DEFAULT_LIMITS
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
+from streaming.journal.fold import GroupFold, Known, last_history
 
 
 class Resumption(NamedTuple):

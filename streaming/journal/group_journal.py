@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from coordinator_logic.records import JournalEntry
 from streaming.client.key_partition import partition_of_key
-from streaming.explain.journal.reading import Progress
-from streaming.job.backups.journal_reader import JournalReader
+from streaming.journal.progress import Progress
+from streaming.journal.reader import JournalReader
 
 
 class GroupJournal:

@@ -17,7 +17,7 @@ from coordinator_logic.records import (
 )
 from coordinator_logic.states import State
 from coordinator_logic.timing.loading import load
-from streaming.job.backups.rebuild.journal_fold import GroupFold, Known, is_cut, last_history
+from streaming.journal.fold import GroupFold, Known, is_cut, last_history
 from tests.logic.driver import Driven
 from tests.logic.invariants.of_groups import GROUP_INVARIANTS
 from tests.logic.invariants.of_journals import recorded

@@ -65,7 +65,7 @@ def kept_requests(
     """
     try:
         with RequestLog(str(config["bootstrap.servers"]), config, topic, timeout, client_id) as log:
-            stretch = log.stretch(partition_for(group_id, log.partitions), part.since, part.until)
+            stretch = log.stretch(partition_for(group_id, len(log.partitions)), part.since, part.until)
             if stretch.records > AFFORDABLE_RECORDS and not must_read:
                 return _none(
                     f"Refused requests are not told: {stretch.records:,} records of {topic} would be read. "

@@ -1,343 +1,247 @@
-"""Rebuild groups from the journal, as far as it goes back, from nothing or from the groups of a backup.
+"""Folds the entries of groups: the one place that knows which entries repeat, which are missing, and which hold.
 
-An entry is applied as the coordinator applied it. Where entries are missing, the members are not known: one that joined
-before the gap may be there or gone. So the group becomes Empty, with its generation and the offsets that are known,
-until an entry says that no member is left. Members that are there learn it from their next heartbeat, and join again.
-
-If the coordinator was killed while it wrote, the journal may have only a part of a group's last turn. Such a turn is
-left out: its request is read again.
+A fold tells an observer what is new. A group's entries may repeat, because a batch that runs again writes them again:
+each counts once, by incarnation and sequence number. Where two coordinators have told different histories, the entry of
+the later epoch holds; what a fold has told its observer already is not taken back, see :attr:`GroupFold.is_forked`.
 """
 
 from array import array
-from collections.abc import Iterable
-from enum import Enum
-from typing import NamedTuple
-from zlib import crc32
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-import msgspec
-
-from coordinator_logic.apis import RESET_OFFSETS
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
-from coordinator_logic.records import (
-    AssignmentChanged,
-    ConsumerGroupFormed,
-    ConsumerMemberChanged,
-    GenerationStarted,
-    GroupConfigChanged,
-    GroupCreated,
-    GroupDeleted,
-    JournalEntry,
-    LeaderElected,
-    MemberAdded,
-    MemberRemoved,
-    MemberUpdated,
-    OffsetRecord,
-    OffsetsCommitted,
-    OffsetsDeleted,
-    QuarantinedStateDropped,
-    Record,
-    RequestCause,
-    StateChanged,
-    StaticMemberReplaced,
-    apply,
-)
-from coordinator_logic.states import IllegalState, IllegalTransition, State
-
-DOES_NOT_FIT = (IllegalState, IllegalTransition, KeyError, ValueError)
-"""What applying a record to a group raises that it does not fit."""
-
-_encode = msgspec.json.Encoder().encode
+from coordinator_logic.group import Group
+from coordinator_logic.records import JournalEntry, RequestCause
+from streaming.journal.histories import content_of
 
 
-class Known(Enum):
-    """How much of a group is known."""
+class Observer:
+    """What a fold tells of the entries of one group; an observer overrides what it needs."""
 
-    ALL = "all"
-    MEMBERS = "members, and the offsets since the journal's beginning"
-    OFFSETS = "offsets since the journal's beginning, but no members"
+    __slots__ = ()
+
+    def on_begin(self, entry: JournalEntry) -> None:
+        """Begin with another incarnation, of which this is the first entry that is there."""
+
+    def on_gap(self, entry: JournalEntry) -> None:
+        """Note that entries before this one are missing, or that a later coordinator tells otherwise from here on."""
+
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the next entry."""
+
+    def on_turn(self, turn: Sequence[JournalEntry]) -> None:
+        """Note that these entries, which were added one by one, are a whole turn."""
+
+    def on_end(self, turn: Sequence[JournalEntry]) -> None:
+        """Note that the journal ends within a turn of which it has these entries, or none."""
 
 
-class GroupFold:
-    """A group while its entries are added, in the order of the journal.
+ObserverT = TypeVar("ObserverT", bound=Observer)
+
+
+class Base(NamedTuple):
+    """A group in a checkpoint, None if it has none: a fold leaves out the entries that it has already.
+
+    ``read`` is the offset after the last request that the checkpoint's batch has read, by partition; ``epoch`` is the
+    job's epoch in the checkpoint, 0 if it is not known.
+    """
+
+    group: Group | None = None
+    read: Mapping[int, int] = {}
+    epoch: int = 0
+
+
+NO_BASE = Base()
+
+
+class GroupFold(Generic[ObserverT]):
+    """One group's entries, in the order of the journal.
 
     Args:
-        group: The group in the backup, None if it has none.
-        read: The offset after the last request that the backup has read, by partition.
-        backup_epoch: The job's epoch in the backup; 0 if it is not known.
+        observer: Is told of the new entries.
+        base: The group in a checkpoint with which the observer begins.
+        compares: Whether to compare the contents of entries that repeat, which takes time.
     """
 
     __slots__ = (
-        "_backup_epoch",
+        "_base_clock",
+        "_base_epoch",
+        "_base_place",
         "_contents",
         "_ended",
+        "_epoch",
         "_first",
-        "_knows_generation",
-        "_knows_members",
-        "_knows_offsets",
-        "_newest_epoch",
+        "_keeps_turns",
         "_read",
+        "_time",
         "_turn",
-        "applied",
-        "group",
-        "has_later_entries",
+        "has_entries",
         "incarnation",
         "is_forked",
+        "observer",
         "sequence",
-        "voids_backup",
+        "voids_base",
     )
 
-    def __init__(self, group: Group | None, read: dict[int, int], backup_epoch: int = 0) -> None:
-        self.group = group
-        self.incarnation = "" if group is None else group.incarnation
-        self.sequence = 0 if group is None else group.sequence
-        """That of the newest entry, also of one that is held back."""
-        self.has_later_entries = False
-        """Whether an entry is newer than the backup."""
-        self.applied: dict[int, int] = {}
-        """The offset after the last request that an entry names, by partition."""
+    def __init__(self, observer: ObserverT, base: Base = NO_BASE, *, compares: bool = False) -> None:
+        group = base.group
+        self.observer = observer
+        self.incarnation, self.sequence = ("", 0) if group is None else (group.incarnation, group.sequence)
+        """Those of the newest entry."""
+        self.has_entries = False
+        """Whether an entry was new."""
         self.is_forked = False
-        """Whether two coordinators have told different histories: see :func:`last_history`."""
-        self.voids_backup = False
-        """Whether a later job has told otherwise what the backup has: that job went on from an older checkpoint."""
-        self._read, self._backup_epoch = read, backup_epoch
-        self._knows_members = self._knows_offsets = self._knows_generation = True
+        """Whether two coordinators have told different histories, as far as can be seen: the group is to be folded
+        again from its :func:`~streaming.journal.histories.last_history`."""
+        self.voids_base = False
+        """Whether a later job has told otherwise what the checkpoint has: that job went on from an older one."""
+        self._base_place = None if group is None else (group.incarnation, group.sequence)
+        self._base_clock = 0 if group is None else group.clock
+        self._base_epoch, self._read = base.epoch, base.read
+        self._epoch = self._time = 0
+        self._ended: frozenset[str] = frozenset()
+        self._keeps_turns = type(observer).on_turn is not Observer.on_turn
         self._turn: list[JournalEntry] = []
         self._first = self.sequence + 1
-        self._contents = array("I")
-        self._newest_epoch = 0
-        self._ended: set[str] = set()
+        self._contents = array("I") if compares else None
+        """The contents of the entries from the first one on that no other one is missing behind."""
 
-    @property
-    def known(self) -> Known:
-        """How much is known."""
-        if not self._knows_members:
-            return Known.OFFSETS
-        return Known.ALL if self._knows_offsets else Known.MEMBERS
-
-    def add(self, entry: JournalEntry) -> None:
-        """Add the next entry; entries may repeat."""
-        if entry.incarnation in self._ended:
-            return
-        if entry.incarnation != self.incarnation and self._is_older(entry):
-            self._note_in_backup(entry)
-            return
-        content = content_of(entry)
-        if entry.incarnation == self.incarnation and entry.sequence <= self.sequence:
-            place = entry.sequence - self._first
-            if place < 0:
-                self._note_in_backup(entry)
-            else:
-                self.is_forked |= self._contents[place] != content
-            return
-        self.is_forked |= entry.job_epoch < self._newest_epoch
-        self._newest_epoch = entry.job_epoch
+    def add(self, entry: JournalEntry) -> bool:
+        """Add the next entry; returns whether it is new."""
+        if self._base_place is not None and self._is_in_base(*self._base_place, entry):
+            # A replay writes entries with their first epoch.
+            if 0 < self._base_epoch < entry.job_epoch:
+                self.is_forked = self.voids_base = True
+            return False
+        follows = entry.incarnation == self.incarnation and entry.sequence == self.sequence + 1
+        if not follows and self._is_repeated(entry):
+            return False
+        if entry.job_epoch < self._epoch:
+            # A coordinator that has been overtaken has written it late: it is void.
+            self.is_forked = True
+            return False
         if entry.incarnation != self.incarnation:
             self._begin(entry)
-        elif entry.sequence > self.sequence + 1:
-            self._apply_turn()
-            self._forget_what_is_missing()
-            self._first, self._contents = entry.sequence, array("I")
-        if self._turn and self._turn[-1].cause != entry.cause:
-            self._apply_turn()
-        self._turn.append(entry)
-        self._contents.append(content)
-        self.sequence = entry.sequence
-        self.has_later_entries = True
+        elif not follows:
+            self._leave_out(entry)
+        self._tell(entry)
+        return True
 
-    def finish(self, now: int) -> None:
-        """End the group after its last entry.
+    def finish(self) -> None:
+        """End with the last entry; nothing can be added afterwards."""
+        turn, self._turn = self._turn, []
+        self.observer.on_end(turn)
 
-        The retention of a group's offsets begins at ``now`` (ms since the epoch) if its members are not known.
-        """
-        if is_cut(self._turn, self.group):
-            self._turn = []
-        self._apply_turn()
-        if self.group is not None and not self._knows_members:
-            self.group.state_timestamp = now
-
-    def _is_older(self, entry: JournalEntry) -> bool:
-        """Whether another incarnation than that of the backup is older than it."""
-        if self.has_later_entries or self.group is None:
+    def _is_in_base(self, incarnation: str, sequence: int, entry: JournalEntry) -> bool:
+        if entry.incarnation == incarnation:
+            return entry.sequence <= sequence
+        if self.has_entries:
             return False
         cause = entry.cause
         if isinstance(cause, RequestCause):
             return cause.offset < self._read.get(cause.partition, 0)
-        return entry.timestamp <= self.group.clock
+        return entry.timestamp <= self._base_clock
 
-    def _note_in_backup(self, entry: JournalEntry) -> None:
-        """Note an entry at a place that the backup includes. A replay writes entries with their first epoch."""
-        if 0 < self._backup_epoch < entry.job_epoch:
-            self.is_forked = self.voids_backup = True
+    def _is_repeated(self, entry: JournalEntry) -> bool:
+        """Whether an entry has been added before, and no later coordinator tells otherwise from its place on.
+
+        A coordinator that handles requests again, which another one has handled, writes the same entries with the same
+        times.
+        """
+        is_here = entry.incarnation == self.incarnation
+        if entry.sequence > self.sequence if is_here else entry.incarnation not in self._ended:
+            return False
+        if self._contents is not None and is_here and entry.sequence >= self._first:
+            self.is_forked |= self._contents[entry.sequence - self._first] != content_of(entry)
+        is_told_otherwise = entry.job_epoch > self._epoch and entry.timestamp > self._time
+        self.is_forked |= is_told_otherwise
+        return not is_told_otherwise
 
     def _begin(self, entry: JournalEntry) -> None:
-        """Begin with another incarnation."""
+        self._end_turn()
         if self.incarnation:
-            self._ended.add(self.incarnation)
-        for held in self._turn:
-            self._note_applied(held)
-        self._turn = []
-        self.incarnation, self._first, self._contents = entry.incarnation, entry.sequence, array("I")
-        self.group = Group(entry.group_id, entry.incarnation, sequence=entry.sequence - 1)
-        self._knows_members = self._knows_offsets = True
-        if entry.sequence > 1:
-            self._forget_what_is_missing()
+            self._ended = (self._ended | {self.incarnation}) - {entry.incarnation}
+        self.incarnation = entry.incarnation
+        self._count_from(entry)
+        self.observer.on_begin(entry)
 
-    def _apply_turn(self) -> None:
-        for entry in self._turn:
-            self._apply(entry)
-            self._note_applied(entry)
-        self._turn = []
+    def _leave_out(self, entry: JournalEntry) -> None:
+        self._end_turn()
+        self._count_from(entry)
+        self.observer.on_gap(entry)
 
-    def _note_applied(self, entry: JournalEntry) -> None:
-        cause = entry.cause
-        if isinstance(cause, RequestCause) and cause.offset >= self.applied.get(cause.partition, 0):
-            self.applied[cause.partition] = cause.offset + 1
+    def _count_from(self, entry: JournalEntry) -> None:
+        self._first = entry.sequence
+        if self._contents is not None:
+            self._contents = array("I")
 
-    def _apply(self, entry: JournalEntry) -> None:
-        group, record = self.group, entry.record
-        if group is None:
-            # Deleted. A broken journal may have more.
+    def _tell(self, entry: JournalEntry) -> None:
+        self.has_entries = True
+        self.sequence, self._epoch, self._time = entry.sequence, entry.job_epoch, entry.timestamp
+        if self._contents is not None:
+            self._contents.append(content_of(entry))
+        if not self._keeps_turns:
+            self.observer.on_entry(entry)
             return
-        group.sequence = entry.sequence
-        group.clock = max(group.clock, entry.timestamp)
-        if isinstance(record, GroupDeleted | QuarantinedStateDropped):
-            self.group = None
-            self._knows_members = self._knows_offsets = True
-        elif isinstance(record, OffsetRecord):
-            try:
-                apply(group, record, entry.timestamp)
-            except DOES_NOT_FIT:
-                # The end of a transaction whose offsets are missing.
-                self._knows_offsets = False
-        elif self._knows_members:
-            try:
-                apply(group, record, entry.timestamp)
-            except DOES_NOT_FIT:
-                self._forget_what_is_missing()
-                self._apply_without_members(group, entry)
-        else:
-            self._apply_without_members(group, entry)
+        if self._turn and self._turn[-1].cause != entry.cause:
+            self._end_turn()
+        self._turn.append(entry)
+        self.observer.on_entry(entry)
 
-    def _apply_without_members(self, group: Group, entry: JournalEntry) -> None:
-        match entry.record:
-            case GenerationStarted(generation=generation):
-                group.generation = generation
-                self._knows_generation = True
-            case MemberAdded(protocol_type=protocol_type):
-                group.protocol_type = protocol_type
-            case StateChanged(from_state=before, to_state=State.EMPTY.value):
-                group.previous_state = State(before)
-                group.state_timestamp = entry.timestamp
-                self._knows_members = self._knows_generation
-            case GroupConfigChanged() as record:
-                apply(group, record, entry.timestamp)
-            case _:
-                pass
-
-    def _forget_what_is_missing(self) -> None:
-        group = self.group
-        self._knows_members = self._knows_offsets = self._knows_generation = False
-        if group is None:
-            return
-        for member_id in list(group.members):
-            group.remove_member(member_id)
-        group.consumer = None
-        group.state = State.EMPTY
-        group.leader = group.protocol_name = group.subscribed_topics = None
-        # Offsets of a group without a type expire some time after their commit, in place of the last member's end.
-        group.protocol_type = group.protocol_type or CONSUMER_PROTOCOL_TYPE
+    def _end_turn(self) -> None:
+        if self._turn:
+            turn, self._turn = self._turn, []
+            self.observer.on_turn(turn)
 
 
-def content_of(entry: JournalEntry) -> int:
-    """A number that two entries share if they tell the same, whichever coordinator wrote them."""
-    return crc32(_encode((entry.timestamp, entry.record, entry.cause)))
+class OneGroup(Protocol):
+    """What :class:`JournalFold` keeps of each group: a :class:`GroupFold`, or what has one."""
+
+    def add(self, entry: JournalEntry, /) -> object:
+        """Add the next entry of the group."""
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether two coordinators have told different histories."""
 
 
-def is_cut(turn: list[JournalEntry], group: Group | None) -> bool:
-    """Whether the coordinator certainly had further entries to write in a group's last turn.
-
-    ``group`` is as before the turn. A turn that only looks complete is missing a rebalance at most, which the members'
-    next requests begin again.
-    """
-    if not turn:
-        return False
-    records = [entry.record for entry in turn]
-    changes = [record.to_state for record in records if isinstance(record, StateChanged)]
-    before = State.EMPTY.value if group is None else group.state.value
-    state = changes[-1] if changes else before
-    is_replaced = any(isinstance(record, StaticMemberReplaced) for record in records)
-    may_end = state == State.PREPARING_REBALANCE.value or (state == State.STABLE.value and is_replaced)
-    match records[-1]:
-        case GenerationStarted() | AssignmentChanged():
-            return True
-        case GroupCreated():
-            # A JoinGroup that only hands out a member id creates the group.
-            cause = turn[-1].cause
-            return not (isinstance(cause, RequestCause) and cause.api == "JoinGroup")
-        case MemberAdded():
-            return not may_end or _leader_after(records, group) is None
-        case MemberRemoved(member_id=gone) | StaticMemberReplaced(old_member_id=gone):
-            return not may_end or _leader_after(records, group) == gone
-        case ConsumerGroupFormed():
-            return True
-        case ConsumerMemberChanged() as changed:
-            return _changes_subscription(changed, group)
-        case MemberUpdated() | LeaderElected():
-            return not may_end
-        case OffsetsDeleted():
-            return _is_reset(turn)
-        case OffsetsCommitted():
-            return _is_reset(turn) and before != State.EMPTY.value
-        case _:
-            return False
+GroupT = TypeVar("GroupT", bound=OneGroup)
 
 
-def _is_reset(turn: list[JournalEntry]) -> bool:
-    """Whether ResetOffsets caused the turn. It commits after it has deleted, and ends with the members' generation."""
-    cause = turn[-1].cause
-    return isinstance(cause, RequestCause) and cause.api == RESET_OFFSETS.name
+class JournalFold(Generic[GroupT]):
+    """The entries of all groups, each group's in the order of the journal; ``begin`` makes the fold of a group."""
 
+    def __init__(self, begin: Callable[[str], GroupT]) -> None:
+        self.groups: dict[str, GroupT] = {}
+        self.entries = 0
+        """How many entries were added, those that repeat included."""
+        self._begin = begin
+        self._forgotten: dict[str, str] = {}
 
-def _changes_subscription(record: ConsumerMemberChanged, group: Group | None) -> bool:
-    """Whether a new group epoch follows the record, unless the topics are those of a pattern."""
-    consumer = None if group is None else group.consumer
-    known = None if consumer is None else consumer.members.get(record.member_id)
-    return known is None or list(known.subscribed_topic_names) != record.subscribed_topic_names
+    def add(self, entry: JournalEntry) -> GroupT | None:
+        """Add the next entry; returns the fold of its group, None if that was forgotten."""
+        self.entries += 1
+        fold = self.groups.get(entry.group_id)
+        if fold is None:
+            if self._forgotten.get(entry.group_id) == entry.incarnation:
+                return None
+            fold = self.groups[entry.group_id] = self._begin(entry.group_id)
+        fold.add(entry)
+        return fold
 
+    def forget(self, group_id: str, incarnation: str) -> None:
+        """Forget a group whose last incarnation was deleted, but for entries of that one that repeat."""
+        del self.groups[group_id]
+        self._forgotten[group_id] = incarnation
 
-def _leader_after(records: list[Record], group: Group | None) -> str | None:
-    elected = [record.member_id for record in records if isinstance(record, LeaderElected)]
-    if elected:
-        return elected[-1]
-    return None if group is None else group.leader
+    @property
+    def forked(self) -> set[str]:
+        """The groups of which two coordinators have told different histories."""
+        return {group_id for group_id, fold in self.groups.items() if fold.is_forked}
 
-
-class _Place(NamedTuple):
-    incarnation: str
-    sequence: int
-
-
-def last_history(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
-    """The entries of one group that hold, if two coordinators have told different histories.
-
-    They do after a copy of a checkpoint was started without the requests since it, and while one that is paused does
-    not know that another has taken over. The entry of the later epoch holds, of the same epoch the later entry; what
-    followed the other is void.
-    """
-    kept: list[JournalEntry] = []
-    places: dict[_Place, int] = {}
-    for entry in entries:
-        place = _Place(entry.incarnation, entry.sequence)
-        index = places.get(place)
-        if index is None:
-            if kept and entry.job_epoch < kept[-1].job_epoch:
-                continue
-        elif content_of(kept[index]) == content_of(entry) or entry.job_epoch < kept[index].job_epoch:
-            continue
-        else:
-            for void in kept[index:]:
-                del places[_Place(void.incarnation, void.sequence)]
-            del kept[index:]
-        places[place] = len(kept)
-        kept.append(entry)
-    return kept
+    def of_forked(self, entries: Iterable[JournalEntry]) -> dict[str, list[JournalEntry]]:
+        """The entries of each forked group; ``entries`` are those of the journal, read again."""
+        told: dict[str, list[JournalEntry]] = {group_id: [] for group_id in self.forked}
+        for entry in entries:
+            if entry.group_id in told:
+                told[entry.group_id].append(entry)
+        return told

@@ -18,7 +18,7 @@ from streaming.contract.topics import TopicNames
 from streaming.explain.live.described import AnyDescribedGroup
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
-from streaming.journal.fold import Known
+from streaming.journal.folded_group import Known
 from streaming.journal.reader import journal_entries
 
 GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.")]

@@ -13,6 +13,7 @@ from streaming.explain.replay.case import Case
 from streaming.explain.replay.request_log import RequestLog, Stretch
 from streaming.explain.story.model import Refused
 from streaming.explain.story.words import clock
+from streaming.journal.fold import GroupFold
 from streaming.journal.group_journal import GroupJournal
 from streaming.journal.progress import Progress
 
@@ -88,8 +89,9 @@ def with_earlier_entries(kept: KeptRequests, journal: GroupJournal, *, must_read
             f"Refused requests are not told: {records:,} records of the journal would be read, because who was a "
             "member follows from all entries of the group. --refused reads them."
         )
+    fold = GroupFold(judge)
     for entry in journal.entries():
-        judge.add(entry)
+        fold.add(entry)
     return kept
 
 

@@ -17,7 +17,7 @@ from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member
 from coordinator_logic.records import QUARANTINED
 from streaming.explain.time_travel import consumer_group_rows
 from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, Row, TargetRow
-from streaming.journal.fold import Known
+from streaming.journal.folded_group import Known
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)

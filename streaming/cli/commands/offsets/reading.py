@@ -21,7 +21,7 @@ from streaming.explain.offsets.changes import OffsetChange, changes_of, matters_
 from streaming.explain.offsets.log_positions import logs_of
 from streaming.explain.offsets.plan import Log, Position, position, positions_of
 from streaming.explain.time_travel.group_history import GroupAt, group_at
-from streaming.journal.fold import Known
+from streaming.journal.folded_group import Known
 from streaming.journal.group_journal import GroupJournal
 from streaming.journal.reader import JournalReader
 

@@ -167,7 +167,7 @@ def _rebuilt(
     report(f"after its start, the job reads the last {again} requests of {topics.requests}")
     times = append_times(client, topics.requests, positions, timeout)
     resumption = Resumption(positions, times, now, frozenset(cut))
-    found = RebuildReport(entries=rebuilt.entries, forked=sorted(rebuilt.forked))
+    found = RebuildReport(entries=rebuilt.journal.entries, forked=sorted(rebuilt.forked))
     found.topic_problems = [
         f"partition {partition} of {topics.requests} ends at offset {requests[partition].end}, the journal names "
         f"{offset}: it was deleted and created again, or cut; the job reads what was appended after the last change"
@@ -187,8 +187,8 @@ def _read_journal(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, r
     report(f"reading {options.topics.journal}")
     for entry in _entries(options, timeout):
         rebuilt.add(entry)
-        if rebuilt.entries % PROGRESS_ENTRIES == 0:
-            report(f"{rebuilt.entries} entries of the journal")
+        if rebuilt.journal.entries % PROGRESS_ENTRIES == 0:
+            report(f"{rebuilt.journal.entries} entries of the journal")
 
 
 def _tell_forked_again(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, report: Report) -> None:
@@ -196,11 +196,7 @@ def _tell_forked_again(rebuilt: RebuiltGroups, options: JobOptions, timeout: flo
     if not forked:
         return
     report(f"reading {options.topics.journal} again for {len(forked)} groups with two histories")
-    histories: dict[str, list[JournalEntry]] = {group_id: [] for group_id in forked}
-    for entry in _entries(options, timeout):
-        if entry.group_id in histories:
-            histories[entry.group_id].append(entry)
-    for group_id, entries in histories.items():
+    for group_id, entries in rebuilt.journal.of_forked(_entries(options, timeout)).items():
         rebuilt.tell_again(group_id, entries)
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from coordinator_logic.records import QUARANTINED, GroupDirectoryEntry
 from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroup
-from streaming.journal.fold import Known
+from streaming.journal.folded_group import Known
 
 SHOWN = 20
 """So many groups of a kind are named; JSON has all."""

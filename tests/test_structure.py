@@ -10,7 +10,7 @@ SOURCES = ("coordinator_logic", "streaming", "tests", "docs")
 
 MAX_LINES, MAX_FILES = 450, 16
 
-ROOMS = {"cli", "client", "contract", "drills", "embedded", "explain", "gateway", "job"}
+ROOMS = {"cli", "client", "contract", "drills", "embedded", "explain", "gateway", "job", "journal"}
 
 FILES = sorted(path for source in SOURCES for path in (ROOT / source).rglob("*.py"))
 

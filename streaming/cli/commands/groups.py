@@ -18,8 +18,8 @@ from streaming.client.group_types import AnyDescribedGroup
 from streaming.contract.topics import TopicNames
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
-from streaming.job.backups.journal_reader import journal_entries
-from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.journal.folded_group import Known
+from streaming.journal.reader import journal_entries
 
 GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.")]
 

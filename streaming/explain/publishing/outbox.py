@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from coordinator_logic.records import JournalEntry
 from streaming.explain.publishing.records import PublishedRebalance, published
 from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAllGroups
-from streaming.job.backups.journal_reader import JournalPlace
+from streaming.journal.reader import JournalPlace
 
 
 class Outbox:

@@ -10,9 +10,9 @@ from streaming.explain.publishing.publisher import Publisher
 from streaming.explain.publishing.records import PublishedRebalance
 from streaming.explain.publishing.sending import sent
 from streaming.explain.publishing.topic_end import published_positions
-from streaming.job.backups.journal_reader import JournalReader
 from streaming.job.topics.creation import ensure_topic
 from streaming.job.topics.layout import rebalances_topic
+from streaming.journal.reader import JournalReader
 
 
 class Publication:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from coordinator_logic.records import JournalEntry
 from streaming.explain.publishing.outbox import Outbox
 from streaming.explain.publishing.records import PublishedRebalance
-from streaming.job.backups.journal_reader import JournalPlace
+from streaming.journal.reader import JournalPlace
 
 MOST_TOGETHER = 500
 """How many rebalances a transaction has at most, but for those that end with the same entry."""

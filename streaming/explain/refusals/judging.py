@@ -41,7 +41,8 @@ from coordinator_logic.turn import Output, Turn
 from streaming.explain.refusals.losses import Loss, loss_of
 from streaming.explain.refusals.past_group import PastGroup
 from streaming.explain.replay.world import refusal
-from streaming.job.backups.rebuild.journal_fold import DOES_NOT_FIT
+from streaming.journal.fold import Observer
+from streaming.journal.folded_group import DOES_NOT_FIT
 
 JUDGED = frozenset(
     api.name
@@ -94,8 +95,8 @@ class Verdict(NamedTuple):
     loss: Loss
 
 
-class Judge:
-    """Takes the journal's entries of a group from its first one, in their order, and judges the requests between them.
+class Judge(Observer):
+    """Judges the requests of a group between the journal's entries, which come from the first one on.
 
     Args:
         group_id: The group.
@@ -104,7 +105,7 @@ class Judge:
     """
 
     def __init__(self, group_id: str, requests: Sequence[Request], config: CoordinatorConfig) -> None:
-        self.past = PastGroup(group_id)
+        self.past = PastGroup()
         self.unknown = 0
         """Requests of times at which the journal does not tell who was a member."""
         self.has_other_partitions = False
@@ -124,8 +125,27 @@ class Judge:
         """Member ids that were given to joins without one, and until when they can be used, in ms."""
         self._snapshot: bytes | None = None
 
-    def add(self, entry: JournalEntry) -> None:
-        """Take the next entry; entries may repeat."""
+    def on_begin(self, entry: JournalEntry) -> None:
+        """Begin with another incarnation; the requests before it are of the one before."""
+        self._judge_before(entry)
+        self.past.begin(entry)
+        self._snapshot = None
+
+    def on_gap(self, entry: JournalEntry) -> None:
+        """Forget what may have changed in the entries that are missing."""
+        self._judge_before(entry)
+        self.past.miss(entry)
+        self._snapshot = None
+
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the next entry."""
+        self._judge_before(entry)
+        if self.past.apply(entry):
+            self._snapshot = None
+            if isinstance(entry.record, FORGETS_MEMBER_IDS):
+                self._handed_out.clear()
+
+    def _judge_before(self, entry: JournalEntry) -> None:
         cause, index = entry.cause, None
         if isinstance(cause, RequestCause):
             index = self._places.get((cause.partition, cause.offset))
@@ -139,10 +159,6 @@ class Judge:
             self._last_recorded = max(self._last_recorded, index)
             self._verdicts.pop(index, None)
             self._unrecorded.discard(index)
-        if self.past.add(entry):
-            self._snapshot = None
-            if isinstance(entry.record, FORGETS_MEMBER_IDS):
-                self._handed_out.clear()
 
     def finish(self) -> list[Verdict]:
         """Judge the requests after the last entry; all verdicts, in the order of the requests."""

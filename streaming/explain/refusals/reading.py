@@ -7,14 +7,15 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.partitioning import partition_for
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.explain.journal.group_journal import GroupJournal
-from streaming.explain.journal.reading import Progress
 from streaming.explain.refusals.judging import Judge
 from streaming.explain.refusals.told import refused_of
 from streaming.explain.replay.case import Case
 from streaming.explain.replay.request_log import RequestLog, Stretch
 from streaming.explain.story.model import Refused
 from streaming.explain.story.words import clock
+from streaming.journal.fold import GroupFold
+from streaming.journal.group_journal import GroupJournal
+from streaming.journal.progress import Progress
 
 AFFORDABLE_RECORDS = 100_000
 """How many records are read unasked. If all are the group's, to decode and judge them takes a second or so."""
@@ -65,7 +66,7 @@ def kept_requests(
     """
     try:
         with RequestLog(str(config["bootstrap.servers"]), config, topic, timeout, client_id) as log:
-            stretch = log.stretch(partition_for(group_id, log.partitions), part.since, part.until)
+            stretch = log.stretch(partition_for(group_id, len(log.partitions)), part.since, part.until)
             if stretch.records > AFFORDABLE_RECORDS and not must_read:
                 return _none(
                     f"Refused requests are not told: {stretch.records:,} records of {topic} would be read. "
@@ -88,8 +89,9 @@ def with_earlier_entries(kept: KeptRequests, journal: GroupJournal, *, must_read
             f"Refused requests are not told: {records:,} records of the journal would be read, because who was a "
             "member follows from all entries of the group. --refused reads them."
         )
+    fold = GroupFold(judge)
     for entry in journal.entries():
-        judge.add(entry)
+        fold.add(entry)
     return kept
 
 

@@ -38,23 +38,19 @@ from streaming.explain.story.roster import Roster
 from streaming.explain.story.summary import summary_of
 from streaming.explain.story.triggers import Known, causes_of, is_reset
 from streaming.explain.story.waits import Waits
+from streaming.journal.fold import Observer
 
 OFFSET_RECORDS = frozenset(get_args(OffsetRecord))
 UNSTABLE = frozenset({State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.ASSIGNING, State.RECONCILING})
 
 
-class StoryTeller:
-    """Takes the entries of one group in their order, and tells their story; entries may repeat.
-
-    An entry that an older start of the coordinator wrote beside a newer one is taken as it comes: it is rare, and the
-    newer one tells the same change again.
-    """
+class StoryTeller(Observer):
+    """Tells the story of one group, as an observer of the :class:`~streaming.journal.fold.GroupFold` of its entries."""
 
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
         self._first = self._last = 0
         self._is_complete = False
-        self._seen: dict[str, int] = {}
         self._turn: list[JournalEntry] = []
         self._members_before: int | None = None
         """The number of members before the turn; None if it is not known."""
@@ -74,7 +70,7 @@ class StoryTeller:
     @property
     def has_entries(self) -> bool:
         """Whether an entry was added."""
-        return bool(self._seen)
+        return self._job_epoch is not None
 
     @property
     def knows_all_members(self) -> bool:
@@ -107,14 +103,11 @@ class StoryTeller:
         """``client id at host`` of a member, also of an earlier one; None if the entries do not name it."""
         return self._roster.client(member_id)
 
-    def add(self, entry: JournalEntry) -> bool:
-        """Take the next entry; whether it is new."""
-        if entry.sequence <= self._seen.get(entry.incarnation, 0):
-            return False
-        if not self._seen:
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the next entry."""
+        if self._job_epoch is None:
             self._first = self._state_since = entry.timestamp
             self._is_complete = isinstance(entry.record, GroupCreated)
-        self._seen[entry.incarnation] = entry.sequence
         self._last = entry.timestamp
         if entry.job_epoch != self._job_epoch:
             # Of the first entry it is not known when that start began.
@@ -122,15 +115,16 @@ class StoryTeller:
             self._job_epoch = entry.job_epoch
         # Most entries are commits, which change no member.
         if type(entry.record) in OFFSET_RECORDS and not is_reset(entry.cause):
-            return True
-        if self._turn and self._turn[-1].cause != entry.cause:
-            self._end_turn()
+            return
         if not self._turn:
             self._members_before = self._member_count(entry)
         self._turn.append(entry)
         self._roster.introduce(entry.record)
-        self._take(entry)
-        return True
+        self._tell(entry)
+
+    def on_turn(self, _turn: Sequence[JournalEntry]) -> None:
+        """Remember the members after a turn: within it, a cause needs what was known of them before."""
+        self._end_turn()
 
     def story(self) -> Story:
         """The story until now; the last turn may go on."""
@@ -180,7 +174,6 @@ class StoryTeller:
         return len(self._roster.members) if self._roster.is_complete else None
 
     def _end_turn(self) -> None:
-        """Remember the members after a turn: within it, a cause needs what was known of them before."""
         for entry in self._turn:
             self._roster.change(entry.record)
             match entry.record:
@@ -194,7 +187,7 @@ class StoryTeller:
 
     # ---- entries -------------------------------------------------------------------------------------------
 
-    def _take(self, entry: JournalEntry) -> None:
+    def _tell(self, entry: JournalEntry) -> None:
         record, time = entry.record, entry.timestamp
         match record:
             case ConsumerGroupFormed(epoch=epoch):
@@ -211,7 +204,7 @@ class StoryTeller:
             case _:
                 pass
         if self._epochs is not None:
-            self._take_of_consumer_group(entry, self._epochs)
+            self._tell_of_consumer_group(entry, self._epochs)
             return
         match record:
             case StateChanged(from_state=before, to_state=state):
@@ -273,7 +266,7 @@ class StoryTeller:
 
     # ---- consumer groups -----------------------------------------------------------------------------------
 
-    def _take_of_consumer_group(self, entry: JournalEntry, epochs: Epochs) -> None:
+    def _tell_of_consumer_group(self, entry: JournalEntry, epochs: Epochs) -> None:
         record, time = entry.record, entry.timestamp
         member_id = getattr(record, "member_id", "")
         before = epochs.members.get(member_id)

@@ -9,17 +9,15 @@ from typing import NamedTuple
 
 from coordinator_logic import snapshot
 from coordinator_logic.group import Group
-from coordinator_logic.records import entry_decoder
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
-from streaming.explain.journal.entries import readable
-from streaming.explain.time_travel.group_history import Base, group_at
+from streaming.explain.time_travel.group_history import group_at
 from streaming.explain.time_travel.row_types import Row
 from streaming.explain.time_travel.rows import GROUP_TABLES, quarantined_row
-from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.group_batch.state_row import StateRow, load
-
-_decode = entry_decoder().decode
+from streaming.journal.entries import journal_entry, readable
+from streaming.journal.fold import Base
+from streaming.journal.folded_group import Known
 
 
 class GroupState(NamedTuple):
@@ -50,7 +48,7 @@ class GroupsFold:
             base, is_readable = _loaded(stored), True
         except (UnreadableSnapshot, UnreadablePart):
             base, is_readable = None, False
-        found = group_at(readable(values, _decode), self.time, Base(base, self.read, self.epoch))
+        found = group_at(readable(values, journal_entry), self.time, Base(base, self.read, self.epoch))
         if not is_readable and (found.group is None or found.known is not Known.ALL):
             return GroupState(group_id, None, Known.OFFSETS.name)
         return None if found.group is None else GroupState(group_id, snapshot.encode(found.group), found.known.name)

@@ -11,7 +11,8 @@ from coordinator_logic.groups.consumer.requests.consumer_group_describe import d
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, directory_entry
 from streaming.explain.time_travel.group_history import GroupAt, GroupHistory, group_at
-from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.journal.fold import JournalFold
+from streaming.journal.folded_group import Known
 
 UNKNOWN = "Unknown"
 """Kafka's name of a state or a type that is not known: the journal no longer has the group's members."""
@@ -26,21 +27,13 @@ def groups_at(journal: Journal, time: int | None, wanted: Container[str] | None 
     ``wanted`` leaves out all others. The journal is read again for groups of which two coordinators have told different
     histories.
     """
-    histories: dict[str, GroupHistory] = {}
+    fold = JournalFold(lambda _: GroupHistory(time))
     for entry in _entries(journal, wanted):
-        history = histories.get(entry.group_id)
-        if history is None:
-            history = histories[entry.group_id] = GroupHistory(time)
-        history.add(entry)
-    forked: dict[str, list[JournalEntry]] = {
-        group_id: [] for group_id, history in histories.items() if history.is_forked
-    }
-    if forked:
-        for entry in _entries(journal, forked):
-            forked[entry.group_id].append(entry)
+        fold.add(entry)
+    forked = fold.of_forked(_entries(journal, wanted)) if fold.forked else {}
     found = {
-        group_id: group_at(forked[group_id], time) if group_id in forked else histories[group_id].finish()
-        for group_id in sorted(histories)
+        group_id: group_at(forked[group_id], time) if group_id in forked else fold.groups[group_id].finish()
+        for group_id in sorted(fold.groups)
     }
     return {group_id: at for group_id, at in found.items() if at.group is not None}
 

@@ -19,7 +19,7 @@ from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.records import QUARANTINED
 from streaming.explain.time_travel import consumer_group_rows
 from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, Row, TargetRow
-from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.journal.folded_group import Known
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)

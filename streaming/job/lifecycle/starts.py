@@ -18,7 +18,6 @@ from coordinator_logic.records import RequestCause
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.errors import BrokersFailed
-from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.election.announcements import CLIENT_ID, Reach
 from streaming.job.group_batch.starts import NO_START, Start, copied_epoch, later
@@ -27,6 +26,7 @@ from streaming.job.spark_internals.java_objects import JVM_IS_GONE, newest_progr
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.layout import Partitions
 from streaming.job.topics.losses import count_replayed, first_offsets
+from streaming.journal.reader import journal_entries
 
 JOURNAL_MARGIN_MS = 5_000
 """The journal is read from so long before the last announcement."""

@@ -22,10 +22,10 @@ def commits(*commits: tuple[int, int]) -> CommittedOverTime:
     """A group that was created at :data:`BEGIN`, with commits of ``orders-0``: ms later, and offset."""
     over_time = CommittedOverTime()
     cause = TimerCause("heartbeat", "", BEGIN)
-    over_time.add(JournalEntry("billing", "0-0", 1, BEGIN, GroupCreated(), cause))
+    over_time.on_entry(JournalEntry("billing", "0-0", 1, BEGIN, GroupCreated(), cause))
     for place, (after, offset) in enumerate(commits, 2):
         record = OffsetsCommitted([OffsetCommitted("orders", 0, offset, None, "", BEGIN + after, None)])
-        over_time.add(JournalEntry("billing", "0-0", place, BEGIN + after, record, cause))
+        over_time.on_entry(JournalEntry("billing", "0-0", place, BEGIN + after, record, cause))
     return over_time
 
 

@@ -33,8 +33,9 @@ from coordinator_logic.records import (
     TimerCause,
 )
 from streaming.explain.page.lanes import Lanes
+from streaming.explain.page.of_group import ToldGroup
 from streaming.explain.story.model import Story
-from streaming.explain.story.telling import StoryTeller
+from tests.journal.observed import observed
 
 SESSION_MS, REBALANCE_MS = 45_000, 60_000
 BEGIN = 1_764_000_000_000
@@ -207,12 +208,8 @@ def large(members: int = 200, rebalances: int = 500, *, shuffles: bool = False) 
 
 def told(entries: Sequence[JournalEntry], group_id: str = "billing") -> tuple[Story, Lanes]:
     """The story and the lanes of a journal."""
-    teller = StoryTeller(group_id)
-    lanes = Lanes(teller)
-    for entry in entries:
-        if teller.add(entry):
-            lanes.add(entry)
-    return teller.story(), lanes
+    group = observed(ToldGroup(group_id), entries)
+    return group.teller.story(), group.lanes
 
 
 def _work(group: ScriptedGroup, random: Random, minutes: int) -> None:

@@ -13,6 +13,7 @@ from streaming.explain.refusals.told import REPEATED_WITHIN_MS, refused_of
 from streaming.explain.story.model import Refusal
 from streaming.explain.story.words import clock
 from tests.explain.refusals.judged import judge_of, refused
+from tests.journal.observed import observed
 from tests.logic.driver import SESSION_MS, Driven, Joined, joined, listing
 from tests.logic.groups.consumer.driver import SESSION_MS as CONSUMER_SESSION_MS
 from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
@@ -243,8 +244,7 @@ def test_a_commit_that_was_handled_later_than_its_place_in_the_log_says_is_no_re
     driven.commit(member)
     created, *others, commit = driven.log
     judge = Judge(driven.group_id, [created, commit, *others], driven.config)
-    for entry in driven.journal:
-        judge.add(entry)
+    observed(judge, driven.journal)
     assert judge.finish() == []
 
 

@@ -11,11 +11,11 @@ from coordinator_logic.groups.classic.records import StateChanged
 from coordinator_logic.groups.consumer.records import GroupEpochBumped
 from coordinator_logic.records import JournalEntry
 from streaming.explain.page.lanes import Lane, Lanes
-from streaming.explain.page.of_group import page_of_story
+from streaming.explain.page.of_group import ToldGroup, page_of_story
 from streaming.explain.page.trace import trace_of
 from streaming.explain.story.model import Rebalance, Story
-from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of
+from tests.journal.observed import observed
 from tests.logic.driver import Driven
 from tests.logic.groups.consumer.driver import REVOKE_MS, SESSION_MS, DrivenConsumers
 from tests.logic.strategies import STORIES, Move
@@ -28,12 +28,8 @@ SOME = examples(60)
 
 def told(entries: Sequence[JournalEntry], group_id: str) -> tuple[Story, Lanes]:
     """The story and the lanes of a journal."""
-    teller = StoryTeller(group_id)
-    lanes = Lanes(teller)
-    for entry in entries:
-        if teller.add(entry):
-            lanes.add(entry)
-    return teller.story(), lanes
+    group = observed(ToldGroup(group_id), entries)
+    return group.teller.story(), group.lanes
 
 
 def in_order(rebalances: Sequence[Rebalance]) -> bool:

@@ -10,10 +10,10 @@ from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry, directory_entry
 from coordinator_logic.states import State
 from coordinator_logic.step import step
-from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroup, RebuiltGroups, Resumption
 from streaming.job.group_batch.state_row import StateRow, load
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
+from streaming.journal.folded_group import Known
 from tests.logic.driver import GROUP_ID, Driven
 from tests.logic.invariants.of_journals import recorded
 from tests.support.parts import classic

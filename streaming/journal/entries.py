@@ -28,6 +28,9 @@ class _HeadWithCause(_Head, kw_only=True):
     cause: Cause
 
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a value raises that is no entry; RecursionError for deeply nested JSON."""
+
 _decode = entry_decoder().decode
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_head_with_cause = msgspec.json.Decoder(_HeadWithCause).decode
@@ -41,7 +44,7 @@ def journal_entry(value: bytes) -> JournalEntry:
 def story_entry(value: bytes) -> JournalEntry:
     """The entry in a record's value; a member's commit lacks offsets and cause: that is read twice as fast.
 
-    Raises msgspec.DecodeError, UnicodeDecodeError or RecursionError if it is none.
+    Raises one of :data:`UNREADABLE` if it is none.
     """
     if COMMIT not in value or RESET in value:
         return _decode(value)
@@ -61,7 +64,7 @@ def readable(values: Iterable[bytes | None], decode: Callable[[bytes], JournalEn
     for value in values:
         try:
             yield decode(value or b"")
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             continue
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from coordinator_logic.records import JournalEntry, OffsetsCommitted
-from streaming.explain.journal.entries import COMMIT, NO_CAUSE, NO_OFFSETS, page_entry, story_entry
+from streaming.journal.entries import COMMIT, NO_CAUSE, NO_OFFSETS, page_entry, story_entry
 from tests.logic.driver import Driven
 
 

@@ -1,5 +1,7 @@
 """Groups that are folded from a journal: whole, cut at either end, after a backup, and with two histories."""
 
+from typing import NamedTuple
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -12,7 +14,10 @@ from coordinator_logic.messages import SetGroupConfigRequest
 from coordinator_logic.records import JournalEntry, OffsetsCommitted
 from coordinator_logic.states import State
 from coordinator_logic.timing.loading import load
-from streaming.job.backups.rebuild.journal_fold import GroupFold, Known, is_cut, last_history
+from streaming.journal.fold import Base, GroupFold
+from streaming.journal.folded_group import FoldedGroup, Known
+from streaming.journal.histories import last_history
+from streaming.journal.turns import is_cut
 from tests.logic.driver import Driven
 from tests.logic.invariants.of_groups import GROUP_INVARIANTS
 from tests.logic.invariants.of_journals import recorded
@@ -24,12 +29,24 @@ THOROUGH = examples(120)
 NOW = 2_000_000
 
 
-def folded(entries: list[JournalEntry], base: Group | None = None, read: int = 0) -> GroupFold:
-    fold = GroupFold(base, {0: read})
+class Folded(NamedTuple):
+    """A folded group, and what the fold knows of its entries."""
+
+    group: Group | None
+    known: Known
+    applied: dict[int, int]
+    is_forked: bool
+    sequence: int
+
+
+def folded(entries: list[JournalEntry], base: Group | None = None, read: int = 0) -> Folded:
+    fold = GroupFold(FoldedGroup(base), Base(base, {0: read}), compares=True)
     for entry in entries:
         fold.add(entry)
-    fold.finish(NOW)
-    return fold
+    fold.finish()
+    found = fold.observer
+    found.retain_offsets_from(NOW)
+    return Folded(found.group, found.known, found.applied, fold.is_forked, fold.sequence)
 
 
 def played(moves: list[Move]) -> tuple[Driven, list[tuple[bytes | None, int]]]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from coordinator_logic.records import JournalEntry
 from streaming.client.key_partition import partition_of_key
-from streaming.explain.journal.reading import Progress
-from streaming.job.backups.journal_reader import JournalReader
+from streaming.journal.progress import Progress
+from streaming.journal.reader import JournalReader
 
 
 class GroupJournal:
@@ -41,9 +41,9 @@ class GroupJournal:
         for entry in self._read(self._partitions):
             has_entries = True
             yield entry
-        others = self._reader.partitions - self._partitions
-        if not has_entries and others:
-            self._partitions = self._reader.partitions
+        everywhere = frozenset(self._reader.partitions)
+        if not has_entries and everywhere != self._partitions:
+            self._partitions = everywhere
             yield from self._read(self._partitions)
 
     def further(self) -> Iterator[JournalEntry | None]:

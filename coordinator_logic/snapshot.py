@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from coordinator_logic.committed_offsets import Offsets, StoredOffsets, offset_count, offsets_of_snapshot
+from coordinator_logic.committed_offsets import StoredOffsets, offset_count, offsets_of_snapshot
 from coordinator_logic.group import Group
-from coordinator_logic.group.part import part_named, stored_parts
+from coordinator_logic.group.part import GroupPart, part_named, stored_parts
 from coordinator_logic.groups.conversions.older_snapshots import OLDER_FORMATS
 from coordinator_logic.stored_parts import StoredItems, UnreadablePart, stored_struct
 
@@ -63,22 +63,19 @@ def decode(snapshot: bytes) -> Group:
     """
     if not snapshot:
         raise UnreadableSnapshot("the snapshot is empty")
-    version, fields = snapshot[0], memoryview(snapshot)[1:]
+    version, encoded = snapshot[0], memoryview(snapshot)[1:]
     try:
         if version == FORMAT_VERSION:
-            return _group(fields)
+            fields: list[Any] = list(msgspec.structs.astuple(decoder().decode(encoded)))
+            fields[_OFFSETS] = offsets_of_snapshot(fields[_OFFSETS], fields[_OFFSET_COUNT])
+            fields[_OFFSET_COUNT] = None
+            part = fields[_PART]
+            if not isinstance(part, GroupPart):
+                fields[_PART] = part_named(part.__struct_config__.tag).restored(part)
+            return Group(*fields)
         if version in OLDER_FORMATS:
-            return OLDER_FORMATS[version](fields)
+            return OLDER_FORMATS[version](encoded)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnreadablePart) as error:
         raise UnreadableSnapshot(f"the snapshot is damaged: {error}") from error
     known = ", ".join(map(str, [*OLDER_FORMATS, FORMAT_VERSION]))
     raise UnreadableSnapshot(f"the snapshot has format version {version}; readable here: {known}")
-
-
-def _group(encoded: memoryview) -> Group:
-    fields: list[Any] = list(msgspec.structs.astuple(decoder().decode(encoded)))
-    offsets: Offsets = offsets_of_snapshot(fields[_OFFSETS], fields[_OFFSET_COUNT])
-    part = fields[_PART]
-    fields[_OFFSETS], fields[_OFFSET_COUNT] = offsets, None
-    fields[_PART] = part_named(part.__struct_config__.tag).restored(part)
-    return Group(*fields)

@@ -8,7 +8,7 @@ The structs are ``array_like`` and tagged with the type's name: a snapshot holds
 may only be appended, with a default.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from importlib import import_module
 from operator import or_
@@ -58,7 +58,7 @@ class GroupPart(msgspec.Struct, array_like=True, dict=True):
     # ---- members -------------------------------------------------------------------------------------------
 
     @property
-    def member_ids(self) -> Container[str]:
+    def member_ids(self) -> Collection[str]:
         """The ids of the members."""
         raise NotImplementedError
 
@@ -127,8 +127,8 @@ class GroupPart(msgspec.Struct, array_like=True, dict=True):
 
     @classmethod
     def restored(cls, stored: Any) -> Self:
-        """The part of a group from what a snapshot holds. Raises ``UnreadablePart`` if it is damaged."""
-        return stored  # type: ignore[no-any-return]
+        """The part of a group from the other struct that a snapshot holds. Raises ``UnreadablePart``."""
+        raise NotImplementedError
 
 
 _parts: dict[str, type[GroupPart]] = {}

@@ -78,7 +78,7 @@ def schedule(turn: Turn) -> None:
 
 def _is_obsolete(group: Group) -> bool:
     # In Kafka, the configuration of a group that does not exist is kept until somebody deletes it.
-    is_empty = group.state is State.EMPTY and not group.configs
+    is_empty = group.part.state is State.EMPTY and not group.configs
     return is_empty and not group.offsets and not group.open_transactions
 
 

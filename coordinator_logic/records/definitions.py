@@ -206,13 +206,14 @@ class GroupDirectoryEntry(Message, frozen=True):
 
 def directory_entry(group: Group) -> GroupDirectoryEntry:
     """Summarise a group for the directory."""
+    part = group.part
     return GroupDirectoryEntry(
         group_id=group.group_id,
-        group_state=group.state.value,
-        group_type=group.group_type,
-        protocol_type=group.protocol_type or "",
-        generation=group.generation,
-        members=group.member_count,
+        group_state=part.state.value,
+        group_type=part.type_name,
+        protocol_type=part.protocol_type or "",
+        generation=part.generation,
+        members=part.member_count,
         offsets=offset_count(group.offsets),
     )
 

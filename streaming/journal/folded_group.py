@@ -13,6 +13,7 @@ from enum import Enum
 
 from coordinator_logic.embedded_protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_logic.group import Group
+from coordinator_logic.group.part import new_part
 from coordinator_logic.groups.classic.records import GenerationStarted, MemberAdded, StateChanged
 from coordinator_logic.records import (
     GroupConfigChanged,
@@ -85,7 +86,7 @@ class FoldedGroup(Observer):
     def retain_offsets_from(self, now: int) -> None:
         """Let the retention of the offsets begin at ``now`` (ms since the epoch) if the members are not known."""
         if self.group is not None and not self._knows_members:
-            self.group.state_timestamp = now
+            self.group.part.state_timestamp = now
 
     def apply(self, entry: JournalEntry) -> None:
         """Apply an entry, as far as the group is known."""
@@ -116,13 +117,13 @@ class FoldedGroup(Observer):
     def _apply_without_members(self, group: Group, entry: JournalEntry) -> None:
         match entry.record:
             case GenerationStarted(generation=generation):
-                group.generation = generation
+                group.part.generation = generation
                 self._knows_generation = True
             case MemberAdded(protocol_type=protocol_type):
-                group.protocol_type = protocol_type
+                group.part.protocol_type = protocol_type
             case StateChanged(from_state=before, to_state=State.EMPTY.value):
-                group.previous_state = State(before)
-                group.state_timestamp = entry.timestamp
+                group.part.previous_state = State(before)
+                group.part.state_timestamp = entry.timestamp
                 self._knows_members = self._knows_generation
             case GroupConfigChanged() as record:
                 apply(group, record, entry.timestamp)
@@ -134,10 +135,12 @@ class FoldedGroup(Observer):
         self._knows_members = self._knows_offsets = self._knows_generation = False
         if group is None:
             return
-        for member_id in list(group.members):
-            group.remove_member(member_id)
-        group.consumer = None
-        group.state = State.EMPTY
-        group.leader = group.protocol_name = group.subscribed_topics = None
+        known, left = group.part, new_part()
+        left.previous_state, left.state_timestamp, left.generation = (
+            known.previous_state,
+            known.state_timestamp,
+            known.generation,
+        )
         # Offsets of a group without a type expire some time after their commit, in place of the last member's end.
-        group.protocol_type = group.protocol_type or CONSUMER_PROTOCOL_TYPE
+        left.protocol_type = known.protocol_type or CONSUMER_PROTOCOL_TYPE
+        group.part = left

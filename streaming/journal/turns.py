@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.group import Group
 from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.records import (
     AssignmentChanged,
     GenerationStarted,
@@ -13,6 +14,7 @@ from coordinator_logic.groups.classic.records import (
     MemberUpdated,
     StateChanged,
 )
+from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, ConsumerMemberChanged
 from coordinator_logic.records import (
     GroupCreated,
@@ -73,8 +75,8 @@ def _is_reset(turn: Sequence[JournalEntry]) -> bool:
 
 def _changes_subscription(record: ConsumerMemberChanged, group: Group | None) -> bool:
     """Whether a new group epoch follows the record, unless the topics are those of a pattern."""
-    consumer = None if group is None else group.consumer
-    known = None if consumer is None else consumer.members.get(record.member_id)
+    part = None if group is None else group.part
+    known = part.members.get(record.member_id) if isinstance(part, ConsumerGroup) else None
     return known is None or list(known.subscribed_topic_names) != record.subscribed_topic_names
 
 
@@ -82,4 +84,4 @@ def _leader_after(records: list[Record], group: Group | None) -> str | None:
     elected = [record.member_id for record in records if isinstance(record, LeaderElected)]
     if elected:
         return elected[-1]
-    return None if group is None else group.leader
+    return group.part.leader if group is not None and isinstance(group.part, ClassicGroup) else None

@@ -5,7 +5,7 @@ ids and the members that have yet to sync are working memory.
 """
 
 from bisect import bisect_left
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -62,7 +62,7 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
     # ---- members -------------------------------------------------------------------------------------------
 
     @property
-    def member_ids(self) -> Container[str]:
+    def member_ids(self) -> Collection[str]:
         """The ids of the members."""
         return self.members
 

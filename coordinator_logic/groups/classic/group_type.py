@@ -15,7 +15,6 @@ from coordinator_logic.groups.classic.data import ClassicGroup, form
 from coordinator_logic.groups.classic.rebalance import begin_generation_without_join, prepare_rebalance
 from coordinator_logic.groups.classic.records import ClassicGroupFormed
 from coordinator_logic.groups.classic.requests import describe_groups, heartbeat, join_group, leave_group, sync_group
-from coordinator_logic.groups.classic.timers import arm_session
 from coordinator_logic.groups.group_type import Formation, GroupType
 from coordinator_logic.handler import Handler
 from coordinator_logic.states import State
@@ -45,8 +44,8 @@ class ClassicType(GroupType):
     def note_commit(self, turn: Turn, member_id: str) -> None:
         """Restart the session of the member."""
         group = classic_of(turn)
-        if group.state in (State.STABLE, State.PREPARING_REBALANCE):
-            arm_session(turn, group.members[member_id])
+        if group.state is not State.EMPTY:
+            turn.arm_heartbeat(member_id, group.members[member_id].session_timeout_ms)
 
     def restart_members(self, turn: Turn, because: str) -> None:
         """Begin a generation that no member is in, and then a rebalance.

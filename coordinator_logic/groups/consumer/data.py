@@ -5,7 +5,7 @@ Everything changes only by a record (:mod:`coordinator_logic.groups.consumer.rec
 holds no field names. New fields may only be appended, with a default.
 """
 
-from collections.abc import Container, Iterable, MutableMapping
+from collections.abc import Collection, Iterable, MutableMapping
 from functools import cache, cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, Self
@@ -113,7 +113,7 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
     # ---- members -------------------------------------------------------------------------------------------
 
     @property
-    def member_ids(self) -> Container[str]:
+    def member_ids(self) -> Collection[str]:
         """The ids of the members."""
         return self.members
 

@@ -80,7 +80,7 @@ class GroupClaims:
             yield f"generation {group.generation}, in the journal {self._generation}"
         if self._state is not None and group.state.value != self._state:
             yield f"state {group.state.value}, in the journal {self._state}"
-        members = group.members if group.consumer is None else group.consumer.members
+        members = group.part.member_ids
         for member_id in sorted({*self._members, *(members if self.is_complete else ())}):
             claimed = self._members.get(member_id, False)
             if claimed != (member_id in members):

@@ -104,7 +104,7 @@ class RebuiltGroups:
                 if kept is None or folded.known is Known.ALL or _decoded(kept.stored) is not None:
                     if folded.group is not None:
                         if folded.known is not Known.ALL and group_id in directory:
-                            folded.group.generation = max(folded.group.generation, directory[group_id].generation)
+                            folded.group.part.generation = max(folded.group.generation, directory[group_id].generation)
                         yield _loaded(folded.group, folded, resumption, config)
                     continue
             if kept is not None:

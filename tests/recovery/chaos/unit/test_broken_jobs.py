@@ -19,11 +19,12 @@ processing: Any = import_module("streaming.job.group_batch.processing")
 LIMIT_SECONDS = 60.0
 
 PRINT = """
-from coordinator_logic.handlers import checks, join_group
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.classic.requests import join_group
 from streaming.job.election.candidate import Candidate
 from streaming.job.group_batch import processing
 from streaming.job.group_batch.settings import Settings
-places = (join_group._generate_member_id, processing.store, checks.check_generation, Settings.started_at)
+places = (join_group.generated_member_id, processing.store, ClassicGroup.check_generation, Settings.started_at)
 print([place.__module__ for place in (*places, Candidate.failure.fget, Candidate.is_free)].count(
     "tests.recovery.chaos.broken.defects"
 ))
@@ -50,7 +51,7 @@ def test_a_state_that_is_not_stored_is_the_one_before_the_batch(monkeypatch: pyt
     defects.state_not_stored()
     loaded = processing.load(before)
     assert loaded is not None
-    loaded.generation += 1
+    loaded.part.generation += 1
     assert processing.store(loaded, SizeLimits()) == before
     assert processing.store(group, SizeLimits()) == before
 

@@ -8,7 +8,7 @@ from streaming.drills.audience import Audience
 from streaming.drills.recording import Step
 from streaming.drills.reports.verdict import seconds as seconds_of
 
-STEP_COLOURS = {"fault": "red", "repair": "green", "command": "cyan", "step": "default"}
+STEP_COLOURS = {"fault": "red", "repair": "green", "reached": "green", "command": "cyan", "step": "default"}
 VERDICT_COLOURS = {"passed": "green", "skipped": "yellow", "FAILED": "red"}
 
 

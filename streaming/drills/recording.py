@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-StepKind = Literal["step", "command", "fault", "repair"]
+StepKind = Literal["step", "command", "fault", "repair", "reached"]
 NoticeKind = Literal["error", "rejoin", "expelled", "lost", "skipped", "repeated"]
 
 DIGITS = 6
@@ -46,7 +46,9 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Something that was done, ``at`` in seconds: a step, a command line, the fault, or the begin of its repair."""
+    """Something that was done, ``at`` in seconds: a step, a command line, the fault, the begin of its repair,
+    or something that was awaited.
+    """
 
     at: float
     kind: StepKind

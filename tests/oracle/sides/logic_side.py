@@ -16,7 +16,7 @@ from coordinator_logic.group import Group
 from coordinator_logic.messages import DescribeGroupsRequest, Message, RequestBody, ResponseBody
 from coordinator_logic.records import GenerationStarted, JournalEntry, LeaderElected, MemberRemoved
 from coordinator_logic.step import step
-from streaming.gateway.groups.projection import from_wire, to_wire
+from tests.support.wire_types import from_wire, to_wire
 
 CLIENT_HOST = "/127.0.0.1"
 PROBE_VERSION = 5

@@ -15,10 +15,9 @@ from streaming.gateway.groups.channel import GroupChannel, RequestEvent
 from streaming.gateway.groups.commit_order import CommitOrder
 from streaming.gateway.groups.error_responses import error_response, outage_error
 from streaming.gateway.groups.list_requests import ListRequests, made_lazily
-from streaming.gateway.groups.projection import from_wire_in_steps
 from streaming.gateway.groups.timeout_policies import TimeoutPolicies
 from streaming.gateway.security.authorization import Authorizer
-from streaming.gateway.wire.client_request import Caller, ClientRequest
+from streaming.gateway.wire.client_request import Caller
 
 __all__ = ["GroupBackend", "IsCoordinator", "decode_response"]
 
@@ -42,10 +41,6 @@ class GroupBackend:
     policies: TimeoutPolicies
     lists: ListRequests
     commit_order: CommitOrder = field(default_factory=CommitOrder)
-
-    async def decoded(self, request: ClientRequest, message_type: type[RequestT]) -> RequestT:
-        """The request as a message; a long list is converted in turns with what else the event loop does."""
-        return await self.lists.loop_share.complete(request.caller, from_wire_in_steps(request.payload, message_type))
 
     async def ask_each(
         self,

@@ -27,8 +27,7 @@ class CommitOrder:
     """Lets the commits of a client to a group reach the log in the order in which the client sent them.
 
     The handlers of a connection's requests start in order and run concurrently. Before it appends its event, a commit
-    may be decoded in turns, or have to ask a broker about its topics, while another one is small and finds the answer
-    cached.
+    may have to ask a broker about its topics, while another one finds the answer cached.
     """
 
     def __init__(self) -> None:

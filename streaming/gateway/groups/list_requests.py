@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.lazy_list import LazyList
 from streaming.gateway.wire.loop_share import LoopShare
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 
 __all__ = ["MAX_ENTRIES", "MAX_GROUPS", "ListRequests", "entry_count", "made_lazily"]
 

@@ -1,11 +1,8 @@
 """The group APIs that the gateway serves, with their handlers; keys and versions come from coordinator_logic.apis."""
 
-from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
-
-from kio.index import load_response_schema
-from kio.static.protocol import Entity
 
 from coordinator_logic.apis import (
     CONSUMER_GROUP_DESCRIBE,
@@ -23,7 +20,6 @@ from coordinator_logic.apis import (
     TXN_OFFSET_COMMIT,
     Api,
 )
-from coordinator_logic.messages import Message
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.handlers.consumer_group_describe import consumer_group_describe
 from streaming.gateway.groups.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
@@ -36,16 +32,13 @@ from streaming.gateway.groups.handlers.offset_commit import txn_offset_commit
 from streaming.gateway.groups.handlers.offset_delete import offset_delete
 from streaming.gateway.groups.handlers.topic_ids import offset_commit, offset_fetch
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
-from streaming.gateway.groups.projection import to_wire_lazily
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
 from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
-from streaming.gateway.wire.client_request import ClientRequest, Handler, ServedApi
+from streaming.gateway.wire.client_request import Handler, ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
 
 __all__ = ["group_apis", "served_api"]
-
-GroupHandler = Callable[[ClientRequest], Awaitable[Message]]
 
 LISTS_OF_NAMES = (DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE, DELETE_GROUPS)
 """APIs whose requests are lists of strings. An event of any other has :data:`MAX_ENTRIES` at most, which may be in as
@@ -87,22 +80,17 @@ def group_apis(backend: GroupBackend, topics: HeartbeatTopics, watched: WatchedG
     return {api.key: api for api in apis}
 
 
-def served_api(name: str, key: int, versions: range, handle: Handler, max_entries: int | None = None) -> ServedApi:
+def served_api(name: str, key: int, versions: range, handle: Handler) -> ServedApi:
     """An API, served in those of ``versions`` that kio can read and write."""
     lowest, highest = KNOWN_VERSIONS[key]
-    return ServedApi(name, key, max(lowest, versions.start), min(highest, versions.stop - 1), handle, max_entries)
+    return ServedApi(name, key, max(lowest, versions.start), min(highest, versions.stop - 1), handle)
 
 
-def _served_group_api(api: Api[Any, Any], handler: GroupHandler, last_version: int | None = None) -> ServedApi:
-    key = api.key
-    assert key is not None
+def _served_group_api(api: Api[Any, Any], handle: Handler, last_version: int | None = None) -> ServedApi:
+    assert api.key is not None
     versions = api.versions if last_version is None else range(api.min_version, last_version + 1)
-
-    async def handle(request: ClientRequest) -> Entity:
-        response_type = load_response_schema(key, request.version)
-        return to_wire_lazily(await handler(request), response_type)
-
-    return served_api(api.name, key, versions, handle, _max_entries(api))
+    served = served_api(api.name, api.key, versions, handle)
+    return replace(served, message_type=api.request_type, max_entries=_max_entries(api))
 
 
 def _max_entries(api: Api[Any, Any]) -> int | None:

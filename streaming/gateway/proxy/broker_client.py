@@ -13,7 +13,7 @@ from streaming.gateway.wire.brokers import Address
 from streaming.gateway.wire.codec import MALFORMED, decode_response_in_steps, encode_request
 from streaming.gateway.wire.forwarding import Forward
 from streaming.gateway.wire.frames import LENGTH_SIZE
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 
 __all__ = ["BROKER_CONNECTION_ERRORS", "broker_connection"]
 

@@ -20,7 +20,7 @@ from streaming.gateway.wire.client_request import QuotaEntity
 from streaming.gateway.wire.codec import MALFORMED, decode_response, encode_request
 from streaming.gateway.wire.forwarding import UpstreamLost
 from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, Refusal, RequestHead
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 
 __all__ = ["BrokerLink", "ClientSide"]
 

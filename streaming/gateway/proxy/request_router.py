@@ -38,7 +38,7 @@ from streaming.gateway.wire.codec import (
     encode_response,
     encode_response_in_steps,
 )
-from streaming.gateway.wire.entity_errors import error_name
+from streaming.gateway.wire.error_names import error_name
 from streaming.gateway.wire.frames import (
     LENGTH_SIZE,
     ByteBuffer,
@@ -48,7 +48,7 @@ from streaming.gateway.wire.frames import (
     parse_acks,
     parse_request_head,
 )
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 
 __all__ = ["Admission", "RequestRouter"]
 
@@ -260,8 +260,11 @@ class RequestRouter:
     def _decode(self, head: RequestHead, frame: bytes) -> None:
         """Decode a request: a small one at once, a large one in steps, with which it becomes decoded later."""
         self._decoding_bytes = len(frame)
+        served = self._context.served.get(head.api_key)
+        message_type = None if served is None else served.message_type
         if len(frame) <= LARGE_REQUEST_BYTES:
-            self._decoded = _Decoded(head, *decode_request(frame, head.api_key, head.version), frame)
+            decoded = decode_request(frame, head.api_key, head.version, message_type)
+            self._decoded = _Decoded(head, *decoded, frame)
             return
 
         def finished(decoded: tuple[str, RequestPayload]) -> None:
@@ -272,10 +275,9 @@ class RequestRouter:
             self._refusal = failure
 
         max_entries = self._context.limits.max_request_entries
-        served = self._context.served.get(head.api_key)
         if served is not None and served.max_entries is not None:
             max_entries = min(max_entries, served.max_entries)
-        steps = decode_request_in_steps(frame, head.api_key, head.version, max_entries)
+        steps = decode_request_in_steps(frame, head.api_key, head.version, max_entries, message_type)
         self._run(steps, finished, failed, self._client.process_received)
 
     def _route_decoded(self) -> Admission:

@@ -2,9 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kio.static.protocol import Entity
+
+from coordinator_logic.messages import Message
 
 __all__ = ["Caller", "ClientRequest", "Handler", "QuotaEntity", "ServedApi"]
 
@@ -37,23 +39,28 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A decoded request of one version. ``node_id`` is the broker whose advertised listener received it."""
+    """A decoded request of one version. ``node_id`` is the broker whose advertised listener received it.
+
+    payload: a message of the API's ``message_type``; for an API without one, an entity of kio.
+    """
 
     caller: Caller
     node_id: int
     api_key: int
     version: int
-    payload: Entity
+    payload: Any
 
 
-Handler = Callable[[ClientRequest], Awaitable[Entity]]
-"""Returns the response payload in the request's version. An exception closes the client's connection."""
+Handler = Callable[[ClientRequest], Awaitable[Entity | Message]]
+"""Returns the response: a message, or an entity of kio in the request's version. An exception closes the client's
+connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedApi:
     """An API that a handler of the gateway answers. ApiVersions offers exactly this range of versions.
 
+    message_type: as which requests are decoded; by default, as kio's entity of their version.
     max_entries: the array entries of a request; by default as many as of any request (``max-request-entries``).
     """
 
@@ -62,4 +69,5 @@ class ServedApi:
     min_version: int
     max_version: int
     handle: Handler
+    message_type: type[Message] | None = None
     max_entries: int | None = None

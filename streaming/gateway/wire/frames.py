@@ -14,7 +14,8 @@ from kio.serial import readers
 from kio.serial.errors import BufferUnderflow, SerialError
 
 from streaming.gateway.wire.api_keys import PRODUCE
-from streaming.gateway.wire.tolerant_reader import read_entity
+from streaming.gateway.wire.reader import FrameReader
+from streaming.gateway.wire.steps import run_steps
 
 __all__ = [
     "ByteBuffer",
@@ -29,9 +30,9 @@ __all__ = [
 
 LENGTH_SIZE = 4
 
-_REQUEST_HEAD = struct.Struct(">ihhi")
-_RESPONSE_HEAD = struct.Struct(">ii")
-_CLIENT_ID_LENGTH = struct.Struct(">h")
+REQUEST_HEAD = struct.Struct(">ihhi")
+RESPONSE_HEAD = struct.Struct(">ii")
+"""The length, and the first fields of every request and response."""
 
 MIN_REQUEST_BYTES = 10
 """API key, version, correlation id, and the length of a null client id."""
@@ -120,7 +121,7 @@ def parse_request_head(received: ByteBuffer, max_length: int) -> RequestHead | N
     The bytes stay in the buffer. Raises :class:`FrameRefused` for a length that is too small for a request, or more
     than ``max_length`` bytes, as soon as the length has arrived.
     """
-    begin = received.peek(_REQUEST_HEAD.size)
+    begin = received.peek(REQUEST_HEAD.size)
     if len(begin) < LENGTH_SIZE:
         return None
     length = int.from_bytes(begin[:LENGTH_SIZE], "big", signed=True)
@@ -128,17 +129,17 @@ def parse_request_head(received: ByteBuffer, max_length: int) -> RequestHead | N
         raise FrameRefused(Refusal.FRAME_LENGTH, f"a request of {length} bytes")
     if length > max_length:
         raise FrameRefused(Refusal.FRAME_TOO_LARGE, f"{length} bytes exceed the limit of {max_length}")
-    if len(begin) < _REQUEST_HEAD.size:
+    if len(begin) < REQUEST_HEAD.size:
         return None
-    return RequestHead(*_REQUEST_HEAD.unpack(begin))
+    return RequestHead(*REQUEST_HEAD.unpack(begin))
 
 
 def parse_response_head(received: ByteBuffer) -> ResponseHead | None:
     """Parse the head of the response at the start of the buffer; None while too few bytes have arrived."""
-    begin = received.peek(_RESPONSE_HEAD.size)
-    if len(begin) < _RESPONSE_HEAD.size:
+    begin = received.peek(RESPONSE_HEAD.size)
+    if len(begin) < RESPONSE_HEAD.size:
         return None
-    return ResponseHead(*_RESPONSE_HEAD.unpack(begin))
+    return ResponseHead(*RESPONSE_HEAD.unpack(begin))
 
 
 def parse_acks(received: ByteBuffer, head: RequestHead) -> int | None:
@@ -161,9 +162,9 @@ def parse_acks(received: ByteBuffer, head: RequestHead) -> int | None:
 
 
 def _read_acks(begin: bytes, version: int) -> int:
-    request = load_request_schema(PRODUCE, max(version, MIN_KNOWN_PRODUCE_VERSION))
-    at = LENGTH_SIZE
-    at += read_entity(request.__header_schema__, begin, at)[1]
+    header = FrameReader(begin, REQUEST_HEAD.size, max_entries=len(begin))
+    run_steps(header.client_id(load_request_schema(PRODUCE, max(version, MIN_KNOWN_PRODUCE_VERSION))))
+    at = header.at
     if version >= FLEXIBLE_PRODUCE_SINCE:
         at += readers.read_compact_string_nullable(begin, at)[1]
     elif version >= TRANSACTIONAL_ID_SINCE:

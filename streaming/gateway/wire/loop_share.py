@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from streaming.gateway.wire.client_request import Caller, QuotaEntity
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 
 __all__ = ["BURST_SECONDS", "CLIENT_SHARE", "TURN_SECONDS", "LoopShare"]
 

@@ -42,13 +42,13 @@ from coordinator_logic.messages import (
 from streaming.client.request_reply import RequestReply
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.projection import to_wire
 from tests.bench.latency import Latency, schedule, summary
 from tests.bench.usage import memory
 from tests.oracle.sides.connection import Connection, Connections, framed
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
 from tests.support.topics import create_topic
+from tests.support.wire_types import to_wire
 
 JOIN, HEARTBEAT, SYNC = (11, 5), (12, 4), (14, 3)
 SESSION_MS = 60_000

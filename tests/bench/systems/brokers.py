@@ -19,10 +19,10 @@ from coordinator_logic.messages import (
     Protocol,
     SyncGroupRequest,
 )
-from streaming.gateway.groups.projection import from_wire, to_wire
 from tests.bench.events import SESSION_TIMEOUT_MS, TICK_SECONDS, Membership
 from tests.bench.latency import Timings
 from tests.oracle.sides.connection import LENGTH, Connections, framed
+from tests.support.wire_types import from_wire, to_wire
 
 CONNECTIONS = 8
 """Heartbeats are pipelined on these; a broker processes the requests of a connection in order."""

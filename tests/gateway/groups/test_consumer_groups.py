@@ -13,21 +13,19 @@ from coordinator_logic.embedded_protocols import Assignment, TopicPartition, enc
 from coordinator_logic.messages import (
     ConsumerGroupDescribeRequest,
     DescribeGroupsRequest,
+    GroupToFetch,
     JoinGroupRequest,
     ListGroupsRequest,
     MemberAssignment,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
     PartitionToCommit,
     SyncGroupRequest,
+    TopicToCommit,
+    TopicToFetch,
     TxnOffsetCommitRequest,
     TxnPartitionToCommit,
     TxnTopicToCommit,
-)
-from streaming.gateway.groups.handlers.topic_id_messages import (
-    GroupOfIdsToFetch,
-    OffsetCommitRequest,
-    OffsetFetchRequest,
-    TopicIdToCommit,
-    TopicIdToFetch,
 )
 from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
@@ -286,7 +284,7 @@ def committed(answer: Any) -> dict[str, list[tuple[int, str]]]:
 
 
 def commit(member: GatewayMember, *topic_ids: str, partition: int = 0) -> OffsetCommitRequest:
-    topics = [TopicIdToCommit(each, [PartitionToCommit(partition, 7)]) for each in topic_ids]
+    topics = [TopicToCommit(each, [PartitionToCommit(partition, 7)]) for each in topic_ids]
     return OffsetCommitRequest(GROUP, topics, member.epoch, member.member_id)
 
 
@@ -302,13 +300,13 @@ def test_offsets_are_committed_and_fetched_by_topic_id() -> None:
         (event,) = coordinator.sent("OffsetCommit")
         assert [topic.name for topic in event.topics] == ["t"]
 
-        topics = [TopicIdToFetch(each, [0]) for each in (unknown, known)]
+        topics = [TopicToFetch(each, [0]) for each in (unknown, known)]
         groups = [
-            GroupOfIdsToFetch(GROUP, topics, "m", member.epoch),
-            GroupOfIdsToFetch(GROUP, None),
-            GroupOfIdsToFetch(GROUP, topics, "m", member.epoch - 1),
+            GroupToFetch(GROUP, topics, "m", member.epoch),
+            GroupToFetch(GROUP, None),
+            GroupToFetch(GROUP, topics, "m", member.epoch - 1),
         ]
-        asked, everything, stale = (await gateway.ask(OFFSET_FETCH, 10, OffsetFetchRequest(groups))).groups
+        asked, everything, stale = (await gateway.ask(OFFSET_FETCH, 10, OffsetFetchRequest(groups=groups))).groups
         found = {
             text_of_topic_id(topic.topic_id): (
                 topic.partitions[0].committed_offset,

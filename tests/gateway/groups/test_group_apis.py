@@ -18,7 +18,6 @@ from coordinator_logic.messages import (
     TopicToFetch,
 )
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.projection import to_wire
 from streaming.gateway.groups.serving import serving_groups
 from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.cluster import Cluster
@@ -36,6 +35,7 @@ from tests.oracle.reference_broker import await_coordinators
 from tests.oracle.sides.connection import Connections
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.topics import create_topic, unique
+from tests.support.wire_types import to_wire
 
 PARTITIONS = 3
 LIMIT_SECONDS = 180.0

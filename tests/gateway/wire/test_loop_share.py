@@ -15,7 +15,7 @@ from streaming.gateway.wire.loop_share import (
     TURN_SECONDS,
     LoopShare,
 )
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 from tests.support.garbage import without_collections
 from tests.support.virtual_time import VirtualTimeLoop, run_in_virtual_time
 

@@ -17,8 +17,8 @@ from coordinator_logic.groups.classic.records import GenerationStarted, LeaderEl
 from coordinator_logic.messages import DescribeGroupsRequest, Message, RequestBody, ResponseBody
 from coordinator_logic.records import JournalEntry, MemberRemoved
 from coordinator_logic.step import step
-from streaming.gateway.groups.projection import from_wire, to_wire
 from tests.support.parts import classic
+from tests.support.wire_types import from_wire, to_wire
 
 CLIENT_HOST = "/127.0.0.1"
 PROBE_VERSION = 5

@@ -37,7 +37,6 @@ from tests.recovery.checker.generations import SEVERAL_LIVES
 from tests.recovery.checker.history import Function, Key, Kind
 from tests.recovery.checker.offsets import WRITES
 from tests.recovery.checker.operations import Operation, Rule, Violation, grouped
-from tests.support.parts import classic
 
 _decode_entry = entry_decoder().decode
 
@@ -244,11 +243,12 @@ def check_states(story: JournalStory, states: Mapping[str, Group | None]) -> Ite
 
 
 def _difference(folded: Group, state: Group) -> str:
-    names = ("sequence", "state", "generation", "leader", "protocol_name")
-    fields = [name for name in names if getattr(folded, name) != getattr(state, name)]
-    fields += ["members"] if classic(folded).members.keys() != classic(state).members.keys() else []
-    fields += ["offsets"] if folded.offsets != state.offsets else []
-    return ", ".join(fields) or "the details of members or transactions"
+    fields = [name for name in ("sequence", "offsets") if getattr(folded, name) != getattr(state, name)]
+    one, other = folded.part, state.part
+    if type(one) is not type(other):
+        return ", ".join([*fields, "type"])
+    fields += [name for name in one.__struct_fields__ if getattr(one, name) != getattr(other, name)]
+    return ", ".join(fields) or "the details of transactions"
 
 
 # ---- the answers -----------------------------------------------------------------------------------------------

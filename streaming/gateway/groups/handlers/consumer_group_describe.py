@@ -26,7 +26,7 @@ async def consumer_group_describe(backend: GroupBackend, request: ClientRequest)
     The caller needs DESCRIBE on each of them, and on the topics that a group assigns. Groups beyond
     :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
     """
-    body = await backend.decoded(request, ConsumerGroupDescribeRequest)
+    body: ConsumerGroupDescribeRequest = request.payload
 
     async def describe(group_id: str) -> DescribedConsumerGroup:
         return await _describe(backend, request, group_id, with_operations=body.include_authorized_operations)

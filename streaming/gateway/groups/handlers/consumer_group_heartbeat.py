@@ -41,7 +41,7 @@ class ConsumerGroupHeartbeatHandler:
 
     async def handle(self, request: ClientRequest) -> ConsumerGroupHeartbeatResponse:
         """Answer a heartbeat. The caller needs READ on the group, and DESCRIBE on each topic that it names."""
-        body = await self._backend.decoded(request, ConsumerGroupHeartbeatRequest)
+        body: ConsumerGroupHeartbeatRequest = request.payload
         if not await self._backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
             return _refused(Error.GROUP_AUTHORIZATION_FAILED)
         if _entry_count(body) > MAX_ENTRIES:

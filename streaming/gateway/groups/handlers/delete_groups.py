@@ -34,7 +34,7 @@ class DeleteGroupsHandler:
 
         Groups beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
         """
-        body = await self._backend.decoded(request, DeleteGroupsRequest)
+        body: DeleteGroupsRequest = request.payload
 
         async def delete(group_id: str) -> DeletedGroup:
             return await self._delete(request, group_id)

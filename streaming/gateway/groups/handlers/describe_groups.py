@@ -17,7 +17,7 @@ async def describe_groups(backend: GroupBackend, request: ClientRequest) -> Desc
 
     Groups beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
     """
-    body = await backend.decoded(request, DescribeGroupsRequest)
+    body: DescribeGroupsRequest = request.payload
 
     async def describe(group_id: str) -> DescribedGroup:
         return await _describe(backend, request, group_id, with_operations=body.include_authorized_operations)

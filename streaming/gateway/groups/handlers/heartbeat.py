@@ -11,7 +11,6 @@ from coordinator_logic.messages import HeartbeatRequest, HeartbeatResponse, Resp
 from streaming.client.errors import CoordinatorError, error_of
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.error_responses import outage_error
-from streaming.gateway.groups.projection import from_wire
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
@@ -49,7 +48,7 @@ class HeartbeatHandler:
 
     async def handle(self, request: ClientRequest) -> HeartbeatResponse:
         """Answer a heartbeat. The caller needs READ on the group."""
-        body = from_wire(request.payload, HeartbeatRequest)
+        body: HeartbeatRequest = request.payload
         if not await self._backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
             return HeartbeatResponse(Error.GROUP_AUTHORIZATION_FAILED)
         return HeartbeatResponse(await self._heartbeat(body, request.version, request.caller))

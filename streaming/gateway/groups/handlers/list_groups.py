@@ -17,7 +17,7 @@ async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGrou
     """
     if not backend.directory.is_complete:
         return ListGroupsResponse(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
-    body = await backend.decoded(request, ListGroupsRequest)
+    body: ListGroupsRequest = request.payload
 
     entries = backend.directory.entries()
     filters = ListGroupsRequest(

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from coordinator_logic.apis import JOIN_GROUP, Api
 from coordinator_logic.errors import Error
@@ -39,7 +39,7 @@ def _entries(body: JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest) -> S
 
 async def member_request(backend: GroupBackend, api: Api[RequestT, ResponseT], request: ClientRequest) -> ResponseT:
     """Forward a member's request to the coordinator. The caller needs READ on the group."""
-    body = await backend.decoded(request, api.request_type)
+    body: RequestT = request.payload
     if not await backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
         return error_response(api, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     if len(_entries(body)) > MAX_ENTRIES:
@@ -53,9 +53,9 @@ async def join_group(backend: GroupBackend, watched: WatchedGroups, request: Cli
     The member may join a group of the newer protocol, which then has to be told of the topics that the member names.
     """
     response = await member_request(backend, JOIN_GROUP, request)
-    payload: Any = request.payload
-    if response.error_code == Error.NONE and _is_consumer_group(backend, watched, payload.group_id):
-        watched.watch(payload.group_id, time.monotonic()).needs_lookup = True
+    group_id = request.payload.group_id
+    if response.error_code == Error.NONE and _is_consumer_group(backend, watched, group_id):
+        watched.watch(group_id, time.monotonic()).needs_lookup = True
     return response
 
 

@@ -1,7 +1,7 @@
 """OffsetCommit and TxnOffsetCommit."""
 
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -35,14 +35,14 @@ ResponseT = TypeVar("ResponseT", OffsetCommitResponse, TxnOffsetCommitResponse)
 async def offset_commit(backend: GroupBackend, request: ClientRequest) -> OffsetCommitResponse:
     """Commit offsets. The caller needs READ on the group, and READ on each topic."""
     async with commit_turn(backend, request) as turn:
-        body = await backend.decoded(request, OffsetCommitRequest)
+        body: OffsetCommitRequest = request.payload
         return await commit(backend, request, OFFSET_COMMIT, body, turn)
 
 
 async def txn_offset_commit(backend: GroupBackend, request: ClientRequest) -> TxnOffsetCommitResponse:
     """Commit offsets in a transaction. In addition, the caller needs WRITE on the transactional id."""
     async with commit_turn(backend, request) as turn:
-        body = await backend.decoded(request, TxnOffsetCommitRequest)
+        body: TxnOffsetCommitRequest = request.payload
         if not await backend.authorizer.allows_transaction(request.caller, body.transactional_id):
             return _refuse(request, TXN_OFFSET_COMMIT, body, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return await commit(backend, request, TXN_OFFSET_COMMIT, body, turn)
@@ -50,8 +50,7 @@ async def txn_offset_commit(backend: GroupBackend, request: ClientRequest) -> Tx
 
 def commit_turn(backend: GroupBackend, request: ClientRequest) -> AbstractAsyncContextManager[CommitTurn]:
     """The turn of a request that commits, see :class:`CommitOrder`."""
-    payload: Any = request.payload
-    return backend.commit_order.turn(request.caller, payload.group_id)
+    return backend.commit_order.turn(request.caller, request.payload.group_id)
 
 
 async def commit(

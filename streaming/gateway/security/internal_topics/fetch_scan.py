@@ -1,7 +1,7 @@
 """Finds the topic ids in a Fetch request without decoding its partitions."""
 
 from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, Refusal
-from streaming.gateway.wire.tolerant_reader import ENTRIES_PER_STEP, Steps
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps
 
 __all__ = ["IDS_SINCE", "fetched_topic_ids"]
 

@@ -21,7 +21,7 @@ from streaming.gateway.wire.api_keys import FETCH, PRODUCE, api_name
 from streaming.gateway.wire.codec import LARGE_REQUEST_BYTES, decode_request_in_steps, encode_request_in_steps
 from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, Refusal, RequestHead
 from streaming.gateway.wire.loop_share import LoopShare
-from streaming.gateway.wire.tolerant_reader import ENTRIES_PER_STEP, Steps, run_steps
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps, run_steps
 
 __all__ = ["TopicGuard", "Verdict", "VerdictKind"]
 
@@ -148,7 +148,7 @@ class TopicGuard:
             return (yield from self._check_ids(head, frame, ids))
         if head.api_key == DELETE_TOPICS and head.version >= DELETE_BY_ID_SINCE:
             _, payload = yield from decode_request_in_steps(frame, head.api_key, head.version, max_entries)
-            ids = yield from _ids(payload.topics)  # type: ignore[union-attr]
+            ids = yield from _ids(payload.topics)
             return (yield from self._check_ids(head, frame, ids, always=True))
         is_suspicious = any(name.encode() in frame for name in self._topics.guarded(head.api_key))
         return (yield from self._refusal_of(head, frame)) if is_suspicious else PASS

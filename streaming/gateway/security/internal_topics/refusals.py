@@ -15,7 +15,7 @@ from kio.static.protocol import Entity, RequestPayload
 
 from streaming.gateway.wire.api_keys import FETCH, PRODUCE, api_keys, api_name
 from streaming.gateway.wire.frames import FrameRefused, Refusal
-from streaming.gateway.wire.tolerant_reader import ENTRIES_PER_STEP, Steps
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps
 
 __all__ = ["GUARDED_APIS", "PartialRefusal", "refuse_topics"]
 

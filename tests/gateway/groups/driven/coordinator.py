@@ -16,7 +16,6 @@ from streaming.client.errors import ResponseTimedOut
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.channel import RequestEvent
 from streaming.gateway.groups.list_requests import ListRequests
-from streaming.gateway.groups.projection import to_wire
 from streaming.gateway.groups.registry import group_apis
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
 from streaming.gateway.groups.subscriptions.topic_watch import TopicWatch
@@ -27,8 +26,9 @@ from streaming.gateway.security.topic_catalog import ClusterTopics, FoundTopic, 
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 from streaming.gateway.wire.loop_share import LoopShare
 from streaming.gateway.wire.topic_ids import text_of_topic_id
-from tests.gateway.support.direct_handlers import ANONYMOUS, NODE_ID, every_group, through_bytes
+from tests.gateway.support.direct_handlers import ANONYMOUS, NODE_ID, as_read_by_client, decoded, every_group
 from tests.logic.driver import Driven
+from tests.support.wire_types import to_wire
 
 __all__ = ["GATEWAY", "Cluster", "Gateway", "LogicCoordinator", "topic_id"]
 
@@ -174,8 +174,9 @@ class Gateway:
         """Send a request in a version; returns the response as the client reads it."""
         payload = to_wire(body, cast("Any", load_request_schema(key, version)))
         caller = Caller("client", "10.0.0.1", ANONYMOUS)
-        answer = await self._apis[key].handle(ClientRequest(caller, NODE_ID, key, version, payload))
-        return through_bytes(answer, load_response_schema(key, version))
+        served = self._apis[key]
+        answer = await served.handle(ClientRequest(caller, NODE_ID, key, version, decoded(payload, served)))
+        return as_read_by_client(answer, load_response_schema(key, version))
 
 
 async def _no_authorizer(_payload: Any) -> Any:

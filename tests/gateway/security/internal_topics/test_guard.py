@@ -20,7 +20,7 @@ from streaming.gateway.wire import loop_share
 from streaming.gateway.wire.codec import decode_request, encode_request
 from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, Refusal, parse_request_head
 from streaming.gateway.wire.loop_share import LoopShare
-from streaming.gateway.wire.tolerant_reader import ENTRIES_PER_STEP
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP
 from tests.gateway.security.internal_topics.test_scans import fetch_by_id, produce_frame
 from tests.gateway.support.requests import SECOND
 
@@ -122,7 +122,7 @@ def test_what_is_left_of_a_large_request_goes_to_the_broker() -> None:
     verdict, _ = asyncio.run(verdict_on(by_name({NAMES.requests: 1, "orders": MANY})))
     assert verdict.rest is not None
     client_id, rest = decode_request(verdict.rest, 1, 12)
-    assert (client_id, [(topic.topic, len(topic.partitions)) for topic in rest.topics]) == (  # type: ignore[union-attr]
+    assert (client_id, [(topic.topic, len(topic.partitions)) for topic in rest.topics]) == (
         "client",
         [("orders", MANY)],
     )

@@ -1,6 +1,5 @@
 """Unknown tagged fields are skipped, and reading in steps gives what kio reads in one call."""
 
-import io
 import resource
 from dataclasses import fields, is_dataclass, replace
 from datetime import timedelta
@@ -8,12 +7,11 @@ from typing import Any
 
 import pytest
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.describe_transactions.v0.response import DescribeTransactionsResponse
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
-from kio.serial import entity_writer
 from kio.serial.errors import BufferUnderflow
 
 from coordinator_logic.messages import OffsetCommitRequest
-from streaming.gateway.groups.projection import from_wire
 from streaming.gateway.proxy.api_policy import API_POLICIES, Treatment
 from streaming.gateway.wire.api_keys import (
     API_VERSIONS,
@@ -33,18 +31,14 @@ from streaming.gateway.wire.codec import (
     encode_request,
     encode_response,
 )
-from streaming.gateway.wire.describe_transactions import DescribeTransactionsResponse
 from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, Refusal, parse_acks, parse_request_head
-from streaming.gateway.wire.tolerant_reader import (
-    ENTRIES_PER_STEP,
-    TooManyEntries,
-    read_entity,
-    read_in_steps,
-    run_steps,
-)
+from streaming.gateway.wire.layout import layout_of
+from streaming.gateway.wire.reader import FrameReader, TooManyEntries
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps, run_steps
 from tests.gateway.support.entities import filled_entity
 from tests.gateway.support.requests import produce
 from tests.gateway.wire.tagged_fields import with_unknown_tags
+from tests.support.wire_types import read_entity, written_by_kio
 
 DESCRIBE_ACLS = 29
 OFFSET_COMMIT_KEY = 8
@@ -117,8 +111,7 @@ def test_reading_in_steps_gives_what_kio_reads_in_one_call(key: int, version: in
 @pytest.mark.parametrize(("key", "version"), DECODED, ids=NAMES)
 def test_a_response_is_read_as_it_was_written(key: int, version: int) -> None:
     response = repeated(filled_entity(load_response_schema(key, version)), 3)
-    content = encoded(response)
-    assert read_entity(type(response), content, 0) == (response, len(content))
+    assert read_entity(type(response), written_by_kio(response)) == response
 
 
 @pytest.mark.parametrize(("key", "version"), DECODED, ids=NAMES)
@@ -147,47 +140,54 @@ def test_acks_are_parsed_behind_unknown_tagged_fields_of_the_header(version: int
 
 
 def test_a_description_of_transactions_is_read_as_it_was_written() -> None:
-    response = repeated(filled_entity(DescribeTransactionsResponse), 2)
+    response: Any = repeated(filled_entity(DescribeTransactionsResponse), 2)
     assert decode_response(encode_response(response, 7), response.__api_key__, 0) == response
+
+
+def test_a_description_of_transactions_may_have_no_start() -> None:
+    filled: Any = filled_entity(DescribeTransactionsResponse)
+    states = tuple(replace(each, transaction_start_time=None) for each in filled.transaction_states)
+    response: Any = replace(filled, transaction_states=states)
+    frame = encode_response(response, 7)
+    assert (-1).to_bytes(8, signed=True) in frame
+    assert decode_response(frame, response.__api_key__, 0) == response
 
 
 # ---- steps -------------------------------------------------------------------------------------------------------
 
 
-def encoded(entity: Any) -> bytes:
-    buffer = io.BytesIO()
-    entity_writer(type(entity))(buffer, entity)
-    return buffer.getvalue()
+def read_in_steps(entity_type: Any, content: bytes, max_entries: int) -> Steps[Any]:
+    return FrameReader(content, 0, max_entries).entity(layout_of(entity_type, entity_type))
 
 
 def test_a_step_reads_a_fixed_number_of_entries() -> None:
     request = FindCoordinatorRequest(
         coordinator_keys=tuple(f"group-{number}" for number in range(10 * ENTRIES_PER_STEP))
     )
-    steps = read_in_steps(FindCoordinatorRequest, encoded(request), 0, 1_000_000)
+    steps = read_in_steps(FindCoordinatorRequest, written_by_kio(request), 1_000_000)
     assert sum(1 for _ in steps) == 10
 
 
 def test_more_entries_than_allowed_are_refused_before_any_is_read() -> None:
-    content = encoded(FindCoordinatorRequest(coordinator_keys=("group",) * 1001))
-    assert run_steps(read_in_steps(FindCoordinatorRequest, content, 0, 1001))
-    steps = read_in_steps(FindCoordinatorRequest, content, 0, 1000)
+    content = written_by_kio(FindCoordinatorRequest(coordinator_keys=("group",) * 1001))
+    assert run_steps(read_in_steps(FindCoordinatorRequest, content, 1001))
+    steps = read_in_steps(FindCoordinatorRequest, content, 1000)
     with pytest.raises(TooManyEntries):
         next(steps)
 
 
 def test_entries_count_together_however_they_are_nested() -> None:
     offset_commit: Any = load_request_schema(8, 8)
-    content = encoded(repeated(filled_entity(offset_commit), 10))
-    run_steps(read_in_steps(offset_commit, content, 0, 110))
+    content = written_by_kio(repeated(filled_entity(offset_commit), 10))
+    run_steps(read_in_steps(offset_commit, content, 110))
     with pytest.raises(TooManyEntries):
-        run_steps(read_in_steps(offset_commit, content, 0, 109))
+        run_steps(read_in_steps(offset_commit, content, 109))
 
 
 def test_tagged_fields_count_as_entries() -> None:
-    content = encoded(FindCoordinatorRequest())[:-1] + b"\xff\xff\x7f" + b"\x05\x00" * ((1 << 21) - 1)
+    content = written_by_kio(FindCoordinatorRequest())[:-1] + b"\xff\xff\x7f" + b"\x05\x00" * ((1 << 21) - 1)
     with pytest.raises(TooManyEntries):
-        next(read_in_steps(FindCoordinatorRequest, content, 0, 1000))
+        next(read_in_steps(FindCoordinatorRequest, content, 1000))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_tagged_fields_count_as_entries() -> None:
 )
 def test_tagged_fields_that_end_after_the_frame_are_refused(tags: bytes) -> None:
     with pytest.raises(BufferUnderflow):
-        read_entity(FindCoordinatorRequest, encoded(FindCoordinatorRequest())[:-1] + tags, 0)
+        read_entity(FindCoordinatorRequest, written_by_kio(FindCoordinatorRequest())[:-1] + tags)
 
 
 @pytest.mark.parametrize("length", [b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x08", b"\xff\xff\xff\xff\xff"])
@@ -222,5 +222,7 @@ def test_a_retention_time_of_any_length_is_read(version: int, sent_ms: int, read
     encoded = (marker // timedelta(milliseconds=1)).to_bytes(8)
     assert frame.count(encoded) == 1
     sent = frame.replace(encoded, sent_ms.to_bytes(8, signed=True))
+    _, payload = decode_request(sent, OFFSET_COMMIT_KEY, version, OffsetCommitRequest)
+    assert payload.retention_time_ms == read_ms
     _, payload = decode_request(sent, OFFSET_COMMIT_KEY, version)
-    assert from_wire(payload, OffsetCommitRequest).retention_time_ms == read_ms
+    assert payload.retention_time == timedelta(milliseconds=read_ms)

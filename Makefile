@@ -9,7 +9,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle oracle-consumer fuzz soak chaos chaos-broken documents release clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle oracle-consumer fuzz soak kills chaos chaos-broken documents release clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,8 @@ drill: archive ## Break a coordinator in eight ways under live clients, measure,
 # $(call timed,name,command): run a part of the tests and note its time, which `make test` prints at the end.
 timed = @begin=$$(date +%s) && echo "== $(1)" && $(2) && echo "$$(( $$(date +%s) - begin )) s  $(1)" >> $(TIMES)
 PYTEST := $(PYTHON) -m pytest
+# Most tests start processes of this project. Without compiled files, each of them compiles 200 modules first.
+export PYTHONDONTWRITEBYTECODE :=
 # Two files at a time: a test with Spark, a broker or other clients waits for half of its time.
 PARALLEL := $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -107,6 +109,10 @@ fuzz: setup ## Fuzz frames, envelopes, snapshots and subscriptions with new rand
 soak: MINUTES ?= 120
 soak: archive ## Run 200 members beside hostile clients and restarts, and judge every slope: MINUTES=120
 	$(PYTHON) -m tests.soak --minutes $(MINUTES)
+
+kills: KILLS ?= 10
+kills: archive ## Kill the coordinator KILLS=10 times under twenty members; `make test` kills it three times
+	KILLS=$(KILLS) $(PYTEST) tests/recovery/test_kill_9.py
 
 chaos: RUNS ?= 200
 chaos: BESIDE ?= 1

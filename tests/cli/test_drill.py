@@ -11,10 +11,10 @@ import pytest
 
 from streaming.drills.reports.report import Report
 from tests.recovery.test_demo import commands_with
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import SHORT_LIVED_JVM, CoordinatorProcess
 
 LIMIT_SECONDS = 540.0
-QUICK = ("master=local[2]", "driver-memory=512m", "trigger-interval-ms=200")
+QUICK = {"master": "local[2]", "driver-memory": "512m", "trigger-interval-ms": 200, **SHORT_LIVED_JVM}
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(LIMIT_SECONDS + 60)]
 
@@ -28,7 +28,7 @@ def run_drill(temporary: Path, *arguments: str) -> subprocess.CompletedProcess[s
 def test_a_kill_is_measured_and_reported_and_nothing_is_left_behind(tmp_path: Path) -> None:
     temporary, reports = tmp_path / "temporary", tmp_path / "reports"
     temporary.mkdir()
-    settings = [word for setting in QUICK for word in ("--set", setting)]
+    settings = [f"--set={key}={value}" for key, value in QUICK.items()]
     done = run_drill(temporary, "kill", "-o", str(reports), *settings)
     assert done.returncode == 0, done.stderr
     report = msgspec.json.decode(done.stdout, type=Report)

@@ -21,6 +21,7 @@ from tests.release.distributions import (
     empty_environment,
     install,
 )
+from tests.support.coordinator_process import SHORT_LIVED_JVMS
 from tests.support.processes import Process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +75,7 @@ def group_coordinator(installed: Path, tmp_path: Path) -> list[str]:
     """The installed command in an empty folder and with an empty home. Only the jars' cache is the user's."""
     folder = tmp_path / "empty"
     folder.mkdir()
-    variables = {"TMPDIR": str(tmp_path), "GROUP_COORDINATOR_CACHE": str(cache_folder())}
+    variables = {**SHORT_LIVED_JVMS, "TMPDIR": str(tmp_path), "GROUP_COORDINATOR_CACHE": str(cache_folder())}
     return clean_command(folder, [str(installed / "group-coordinator")], variables)
 
 

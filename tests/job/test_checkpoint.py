@@ -28,6 +28,7 @@ from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals.registry import OFF_VARIABLE, OFFSET_LOG
 from streaming.job.state_stores import PROVIDER, STATE_STORES
 from streaming.job.topics.layout import Partitions
+from tests.support.coordinator_process import SHORT_LIVED_JVM
 
 ROCKSDB = STATE_STORES["rocksdb"][PROVIDER]
 PLAN = f"""v1
@@ -37,7 +38,7 @@ PLAN = f"""v1
 
 def options_for(folder: Path, **flags: object) -> JobOptions:
     given = {"bootstrap_servers": "kafka:9092", "checkpoint": str(folder), "master": "local[1]"}
-    return load_options({**given, "driver_memory": "512m", **flags}, {})
+    return load_options({**given, "driver_memory": "512m", **SHORT_LIVED_JVM, **flags}, {})
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.coordinator_process import SHORT_LIVED_JVMS
+
 LIMIT_SECONDS = 600
 
 
 @pytest.mark.timeout(LIMIT_SECONDS + 30)
 def test_the_demo_passes_its_own_checks_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    environment = {**os.environ, **SHORT_LIVED_JVMS, "TMPDIR": str(tmp_path)}
     page = tmp_path / "pages" / "demo.html"
     demo = subprocess.run(
         [sys.executable, "-m", "streaming.cli", "demo", "--json", "--html", str(page)],

@@ -1,4 +1,4 @@
-"""A minute of the soak: nobody who stays notices hostile clients or restarts."""
+"""Half a minute of the soak: nobody who stays notices hostile clients or restarts."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.soak.campaign import Plan, soak
 
 @pytest.mark.timeout(900)
 def test_members_that_stay_notice_neither_hostile_clients_nor_restarts() -> None:
-    plan = Plan(minutes=1.0, members=16, restarting_minutes=1.0, restart_every_seconds=20.0, sample_every_seconds=5.0)
+    plan = Plan(minutes=0.5, members=16, restarting_minutes=0.5, restart_every_seconds=6.0, sample_every_seconds=3.0)
     measured = soak(plan, print)
     assert measured.wrong == []
     assert measured.samples

@@ -16,24 +16,42 @@ from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
 from tests.support.processes import descendants
 from tests.support.request_events import commit, dumped, envelope
+from tests.support.topics import unique
 
-GROUP = "group"
+Jobs = tuple[CoordinatorProcess, CoordinatorProcess]
+
+
+@pytest.fixture(scope="module")
+def pair(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+    """Two jobs with the same topics and checkpoint, not started."""
+    folder = tmp_path_factory.mktemp("standby")
+    first = CoordinatorProcess(broker.bootstrap_servers, folder / "first", {"standby": True})
+    same = {"checkpoint": str(first.checkpoint), "topic-prefix": first.topics.prefix, "standby": True}
+    second = CoordinatorProcess(broker.bootstrap_servers, folder / "second", same)
+    with ExitStack() as stack:
+        for job in (first, second):
+            stack.callback(job.kill)
+        yield first, second
 
 
 @pytest.fixture
-def jobs(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[tuple[CoordinatorProcess, CoordinatorProcess]]:
-    """Two jobs with the same topics and checkpoint, not started; the second may stand by."""
-    active = CoordinatorProcess(broker.bootstrap_servers, tmp_path / "active")
-    same = {"checkpoint": str(active.checkpoint), "topic-prefix": active.topics.prefix, "standby": True}
-    other = CoordinatorProcess(broker.bootstrap_servers, tmp_path / "other", same)
-    with ExitStack() as stack:
-        for job in (active, other):
-            stack.callback(job.kill)
-        yield active, other
+def jobs(pair: Jobs) -> Jobs:
+    """The active job, which an earlier test may have left, and the other one, which does not run and may stand by."""
+    active, other = reversed(pair) if pair[1].is_running else pair
+    assert not other.is_running
+    other.options["standby"] = True
+    if not active.is_running:
+        active.start()
+    return active, other
 
 
-def answer(job: CoordinatorProcess, request: dict[str, Any]) -> dict[str, Any]:
-    append(job.bootstrap_servers, job.topics.requests, (GROUP.encode(), dumped(request)))
+@pytest.fixture
+def group() -> str:
+    return unique("group")
+
+
+def answer(job: CoordinatorProcess, group_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    append(job.bootstrap_servers, job.topics.requests, (group_id.encode(), dumped(request)))
     with reading(job.bootstrap_servers, job.topics.responses) as responses:
         key = str(request["correlationId"]).encode()
         value: dict[str, Any] = responses.first(lambda record: record.key == key, "the answer").value
@@ -48,59 +66,56 @@ def stand_by(job: CoordinatorProcess) -> None:
 
 def starts(job: CoordinatorProcess) -> list[str]:
     """The starts that the checkpoint has recorded."""
-    return [path.name for path in (job.checkpoint / STARTS_FOLDER).iterdir() if path.name.isdigit()]
+    folder = Path(str(job.options["checkpoint"]), STARTS_FOLDER)
+    return [path.name for path in folder.iterdir() if path.name.isdigit()]
 
 
-def committed_offset(job: CoordinatorProcess) -> int:
-    body = {"groupId": GROUP, "topics": [{"name": "payments", "partitionIndexes": [0]}]}
-    (topic,) = answer(job, envelope("OffsetFetch", 5, body))["body"]["topics"]
+def commit_offset(job: CoordinatorProcess, group_id: str, offset: int) -> None:
+    answer(job, group_id, commit(group_id, offset))
+
+
+def committed_offset(job: CoordinatorProcess, group_id: str) -> int:
+    body = {"groupId": group_id, "topics": [{"name": "payments", "partitionIndexes": [0]}]}
+    (topic,) = answer(job, group_id, envelope("OffsetFetch", 5, body))["body"]["topics"]
     return int(topic["partitions"][0]["committedOffset"])
 
 
-@pytest.mark.parametrize("end", ["kill", "stop"])
-def test_a_standby_takes_over_what_was_acknowledged(
-    jobs: tuple[CoordinatorProcess, CoordinatorProcess], end: str
-) -> None:
-    active, standby = jobs
-    active.start()
-    stand_by(standby)
-    answer(active, commit(GROUP, 5))
-    getattr(active, end)()
-    assert committed_offset(standby) == 5
-    assert len(starts(active)) == 2, "one start of each job"
-    assert not any("starting the query again" in line for line in standby.output), standby.tail()
-
-
-def test_a_job_that_was_paused_longer_than_its_lease_ends_and_does_no_harm(
-    jobs: tuple[CoordinatorProcess, CoordinatorProcess],
-) -> None:
-    active, standby = jobs
-    active.start()
-    stand_by(standby)
-    answer(active, commit(GROUP, 5))
-    paused = [active.pid, *descendants(active.pid)]
-    for pid in paused:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        answer(standby, commit(GROUP, 6))
-    finally:
-        for pid in paused:
-            os.kill(pid, signal.SIGCONT)
-    assert active.wait() != 0
-    assert any("another job has become the active one" in line for line in active.output), active.tail()
-    answer(standby, commit(GROUP, 7))
-    assert committed_offset(standby) == 7
-
-
-def test_a_second_job_that_may_not_stand_by_ends_and_names_the_active_one(
-    jobs: tuple[CoordinatorProcess, CoordinatorProcess],
-) -> None:
+def test_a_second_job_that_may_not_stand_by_ends_and_names_the_active_one(jobs: Jobs, group: str) -> None:
     active, other = jobs
-    active.start()
     other.options["standby"] = False
     other.launch()
     assert other.wait() != 0
     (line,) = (line for line in other.output if "has been active since" in line)
     assert f"the job on {socket.gethostname()} with process id {active.pid}" in line
     assert "--standby" in line
-    answer(active, commit(GROUP, 5))
+    commit_offset(active, group, 5)
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_standby_takes_over_what_was_acknowledged(jobs: Jobs, group: str, end: str) -> None:
+    active, standby = jobs
+    before = starts(active)
+    stand_by(standby)
+    commit_offset(active, group, 5)
+    getattr(active, end)()
+    assert committed_offset(standby, group) == 5
+    assert len(starts(active)) == len(before) + 1, "one start of each job"
+    assert not any("starting the query again" in line for line in standby.output), standby.tail()
+
+
+def test_a_job_that_was_paused_longer_than_its_lease_ends_and_does_no_harm(jobs: Jobs, group: str) -> None:
+    active, standby = jobs
+    stand_by(standby)
+    commit_offset(active, group, 5)
+    paused = [active.pid, *descendants(active.pid)]
+    for pid in paused:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        commit_offset(standby, group, 6)
+    finally:
+        for pid in paused:
+            os.kill(pid, signal.SIGCONT)
+    assert active.wait() != 0
+    assert any("another job has become the active one" in line for line in active.output), active.tail()
+    commit_offset(standby, group, 7)
+    assert committed_offset(standby, group) == 7

@@ -12,6 +12,13 @@ from tests.support.processes import Process
 
 READY_LIMIT_SECONDS = 300.0
 
+# A JVM that lives for seconds never recovers the cost of the second compiler: half of the demo's processor time.
+_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+SHORT_LIVED_JVM = {"spark.driver.defaultJavaOptions": _JAVA_OPTIONS}
+"""Options of a Spark session of a test, whichever process it is in."""
+SHORT_LIVED_JVMS = {"JAVA_TOOL_OPTIONS": _JAVA_OPTIONS}
+"""Environment variables for a command whose jobs take no options. Each of its JVMs prints a line about them."""
+
 QUICK = {
     "master": "local[2]",
     "driver-memory": "512m",
@@ -20,8 +27,7 @@ QUICK = {
     "state-partitions": 1,
     "trigger-interval-ms": 100,
     "group.initial.rebalance.delay.ms": 0,
-    # A JVM that lives for seconds never recovers the cost of the second compiler: a tenth of the tests' time.
-    "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    **SHORT_LIVED_JVM,
 }
 """Options for short answer times on a small machine."""
 

@@ -1,4 +1,4 @@
-"""Creates topics under names that no other test uses."""
+"""Creates topics under names that no other test uses, and deletes those that need the same names again."""
 
 import uuid
 from collections.abc import Mapping
@@ -29,6 +29,18 @@ def create_topic(
         return metadata.error is None and len(metadata.partitions) == partitions
 
     wait_until(is_in_metadata, f"topic {topic} is in the broker's metadata")
+
+
+def delete_topics(bootstrap_servers: str, prefix: str) -> None:
+    """Delete the topics whose names begin so, and wait until the brokers' metadata has none of them."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+
+    def remaining() -> list[str]:
+        return [topic for topic in admin.list_topics(timeout=LIMIT_SECONDS).topics if topic.startswith(prefix)]
+
+    for deleted in admin.delete_topics(remaining()).values():
+        deleted.result(LIMIT_SECONDS)
+    wait_until(lambda: not remaining(), f"no topic of the names {prefix}*")
 
 
 def set_config(admin: AdminClient, topic: str, key: str, value: str) -> None:

@@ -23,9 +23,11 @@ VARIABLE = "BENCH_PROGRESS_FILE"
 POLL_SECONDS = 0.5
 
 
-def start_query(session: JobSession, partitions: Partitions, stack: ExitStack, report: Report) -> StreamingQuery:
+def start_query(
+    session: JobSession, partitions: Partitions, stack: ExitStack, report: Report, *, after_rival: bool = False
+) -> StreamingQuery:
     """Start the query as :func:`streaming.job.lifecycle.query_start.start_query` does, and record its progress."""
-    query = _start_query(session, partitions, stack, report)
+    query = _start_query(session, partitions, stack, report, after_rival=after_rival)
     ended = threading.Event()
     thread = threading.Thread(target=_record_progress, args=(query, Path(os.environ[VARIABLE]), ended))
     thread.start()

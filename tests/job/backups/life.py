@@ -10,12 +10,12 @@ from pathlib import Path
 from streaming.job.backups.backup import back_up
 from streaming.job.checkpoints.lock import LOCKS
 from tests.recovery.conversation import Body, Conversation, join_request, offsets, sync_request
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import SHORT_LIVED_JVM, CoordinatorProcess
 from tests.support.kafka_io import reading
 from tests.support.processes import Process
 
 GROUPS = 30
-MEMORY = "--set=driver-memory=512m"
+SESSION = [f"--set={key}={value}" for key, value in {"driver-memory": "512m", **SHORT_LIVED_JVM}.items()]
 LIMIT_SECONDS = 300.0
 BEFORE, AFTER = 5, 9
 """The offsets that are committed before the backup and after it."""
@@ -112,7 +112,8 @@ def live(life: Life, *, is_killed: bool = False) -> None:
 
 def command(*arguments: object) -> Process:
     """``group-coordinator checkpoint ...``, started."""
-    process = Process("checkpoint", [sys.executable, "-m", "streaming.cli", "checkpoint", *map(str, arguments), MEMORY])
+    words = ["checkpoint", *map(str, arguments), *SESSION]
+    process = Process("checkpoint", [sys.executable, "-m", "streaming.cli", *words])
     process.start()
     return process
 

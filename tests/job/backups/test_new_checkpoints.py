@@ -19,7 +19,7 @@ from streaming.job.group_batch.state_row import StateRow, load
 from streaming.job.options import load_options
 from tests.job.backups.life import LIMIT_SECONDS, Life, check_served, command, live, run
 from tests.logic.invariants.of_journals import recorded
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import SHORT_LIVED_JVM, CoordinatorProcess
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def life(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="module")
 def spark(life: Life) -> Iterator[SparkSession]:
-    flags = {"bootstrap_servers": "-", "checkpoint": str(life.folder), "driver_memory": "512m"}
+    flags = {"bootstrap_servers": "-", "checkpoint": str(life.folder), "driver_memory": "512m", **SHORT_LIVED_JVM}
     with local_session(load_options(flags, {}), life.folder, print) as session:
         yield session
 

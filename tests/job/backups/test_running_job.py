@@ -20,7 +20,7 @@ from streaming.job.spark_internals.checkpoint_layout.needed_files import newest_
 from streaming.job.state_stores import StateStore
 from tests.job.backups.damage import replace_in_state
 from tests.recovery.conversation import Conversation, join_request, sync_request
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import SHORT_LIVED_JVM, CoordinatorProcess
 from tests.support.kafka_io import append, reading
 from tests.support.request_events import commit, dumped
 from tests.support.waiting import LIMIT_SECONDS, wait_until
@@ -88,6 +88,7 @@ class BackedUp:
             "topic_prefix": self.coordinator.topics.prefix,
             "checkpoint": str(folder),
             "driver_memory": "512m",
+            **SHORT_LIVED_JVM,
         }
         return verify(folder, load_options(flags, {}), LIMIT_SECONDS, print)
 

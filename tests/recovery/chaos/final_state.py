@@ -17,6 +17,7 @@ from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals.checkpoint_layout.needed_files import newest_complete_batch
 from streaming.job.spark_internals.checkpoint_layout.state_reader import stored_groups
 from streaming.job.state_stores import StateStore
+from tests.support.coordinator_process import SHORT_LIVED_JVM
 from tests.support.kafka_io import reading
 
 
@@ -34,6 +35,7 @@ def state_reader(folder: Path) -> Iterator[SparkSession]:
         "checkpoint": str(folder / "unused"),
         "master": "local[1]",
         "driver-memory": "512m",
+        **SHORT_LIVED_JVM,
     }
     with spark_session(spark_settings(load_options(options, {}), resolve_jars())) as spark:
         yield spark

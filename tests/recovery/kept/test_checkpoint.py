@@ -35,6 +35,7 @@ from tests.recovery.kept.keep import (
 )
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
+from tests.support.topics import delete_topics
 
 UNSTABLE_OFFSET_COMMIT = 88
 OF_OFFSETS = {"OffsetsCommitted", "TransactionalOffsetsCommitted", "TransactionEnded"}
@@ -73,24 +74,26 @@ class Restored:
 
 
 @pytest.fixture(scope="module", params=sorted(KEPT.iterdir()), ids=lambda archive: archive.name.partition(".")[0])
-def restored(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Restored]:
+def restored(
+    broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Restored]:
     archive: Path = request.param
-    folder = tmp_path_factory.mktemp("kept")
-    with EmbeddedBroker() as broker:
-        coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, OPTIONS)
-        with tarfile.open(archive) as members:
-            members.extractall(coordinator.checkpoint, filter="data")
-        # The requests are restored to another topic than the one that the checkpoint has read.
-        shutil.rmtree(coordinator.checkpoint / "requests-topic", ignore_errors=True)
-        contents = json.loads((coordinator.checkpoint / "contents.json").read_text())
-        _restore_requests(coordinator, contents["requests"])
-        try:
-            coordinator.start()
-            with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
-                clients = Conversation(broker.bootstrap_servers, coordinator.topics, responses)
-                yield Restored(coordinator, clients, contents)
-        finally:
-            coordinator.kill()
+    coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("kept"), OPTIONS)
+    with tarfile.open(archive) as members:
+        members.extractall(coordinator.checkpoint, filter="data")
+    # The requests are restored to another topic than the one that the checkpoint has read.
+    shutil.rmtree(coordinator.checkpoint / "requests-topic", ignore_errors=True)
+    contents = json.loads((coordinator.checkpoint / "contents.json").read_text())
+    _restore_requests(coordinator, contents["requests"])
+    try:
+        coordinator.start()
+        with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
+            clients = Conversation(broker.bootstrap_servers, coordinator.topics, responses)
+            yield Restored(coordinator, clients, contents)
+    finally:
+        coordinator.kill()
+        # The next checkpoint has read topics of the same names.
+        delete_topics(broker.bootstrap_servers, coordinator.topics.prefix)
 
 
 def _restore_requests(coordinator: CoordinatorProcess, requests: list[tuple[int, str, str]]) -> None:

@@ -1,0 +1,1 @@
+"""Plugins of pytest for this project's tests; ``tests/conftest.py`` loads them."""

@@ -43,7 +43,7 @@ test: archive $(TYPES) ## Run all tests, with the same random examples in each r
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that neither of the two goes on for long after the other.
-	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/deploy tests/explain tests/release tests/test_structure.py tests/test_examples.py)
+	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/journal tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/deploy tests/explain tests/release tests/test_structure.py tests/test_examples.py)
 # Alone: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) tests/oracle --ignore tests/oracle/assignors)
 	@echo "Times of the parts:"; cat $(TIMES)
@@ -54,7 +54,7 @@ lowest: $(STAMP) ## Run tests with the lowest versions of the dependencies that 
 	$(VENV)/bin/uv pip install --quiet --python $(LOWEST)/bin/python \
 		pytest pytest-timeout pytest-xdist hypothesis jsonschema trustme cryptography aiokafka
 	JAVA_HOME=/without-java $(LOWEST)/bin/python -m pytest -n 2 -m "not jvm" --ignore tests/logic/exhaustive \
-		tests/logic tests/contract tests/client tests/job tests/gateway tests/cli tests/embedded
+		tests/logic tests/contract tests/client tests/job tests/journal tests/gateway tests/cli tests/embedded
 	$(LOWEST)/bin/python -m pytest tests/client/test_coordinator_client.py tests/gateway/groups tests/job/test_query.py tests/cli/test_run_with_gateway.py
 
 lint: $(STAMP) $(TYPES) ## Check style, formatting, types and the directions of imports

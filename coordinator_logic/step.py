@@ -23,8 +23,7 @@ from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
 from coordinator_logic.group.deadlines import Deadlines, earliest
 from coordinator_logic.group.timer import Timer
-from coordinator_logic.groups import TYPES
-from coordinator_logic.handlers import HANDLERS
+from coordinator_logic.handlers import HANDLERS, handle
 from coordinator_logic.offsets.expiry import reschedule
 from coordinator_logic.records import JournalEntry
 from coordinator_logic.states import State
@@ -149,10 +148,7 @@ def _handle(
 ) -> Group | None:
     turn = Turn(group_id, group, now, request, config, output)
     recorded = len(output.journal)
-    api, body = request.address.api, request.body
-    answer = None if group is None else TYPES[group.part.type_name].answers.get(api)
-    if answer is None or not answer(turn, request, body):
-        HANDLERS[api].handle(turn, request, body)
+    handle(turn, request)
     return _end(turn, recorded)
 
 

@@ -5,6 +5,8 @@ handler may import the rest of the logic except :mod:`coordinator_logic.step` an
 """
 
 from coordinator_logic import apis
+from coordinator_logic.events import Request
+from coordinator_logic.groups import TYPES
 from coordinator_logic.handler import HANDLERS, Handler
 from coordinator_logic.handlers import delete_groups, find_coordinator, set_group_config, topics_described
 from coordinator_logic.handlers.quarantine import drop_quarantined_group, read_quarantined_group
@@ -17,21 +19,32 @@ from coordinator_logic.offsets import (
     txn_offset_commit,
     write_txn_markers,
 )
+from coordinator_logic.turn import Turn
 
-HANDLERS |= {
-    apis.FIND_COORDINATOR.name: Handler(find_coordinator.handle, find_coordinator.refuse),
-    apis.OFFSET_COMMIT.name: Handler(offset_commit.handle, offset_commit.refuse),
-    apis.OFFSET_FETCH.name: Handler(offset_fetch.handle, offset_fetch.refuse),
-    apis.DELETE_GROUPS.name: Handler(delete_groups.handle, delete_groups.refuse),
-    apis.OFFSET_DELETE.name: Handler(offset_delete.handle, offset_delete.refuse),
-    apis.TXN_OFFSET_COMMIT.name: Handler(txn_offset_commit.handle, txn_offset_commit.refuse),
-    apis.WRITE_TXN_MARKERS.name: Handler(write_txn_markers.handle, write_txn_markers.refuse),
-    apis.TOPICS_DESCRIBED.name: Handler(topics_described.handle, topics_described.refuse),
-    apis.SET_GROUP_CONFIG.name: Handler(set_group_config.handle, set_group_config.refuse),
-    apis.TOPICS_DELETED.name: Handler(topics_deleted.handle, topics_deleted.refuse),
-    apis.RESET_OFFSETS.name: Handler(reset_offsets.handle, reset_offsets.refuse),
-    apis.READ_QUARANTINED_GROUP.name: Handler(read_quarantined_group.handle, read_quarantined_group.refuse),
-    apis.DROP_QUARANTINED_GROUP.name: Handler(drop_quarantined_group.handle, drop_quarantined_group.refuse),
-}
+HANDLERS.update(
+    {
+        apis.FIND_COORDINATOR.name: Handler(find_coordinator.handle, find_coordinator.refuse),
+        apis.OFFSET_COMMIT.name: Handler(offset_commit.handle, offset_commit.refuse),
+        apis.OFFSET_FETCH.name: Handler(offset_fetch.handle, offset_fetch.refuse),
+        apis.DELETE_GROUPS.name: Handler(delete_groups.handle, delete_groups.refuse),
+        apis.OFFSET_DELETE.name: Handler(offset_delete.handle, offset_delete.refuse),
+        apis.TXN_OFFSET_COMMIT.name: Handler(txn_offset_commit.handle, txn_offset_commit.refuse),
+        apis.WRITE_TXN_MARKERS.name: Handler(write_txn_markers.handle, write_txn_markers.refuse),
+        apis.TOPICS_DESCRIBED.name: Handler(topics_described.handle, topics_described.refuse),
+        apis.SET_GROUP_CONFIG.name: Handler(set_group_config.handle, set_group_config.refuse),
+        apis.TOPICS_DELETED.name: Handler(topics_deleted.handle, topics_deleted.refuse),
+        apis.RESET_OFFSETS.name: Handler(reset_offsets.handle, reset_offsets.refuse),
+        apis.READ_QUARANTINED_GROUP.name: Handler(read_quarantined_group.handle, read_quarantined_group.refuse),
+        apis.DROP_QUARANTINED_GROUP.name: Handler(drop_quarantined_group.handle, drop_quarantined_group.refuse),
+    }
+)
 
-__all__ = ["HANDLERS", "Handler"]
+__all__ = ["HANDLERS", "Handler", "handle"]
+
+
+def handle(turn: Turn, request: Request) -> None:
+    """Answer a request, or park it: as the group's type does, or else as the API's own handler does."""
+    group, api, body = turn.existing, request.address.api, request.body
+    answer = None if group is None else TYPES[group.part.type_name].answers.get(api)
+    if answer is None or not answer(turn, request, body):
+        HANDLERS[api].handle(turn, request, body)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-from coordinator_logic.groups.classic.checks import check_generation
 
 from coordinator_logic import snapshot
 from coordinator_logic.apis import (
@@ -25,9 +24,10 @@ from coordinator_logic.apis import (
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
-from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.records import ConsumerGroupFormed
-from coordinator_logic.handlers import HANDLERS
+from coordinator_logic.handlers import handle
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     HeartbeatRequest,
@@ -216,11 +216,16 @@ class Judge(Observer):
         group, body = self.past.group, request.body
         if group is None:
             return False
-        if isinstance(body, HeartbeatRequest) and group.consumer is None:
-            found = check_generation(group, body.member_id, body.group_instance_id, body.generation_id)
+        part = group.part
+        if isinstance(body, HeartbeatRequest) and isinstance(part, ClassicGroup):
+            found = part.check_generation(body.member_id, body.group_instance_id, body.generation_id)
             return found is Error.NONE
-        if isinstance(body, ConsumerGroupHeartbeatRequest) and group.consumer is not None and body.member_epoch > 0:
-            member = group.consumer.members.get(body.member_id)
+        if (
+            isinstance(body, ConsumerGroupHeartbeatRequest)
+            and isinstance(part, ConsumerGroup)
+            and body.member_epoch > 0
+        ):
+            member = part.members.get(body.member_id)
             return (
                 member is not None
                 and member.epoch == body.member_epoch
@@ -246,18 +251,18 @@ class Judge(Observer):
             group = snapshot.decode(self._snapshot)
             if group.state is State.DEAD:
                 return output, None
-            if group.consumer is None:
-                self._hand_out_again(group, request.place.timestamp)
+            if isinstance(group.part, ClassicGroup):
+                self._hand_out_again(group.part, request.place.timestamp)
         turn = Turn(self._group_id, group, request.place.timestamp, request, config, output)
         try:
-            HANDLERS[request.address.api].handle(turn, request, request.body)
+            handle(turn, request)
         except DOES_NOT_FIT:
             # The copy has no parked requests. What needs them is no refusal.
             return Output(), None
         own = [one for one in output.responses if one.address is request.address]
         return output, own[0] if own else None
 
-    def _hand_out_again(self, group: Group, now: int) -> None:
+    def _hand_out_again(self, group: ClassicGroup, now: int) -> None:
         for member_id, until in list(self._handed_out.items()):
             if now >= until or member_id in group.members:
                 del self._handed_out[member_id]

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.messages import SyncGroupRequest, TxnOffsetCommitRequest
 from coordinator_logic.records import JournalEntry, RequestCause
 from streaming.explain.refusals.asked import instance_in, offsets_in, shortened
@@ -94,19 +96,19 @@ def _other_generation(member_id: str, group: Group, past: PastGroup) -> Loss:
     began = past.generation_began
     since = "" if began is None else f" since {clock(began.timestamp)}"
     entries = () if began is None else (began,)
-    if group.consumer is None:
+    if not isinstance(group.part, ConsumerGroup):
         return Loss(f"the group is in generation {group.generation}{since}", None, entries)
-    member = group.consumer.members.get(member_id)
+    member = group.part.members.get(member_id)
     own = "" if member is None else f"the member is at epoch {member.epoch}, "
-    return Loss(f"{own}the group is at epoch {group.consumer.epoch}{since}", None, entries)
+    return Loss(f"{own}the group is at epoch {group.generation}{since}", None, entries)
 
 
 def _inconsistent(body: Any, group: Group) -> Loss:
     if body.protocol_type not in (None, group.protocol_type) and group.protocol_type is not None:
         return Loss(f"the group's protocol type is {group.protocol_type}, and not {shortened(body.protocol_type)}")
     if isinstance(body, SyncGroupRequest):
-        return Loss(f"the group has chosen the protocol {group.protocol_name}")
-    common = ", ".join(sorted(group.protocol_candidates()))
+        return Loss(f"the group has chosen the protocol {getattr(group.part, 'protocol_name', None)}")
+    common = ", ".join(sorted(group.part.protocol_candidates() if isinstance(group.part, ClassicGroup) else ()))
     return Loss(f"the others have [{shortened(common)}] in common")
 
 
@@ -120,13 +122,15 @@ def _owner(request: Request, past: PastGroup) -> tuple[tuple[str, int], str] | N
 
 
 def _owned(group: Group) -> Iterator[tuple[tuple[str, int], str]]:
-    if group.consumer is None:
-        assignments = {member.member_id: member.assignment for member in group.members.values()}
+    if isinstance(group.part, ClassicGroup):
+        assignments = {member.member_id: member.assignment for member in group.part.members.values()}
         for place, member_id in (owners_of(assignments) or {}).items():
             yield (place.topic, place.partition), member_id
         return
-    names = {topic.topic_id: name for name, topic in group.consumer.topics.items()}
-    for member in group.consumer.members.values():
+    if not isinstance(group.part, ConsumerGroup):
+        return
+    names = {topic.topic_id: name for name, topic in group.part.topics.items()}
+    for member in group.part.members.values():
         for topic_id, number in member.held_partitions():
             yield (names.get(topic_id, topic_id), number), member.member_id
 
@@ -134,10 +138,10 @@ def _owned(group: Group) -> Iterator[tuple[tuple[str, int], str]]:
 def _member_of(instance: str | None, group: Group | None) -> str | None:
     if group is None or instance is None:
         return None
-    if group.consumer is not None:
-        static = group.consumer.static_member(instance)
+    if isinstance(group.part, ConsumerGroup):
+        static = group.part.static_member(instance)
         return None if static is None else static.member_id
-    member = group.member_of_instance(instance)
+    member = group.part.member_of_instance(instance) if isinstance(group.part, ClassicGroup) else None
     return None if member is None else member.member_id
 
 

@@ -98,7 +98,4 @@ class PastGroup:
                 pass
 
     def _has(self, member_id: str) -> bool:
-        group = self.group
-        if group is None:
-            return False
-        return member_id in (group.members if group.consumer is None else group.consumer.members)
+        return self.group is not None and member_id in self.group.part.member_ids

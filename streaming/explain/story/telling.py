@@ -13,9 +13,9 @@ from coordinator_logic.groups.classic.records import (
     MemberUpdated,
     StateChanged,
 )
+from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.records import (
     ConsumerGroupFormed,
-    ConsumerGroupRecord,
     GroupEpochBumped,
     TargetAssignmentChanged,
 )
@@ -198,7 +198,7 @@ class StoryTeller(Observer):
                 self._course.end(time, is_interrupted=True)
                 self._epochs, self._owners, self._generation = None, {}, None
                 self._enter(State.EMPTY if isinstance(record, GroupCreated) else State.DEAD, time)
-            case _ if self._epochs is None and isinstance(record, ConsumerGroupRecord):
+            case _ if self._epochs is None and isinstance(record, ConsumerGroup.records):
                 # The journal began later than the group.
                 self._epochs = Epochs(0)
             case _:

@@ -6,7 +6,9 @@ import msgspec
 
 from coordinator_logic import apis
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.requests.describe_groups import described
+from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.requests.consumer_group_describe import described as described_consumers
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, directory_entry
@@ -61,10 +63,12 @@ def described_at(found: GroupAt) -> DescribedGroup | DescribedConsumerGroup:
     group = found.group
     assert group is not None
     answer: DescribedGroup | DescribedConsumerGroup
-    if group.consumer is None:
-        answer = described(group)
-    else:
+    if isinstance(group.part, ClassicGroup):
+        answer = described(group.group_id, group.part)
+    elif isinstance(group.part, ConsumerGroup):
         version = apis.CONSUMER_GROUP_DESCRIBE.max_version
-        consumers = described_consumers(group.group_id, group.consumer, CoordinatorConfig(), version)
+        consumers = described_consumers(group.group_id, group.part, CoordinatorConfig(), version)
         answer = msgspec.structs.replace(consumers, assignor_name="")
+    else:
+        answer = DescribedGroup(group.group_id, 0, None, group.state.value, group.protocol_type or "")
     return msgspec.structs.replace(answer, group_state=UNKNOWN) if found.known is Known.OFFSETS else answer

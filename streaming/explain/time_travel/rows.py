@@ -15,7 +15,9 @@ from coordinator_logic.embedded_protocols import (
     subscribed_topics,
 )
 from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.member import Member
+from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.records import QUARANTINED
 from streaming.explain.time_travel import consumer_group_rows
 from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, Row, TargetRow
@@ -50,48 +52,54 @@ def group_row(group: Group, known: Known = Known.ALL) -> GroupRow:
         row,
         state=group.state.value,
         state_since=utc(group.state_timestamp),
-        protocol_name=group.protocol_name,
-        leader=group.leader,
+        protocol_name=getattr(group.part, "protocol_name", None),
+        leader=getattr(group.part, "leader", None),
         members=group.member_count,
         group_type=group.group_type,
-        target_epoch=None if group.consumer is None else group.consumer.target_epoch,
+        target_epoch=getattr(group.part, "target_epoch", None),
     )
 
 
 def member_rows(group: Group) -> Iterator[MemberRow]:
     """The group's rows in ``members``."""
-    if group.consumer is not None:
-        yield from consumer_group_rows.member_rows(group.group_id, group.consumer)
-    for member in group.members.values():
-        partitions = _assigned_partitions(group, member)
+    part = group.part
+    if isinstance(part, ConsumerGroup):
+        yield from consumer_group_rows.member_rows(group.group_id, part)
+    if not isinstance(part, ClassicGroup):
+        return
+    for member in part.members.values():
+        partitions = _assigned_partitions(part, member)
         yield MemberRow(
             group.group_id,
             member.member_id,
             member.group_instance_id,
             member.client_id,
             member.client_host,
-            member.member_id == group.leader,
+            member.member_id == part.leader,
             member.session_timeout_ms,
             member.rebalance_timeout_ms,
             [protocol.name for protocol in member.protocols],
-            _subscribed_topics(group, member),
+            _subscribed_topics(part, member),
             None if partitions is None else len(partitions),
         )
 
 
 def assignment_rows(group: Group) -> Iterator[AssignmentRow]:
     """The group's rows in ``assignments``."""
-    if group.consumer is not None:
-        yield from consumer_group_rows.assignment_rows(group.group_id, group.consumer)
-    for member in group.members.values():
-        for topic, partition in _assigned_partitions(group, member) or ():
+    part = group.part
+    if isinstance(part, ConsumerGroup):
+        yield from consumer_group_rows.assignment_rows(group.group_id, part)
+    if not isinstance(part, ClassicGroup):
+        return
+    for member in part.members.values():
+        for topic, partition in _assigned_partitions(part, member) or ():
             yield AssignmentRow(group.group_id, member.member_id, topic, partition)
 
 
 def target_rows(group: Group) -> Iterator[TargetRow]:
     """The group's rows in ``targets``; a classic group has none."""
-    if group.consumer is not None:
-        yield from consumer_group_rows.target_rows(group.group_id, group.consumer)
+    if isinstance(group.part, ConsumerGroup):
+        yield from consumer_group_rows.target_rows(group.group_id, group.part)
 
 
 def offset_rows(group: Group) -> Iterator[OffsetRow]:
@@ -130,7 +138,7 @@ def _offset_row(
     )
 
 
-def _subscribed_topics(group: Group, member: Member) -> list[str] | None:
+def _subscribed_topics(group: ClassicGroup, member: Member) -> list[str] | None:
     """The topics of the protocol that the group has chosen, or else of the one that the member prefers."""
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE or not member.protocols:
         return None
@@ -141,7 +149,7 @@ def _subscribed_topics(group: Group, member: Member) -> list[str] | None:
         return None
 
 
-def _assigned_partitions(group: Group, member: Member) -> list[TopicPartition] | None:
+def _assigned_partitions(group: ClassicGroup, member: Member) -> list[TopicPartition] | None:
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     try:

@@ -33,7 +33,7 @@ from streaming.gateway.groups.handlers.offset_delete import offset_delete
 from streaming.gateway.groups.handlers.topic_ids import offset_commit, offset_fetch
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
+from streaming.gateway.groups.watched_groups import WatchedGroups
 from streaming.gateway.wire.client_request import Handler, ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS

@@ -15,8 +15,8 @@ from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.registry import group_apis
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
 from streaming.gateway.groups.subscriptions.topic_watch import TopicWatch
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
+from streaming.gateway.groups.watched_groups import WatchedGroups
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.sasl_exchange import ANONYMOUS
 from streaming.gateway.security.topic_catalog import ClusterTopics, TopicCatalog

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
-from kio.static.protocol import Entity, RequestPayload
+from kio.static.protocol import Entity
 
 from streaming.gateway.proxy.admission.request_memory import ConnectionMemory
 from streaming.gateway.proxy.api_versions import unsupported_version
@@ -76,15 +76,6 @@ class Admission(Enum):
     memory."""
 
 
-class _Decoded(NamedTuple):
-    """A decoded request that is not routed yet."""
-
-    head: RequestHead
-    client_id: str
-    payload: RequestPayload
-    frame: bytes
-
-
 class RequestRouter:
     """Routes the requests of one connection, in their order."""
 
@@ -102,7 +93,7 @@ class RequestRouter:
         self._sasl = SaslRelay(link, context.requires_sasl, context.oauth_principal_claim)
         self._memory = ConnectionMemory(context.request_memory, client.process_received)
         self._collecting_bytes = 0
-        self._decoded: _Decoded | None = None
+        self._start_decoded: Callable[[], bool] | None = None
         self._decoding_bytes = 0
         self._refusal: FrameRefused | None = None
         self._unfinished: set[Steps[Any]] = set()
@@ -130,7 +121,7 @@ class RequestRouter:
     @property
     def has_decoded_request(self) -> bool:
         """Whether a request was decoded, or found to be undecodable, and is to be routed next."""
-        return self._decoded is not None or self._refusal is not None
+        return self._start_decoded is not None or self._refusal is not None
 
     @property
     def buffered_bytes(self) -> int:
@@ -263,12 +254,12 @@ class RequestRouter:
         served = self._context.served.get(head.api_key)
         message_type = None if served is None else served.message_type
         if len(frame) <= LARGE_REQUEST_BYTES:
-            decoded = decode_request(frame, head.api_key, head.version, message_type)
-            self._decoded = _Decoded(head, *decoded, frame)
+            client_id, payload = decode_request(frame, head.api_key, head.version, message_type)
+            self._start_decoded = partial(self._route, head, client_id, payload, frame)
             return
 
-        def finished(decoded: tuple[str, RequestPayload]) -> None:
-            self._decoded = _Decoded(head, *decoded, frame)
+        def finished(decoded: tuple[str, Any]) -> None:
+            self._start_decoded = partial(self._route, head, *decoded, frame)
 
         def failed(failure: Exception) -> None:
             assert isinstance(failure, FrameRefused)
@@ -283,13 +274,13 @@ class RequestRouter:
     def _route_decoded(self) -> Admission:
         if self._refusal is not None:
             raise self._refusal
-        assert self._decoded is not None
-        if not self._route(*self._decoded):
+        assert self._start_decoded is not None
+        if not self._start_decoded():
             return Admission.BLOCKED
-        self._decoded, self._decoding_bytes = None, 0
+        self._start_decoded, self._decoding_bytes = None, 0
         return Admission.ACCEPTED
 
-    def _route(self, head: RequestHead, client_id: str, payload: RequestPayload, frame: bytes) -> bool:
+    def _route(self, head: RequestHead, client_id: str, payload: Any, frame: bytes) -> bool:
         """Start a decoded request; return False if it must wait."""
         if head.api_key == API_VERSIONS:
             self._answer(head, self._context.ranges.api_versions_response(payload))
@@ -300,7 +291,7 @@ class RequestRouter:
         elif head.api_key == SASL_HANDSHAKE:
             if self._sasl.supports(payload):
                 return self._sasl.relay_handshake(head, frame)
-            mechanism: str = payload.mechanism  # type: ignore[union-attr]
+            mechanism: str = payload.mechanism
             log.info("refusing SASL mechanism %.40r of %s: %s", mechanism, self._client.host, REFUSED_MECHANISM)
             unsupported = ErrorCode.unsupported_sasl_mechanism
             self._answer(head, SaslHandshakeResponse(error_code=unsupported, mechanisms=MECHANISMS))

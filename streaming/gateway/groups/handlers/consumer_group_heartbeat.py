@@ -21,7 +21,7 @@ from streaming.gateway.groups.error_responses import outage_error
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
 from streaming.gateway.groups.subscriptions.lookups import has_members
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
+from streaming.gateway.groups.watched_groups import WatchedGroups
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 

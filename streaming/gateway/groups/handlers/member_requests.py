@@ -17,7 +17,7 @@ from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.error_responses import error_response
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.lookups import CONSUMER
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
+from streaming.gateway.groups.watched_groups import WatchedGroups
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 

@@ -9,7 +9,7 @@ from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescr
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.subscriptions.lookups import classic_subscriptions
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroup, WatchedGroups
+from streaming.gateway.groups.watched_groups import WatchedGroup, WatchedGroups
 from streaming.gateway.security.topic_catalog import TopicCatalog, described_topic
 from streaming.gateway.wire.client_request import Caller
 

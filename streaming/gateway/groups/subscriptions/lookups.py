@@ -12,7 +12,7 @@ from coordinator_logic.messages import (
     DescribeGroupsRequest,
 )
 from streaming.gateway.groups.backend import GroupBackend
-from streaming.gateway.groups.subscriptions.watched_groups import Subscription
+from streaming.gateway.groups.watched_groups import Subscription
 from streaming.gateway.wire.client_request import Caller
 
 __all__ = ["CONSUMER", "ConsumerGroupFound", "classic_subscriptions", "has_members", "look_up"]

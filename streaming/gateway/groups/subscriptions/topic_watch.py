@@ -20,7 +20,7 @@ from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.lookups import look_up
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroup, WatchedGroups
+from streaming.gateway.groups.watched_groups import WatchedGroup, WatchedGroups
 from streaming.gateway.security.topic_catalog import NOT_FOUND, TopicCatalog, described_topic
 from streaming.gateway.wire.client_request import Caller
 

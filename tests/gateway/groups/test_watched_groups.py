@@ -3,8 +3,8 @@
 from typing import Any
 
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest
-from streaming.gateway.groups.subscriptions import watched_groups
-from streaming.gateway.groups.subscriptions.watched_groups import (
+from streaming.gateway.groups import watched_groups
+from streaming.gateway.groups.watched_groups import (
     SILENCE_SECONDS,
     Subscription,
     WatchedGroup,

@@ -187,5 +187,5 @@ def grouped(items: Iterable[ItemT], by: Callable[[ItemT], GroupT]) -> dict[Group
 
 
 def reconciling_groups(operations: Iterable[Operation]) -> frozenset[str]:
-    """The groups in which members spoke the newer protocol, perhaps beside classic ones."""
+    """The groups in which members spoke the consumer group protocol, perhaps beside classic ones."""
     return frozenset(o.call.group for o in operations if o.f is Function.CONSUMER_HEARTBEAT)

@@ -1,4 +1,4 @@
-"""A consumer of the newer protocol (KIP-848) that records its operations: heartbeats, commits and fetches.
+"""A consumer of the consumer group protocol (KIP-848) that records its operations: heartbeats, commits and fetches.
 
 Its state machine is that of the project's client, which reads no clock and sends nothing; so a run judges that one too.
 """
@@ -31,7 +31,7 @@ REVOCATION_MS = 100
 
 
 class ReconcilingConsumer(RecordedMember):
-    """A consumer of the newer protocol, with its name as its member id."""
+    """A consumer of the consumer group protocol, with its name as its member id."""
 
     def __init__(self, network: Network, plan: GroupPlan, name: str, instance: str | None = None) -> None:
         super().__init__(network, plan, name, instance)

@@ -1,4 +1,4 @@
-"""Faults that are planted in the history of a correct run of members of the newer protocol."""
+"""Faults that are planted in the history of a correct run of members of the consumer group protocol."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise

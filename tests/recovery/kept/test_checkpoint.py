@@ -1,15 +1,11 @@
 """A checkpoint that an earlier release has written goes on: same groups, generations, members and offsets.
 
-``archives`` has one for each release, named for its commit; ``keep.py`` makes them. Each has the
-checkpoint itself, and in ``contents.json`` the log of requests and what the groups' clients know.
+The classic groups are those of all releases; consumer groups are in the archives since the release that had them.
 """
 
 import base64
 import json
-import shutil
-import tarfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,20 +18,25 @@ from coordinator_logic.embedded_protocols import (
     encode_subscription,
 )
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.job.topics.creation import ensure_topics
-from streaming.job.topics.layout import TopicLayout
-from tests.recovery.conversation import Body, Conversation, join_request, sync_request
-from tests.recovery.kept.keep import (
-    KEPT,
-    OPTIONS,
+from tests.recovery.conversation import Body, Conversation, join_request, offsets, sync_request
+from tests.recovery.kept.archive import ALL, OPTIONS, WITH_CONSUMER_GROUPS, Unpacked, commit_of, forget_requests_topic
+from tests.recovery.kept.groups import (
+    CONSUMERS_PRODUCER,
+    GROUP_CONFIG,
     PRODUCER,
     REBALANCE_IN_PROGRESS,
-    REQUEST_PARTITIONS,
-    RESPONSE_PARTITIONS,
+    heartbeat,
+    partitions_in,
 )
 from tests.support.coordinator_process import CoordinatorProcess
+<<<<<<< HEAD
 from tests.support.kafka_io import append, reading
 from tests.support.topics import delete_topics
+=======
+from tests.support.kafka_io import reading
+
+pytestmark = pytest.mark.jvm
+>>>>>>> wt-job
 
 UNSTABLE_OFFSET_COMMIT = 88
 OF_OFFSETS = {"OffsetsCommitted", "TransactionalOffsetsCommitted", "TransactionEnded"}
@@ -45,12 +46,12 @@ OF_OFFSETS = {"OffsetsCommitted", "TransactionalOffsetsCommitted", "TransactionE
 class Restored:
     """Today's job on the kept checkpoint, and the clients that knew its groups."""
 
-    def __init__(self, coordinator: CoordinatorProcess, clients: Conversation, contents: Body) -> None:
+    def __init__(self, coordinator: CoordinatorProcess, clients: Conversation, archive: Unpacked) -> None:
         self.coordinator = coordinator
         self.clients = clients
-        self.known: dict[str, Any] = contents["known"]
+        self.known = archive.known
         self.parked_join: str = self.known["joining"]["parkedJoin"]
-        self.requests = {json.loads(base64.b64decode(value))["correlationId"] for _, _, value in contents["requests"]}
+        self.requests = {json.loads(value or b"")["correlationId"] for _, _, value in archive.records("requests")}
 
     def committed(self, group_id: str) -> dict[int, tuple[int, int]]:
         """By partition of ``payments``: the committed offset, and the error code of a fetch of stable offsets."""
@@ -72,7 +73,14 @@ class Restored:
         (group,) = described["body"]["groups"]
         return dict(group)
 
+    def describe_consumers(self, group_id: str) -> Body:
+        """The only group of a ConsumerGroupDescribe response, with its members by id."""
+        described = self.clients.ask(group_id, "ConsumerGroupDescribe", 1, {"groupIds": [group_id]})
+        (group,) = described["body"]["groups"]
+        members = {member["memberId"]: member for member in group["members"]}
+        return {**group, "members": members}
 
+<<<<<<< HEAD
 @pytest.fixture(scope="module", params=sorted(KEPT.iterdir()), ids=lambda archive: archive.name.partition(".")[0])
 def restored(
     broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
@@ -94,17 +102,33 @@ def restored(
         coordinator.kill()
         # The next checkpoint has read topics of the same names.
         delete_topics(broker.bootstrap_servers, coordinator.topics.prefix)
+=======
+    def end_transaction(self, group_id: str, producer: Body) -> None:
+        """Write the marker of a commit."""
+        marker = {key: producer[key] for key in ("producerId", "producerEpoch")}
+        committed = {"markers": [marker | {"transactionResult": True, "topics": []}]}
+        assert self.clients.ask(group_id, "WriteTxnMarkers", 1, committed)["errorCode"] == 0
 
 
-def _restore_requests(coordinator: CoordinatorProcess, requests: list[tuple[int, str, str]]) -> None:
-    """Create the topics and append the requests, so that each has its former partition and offset."""
-    layout = TopicLayout(request_partitions=REQUEST_PARTITIONS, response_partitions=RESPONSE_PARTITIONS)
-    ensure_topics({"bootstrap.servers": coordinator.bootstrap_servers}, coordinator.topics, layout)
-    for partition in sorted({partition for partition, _, _ in requests}):
-        records = [
-            (base64.b64decode(key), base64.b64decode(value)) for place, key, value in requests if place == partition
-        ]
-        append(coordinator.bootstrap_servers, coordinator.topics.requests, *records, partition=partition)
+@pytest.fixture(scope="module", params=ALL, ids=commit_of)
+def restored(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Restored]:
+    folder = tmp_path_factory.mktemp("kept")
+    archive = Unpacked(request.param, folder)
+    forget_requests_topic(archive.checkpoint)
+    with EmbeddedBroker() as broker:
+        coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, OPTIONS)
+        archive.restore_topics(broker.bootstrap_servers, "requests")
+        try:
+            coordinator.start()
+            with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
+                clients = Conversation(broker.bootstrap_servers, coordinator.topics, responses)
+                yield Restored(coordinator, clients, archive)
+        finally:
+            coordinator.kill()
+>>>>>>> wt-job
+
+
+of_consumer_groups = pytest.mark.parametrize("restored", WITH_CONSUMER_GROUPS, ids=commit_of, indirect=True)
 
 
 def test_members_of_a_stable_group_notice_nothing(restored: Restored) -> None:
@@ -128,9 +152,7 @@ def test_offsets_without_members_stay(restored: Restored) -> None:
 
 def test_an_open_transaction_stays_open_until_its_marker(restored: Restored) -> None:
     assert restored.committed("transactional") == {0: (-1, UNSTABLE_OFFSET_COMMIT)}
-    marker = {key: PRODUCER[key] for key in ("producerId", "producerEpoch")} | {"transactionResult": True}
-    answer = restored.clients.ask("transactional", "WriteTxnMarkers", 1, {"markers": [marker | {"topics": []}]})
-    assert answer["errorCode"] == 0
+    restored.end_transaction("transactional", PRODUCER)
     assert restored.committed("transactional") == {0: (21, 0)}
 
 
@@ -174,6 +196,69 @@ def test_a_group_of_it_is_upgraded_by_a_newer_client_and_downgraded_again(restor
     assert [member["memberId"] for member in downgraded["members"]] == [member_id]
     assert (downgraded["protocolType"], downgraded["groupState"]) == ("consumer", "PreparingRebalance")
     assert restored.committed("simple") == offsets_before
+
+
+@of_consumer_groups
+def test_a_consumer_group_goes_on_to_reconcile(restored: Restored) -> None:
+    known, clients = restored.known["reconciling"], restored.clients
+    described = restored.describe_consumers("reconciling")
+    assert described["groupState"] == "Reconciling"
+    assert set(described["members"]) == {"first", "second"}
+    assert described["members"]["second"]["instanceId"] == "worker-2"
+
+    first = heartbeat(clients, "reconciling", "first", known["epoch"], known["kept"])
+    assert first["memberEpoch"] == known["second"]
+    second = heartbeat(clients, "reconciling", "second", known["second"], [])
+    assert sorted([*known["kept"], *(partitions_in(second) or [])]) == [0, 1]
+    heartbeat(clients, "reconciling", "second", second["memberEpoch"], partitions_in(second))
+    assert restored.describe_consumers("reconciling")["groupState"] == "Stable"
+
+
+@of_consumer_groups
+def test_offsets_and_the_open_transaction_of_a_consumer_group_stay(restored: Restored) -> None:
+    assert restored.committed("reconciling") == {0: (-1, UNSTABLE_OFFSET_COMMIT)}
+    restored.end_transaction("reconciling", CONSUMERS_PRODUCER)
+    assert restored.committed("reconciling") == {0: (13, 0), 1: (12, 0)}
+    epoch = restored.describe_consumers("reconciling")["members"]["first"]["memberEpoch"]
+    commit = {"groupId": "reconciling", "generationIdOrMemberEpoch": epoch, "memberId": "first", "topics": offsets(14)}
+    assert restored.clients.ask("reconciling", "OffsetCommit", 9, commit)["errorCode"] == 0
+    assert restored.committed("reconciling") == {0: (14, 0), 1: (12, 0)}
+
+
+@of_consumer_groups
+def test_an_upgraded_group_keeps_members_of_both_protocols_until_the_last_consumer_leaves(restored: Restored) -> None:
+    known, clients = restored.known["upgraded"], restored.clients
+    offsets_before = {0: (31, 0), 1: (32, 0)}
+    assert restored.committed("upgraded") == offsets_before
+    assert clients.heartbeat("upgraded", known["generationId"], known["classic"]) == REBALANCE_IN_PROGRESS
+    members = restored.describe_consumers("upgraded")["members"]
+    assert {member_id: member["memberType"] for member_id, member in members.items()} == {
+        known["classic"]: 0,
+        "consumer": 1,
+    }
+    assert heartbeat(clients, "upgraded", "consumer", known["epoch"])["memberEpoch"] == known["epoch"]
+    heartbeat(clients, "upgraded", "consumer", -1)
+    downgraded = restored.describe("upgraded")
+    assert [member["memberId"] for member in downgraded["members"]] == [known["classic"]]
+    assert downgraded["groupState"] == "PreparingRebalance"
+    assert restored.committed("upgraded") == offsets_before
+
+
+@of_consumer_groups
+def test_a_group_keeps_its_settings_and_what_its_pattern_matches(restored: Restored) -> None:
+    known, clients = restored.known["configured"], restored.clients
+    read = clients.ask("configured", "SetGroupConfig", 0, {"groupId": "configured", "configs": {}})
+    assert read["body"]["configs"] == GROUP_CONFIG
+    answer = heartbeat(clients, "configured", "matching", known["epoch"], [0, 1])
+    assert (answer["memberEpoch"], answer["assignment"]) == (known["epoch"], None)
+    described = restored.describe_consumers("configured")
+    assert described["groupState"] == "Stable"
+    assert described["members"]["matching"]["subscribedTopicRegex"] == "pay.*"
+
+
+@of_consumer_groups
+def test_a_deleted_group_stays_deleted(restored: Restored) -> None:
+    assert restored.describe("deleted")["groupState"] == "Dead"
 
 
 def _text(value: bytes) -> str:

@@ -29,14 +29,8 @@ from tests.recovery.kept.groups import (
     partitions_in,
 )
 from tests.support.coordinator_process import CoordinatorProcess
-<<<<<<< HEAD
-from tests.support.kafka_io import append, reading
-from tests.support.topics import delete_topics
-=======
 from tests.support.kafka_io import reading
-
-pytestmark = pytest.mark.jvm
->>>>>>> wt-job
+from tests.support.topics import delete_topics
 
 UNSTABLE_OFFSET_COMMIT = 88
 OF_OFFSETS = {"OffsetsCommitted", "TransactionalOffsetsCommitted", "TransactionEnded"}
@@ -80,29 +74,6 @@ class Restored:
         members = {member["memberId"]: member for member in group["members"]}
         return {**group, "members": members}
 
-<<<<<<< HEAD
-@pytest.fixture(scope="module", params=sorted(KEPT.iterdir()), ids=lambda archive: archive.name.partition(".")[0])
-def restored(
-    broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Restored]:
-    archive: Path = request.param
-    coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("kept"), OPTIONS)
-    with tarfile.open(archive) as members:
-        members.extractall(coordinator.checkpoint, filter="data")
-    # The requests are restored to another topic than the one that the checkpoint has read.
-    shutil.rmtree(coordinator.checkpoint / "requests-topic", ignore_errors=True)
-    contents = json.loads((coordinator.checkpoint / "contents.json").read_text())
-    _restore_requests(coordinator, contents["requests"])
-    try:
-        coordinator.start()
-        with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
-            clients = Conversation(broker.bootstrap_servers, coordinator.topics, responses)
-            yield Restored(coordinator, clients, contents)
-    finally:
-        coordinator.kill()
-        # The next checkpoint has read topics of the same names.
-        delete_topics(broker.bootstrap_servers, coordinator.topics.prefix)
-=======
     def end_transaction(self, group_id: str, producer: Body) -> None:
         """Write the marker of a commit."""
         marker = {key: producer[key] for key in ("producerId", "producerEpoch")}
@@ -111,21 +82,23 @@ def restored(
 
 
 @pytest.fixture(scope="module", params=ALL, ids=commit_of)
-def restored(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Restored]:
+def restored(
+    broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Restored]:
     folder = tmp_path_factory.mktemp("kept")
     archive = Unpacked(request.param, folder)
     forget_requests_topic(archive.checkpoint)
-    with EmbeddedBroker() as broker:
-        coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, OPTIONS)
-        archive.restore_topics(broker.bootstrap_servers, "requests")
-        try:
-            coordinator.start()
-            with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
-                clients = Conversation(broker.bootstrap_servers, coordinator.topics, responses)
-                yield Restored(coordinator, clients, archive)
-        finally:
-            coordinator.kill()
->>>>>>> wt-job
+    coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, OPTIONS)
+    archive.restore_topics(broker.bootstrap_servers, "requests")
+    try:
+        coordinator.start()
+        with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
+            clients = Conversation(broker.bootstrap_servers, coordinator.topics, responses)
+            yield Restored(coordinator, clients, archive)
+    finally:
+        coordinator.kill()
+        # The next checkpoint has read topics of the same names.
+        delete_topics(broker.bootstrap_servers, coordinator.topics.prefix)
 
 
 of_consumer_groups = pytest.mark.parametrize("restored", WITH_CONSUMER_GROUPS, ids=commit_of, indirect=True)

@@ -93,7 +93,8 @@ def install(environment: Path, requirement: str) -> None:
         BrokenDistribution: pip has failed; the message is its output.
     """
     # Isolated (-I), because a PYTHONPATH with the source tree would count as an installation.
-    command = [str(environment / "python"), "-I", "-m", "pip", "install", "--quiet", requirement]
+    # What is imported is compiled then; pip would compile everything.
+    command = [str(environment / "python"), "-I", "-m", "pip", "install", "--quiet", "--no-compile", requirement]
     _checked(command, INSTALL_SECONDS)
 
 

@@ -17,7 +17,7 @@ from tests.support.request_events import commit, dumped, envelope
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-SITE = ROOT / "tests" / "fifth_type" / "site"
+ON_PATH = ROOT / "tests" / "fifth_type" / "on_path"
 CHECK_MS = 3_000
 """Groups without members and offsets are looked for so often."""
 
@@ -26,7 +26,7 @@ CHECK_MS = 3_000
 def every_process_knows_the_type() -> Iterator[None]:
     """Python imports ``sitecustomize`` of this folder in the job, its workers and the commands."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(SITE), str(ROOT)]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ON_PATH), str(ROOT)]))
         yield
 
 

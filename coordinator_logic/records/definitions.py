@@ -1,5 +1,7 @@
 """The records of what changes in a group, and the journal's and the directory's entries."""
 
+import msgspec
+
 from coordinator_logic.committed_offsets import offset_count
 from coordinator_logic.group import CLASSIC_TYPE, Group
 from coordinator_logic.groups.consumer.records import ClassicGroupFormed, ConsumerGroupRecord
@@ -210,7 +212,8 @@ class JournalEntry(Message, frozen=True):
     ``sequence`` counts 1, 2, 3, ... within an incarnation of a group; readers drop entries that repeat
     (group id, incarnation, sequence). ``timestamp`` is the time of the change by the group's clock, ms since the epoch.
     ``job_epoch`` grows with every start of the query, of this job or another one: where two entries differ, that of the
-    higher one holds.
+    higher one holds. ``ends_turn`` says whether the entry is the last one of its turn, which is the handling of one
+    request or one fired timer; entries of earlier releases lack it.
     """
 
     group_id: str
@@ -220,6 +223,7 @@ class JournalEntry(Message, frozen=True):
     record: Record
     cause: Cause
     job_epoch: int = 0
+    ends_turn: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class GroupDirectoryEntry(Message, frozen=True):

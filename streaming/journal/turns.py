@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.group import Group
 from coordinator_logic.records import (
@@ -25,14 +27,30 @@ from coordinator_logic.records import (
 from coordinator_logic.states import State
 
 
-def is_cut(turn: Sequence[JournalEntry], group: Group | None) -> bool:
-    """Whether the coordinator certainly had further entries to write in a group's last turn.
+def ends_turn(entry: JournalEntry) -> bool:
+    """Whether an entry is certainly the last one of its turn. In any release, a commit is, unless it is a reset's."""
+    recorded = entry.ends_turn
+    if recorded is not UNSET:
+        return recorded is True
+    return type(entry.record) is OffsetsCommitted and not _is_reset(entry)
 
-    ``group`` is as before the turn. A turn that only looks complete is missing a rebalance at most, which the members'
-    next requests begin again.
+
+def is_cut(turn: Sequence[JournalEntry], group: Group | None) -> bool:
+    """Whether the coordinator had further entries to write in a turn with which a group's entries end.
+
+    ``group`` is as before the turn.
     """
     if not turn:
         return False
+    recorded = turn[-1].ends_turn
+    return _seems_cut(turn, group) if recorded is UNSET else not recorded
+
+
+def _seems_cut(turn: Sequence[JournalEntry], group: Group | None) -> bool:
+    """The same of the entries of an earlier release, which do not say so: whether the turn is certainly cut.
+
+    A turn that only looks complete is missing a rebalance at most, which the members' next requests begin again.
+    """
     records = [entry.record for entry in turn]
     changes = [record.to_state for record in records if isinstance(record, StateChanged)]
     before = State.EMPTY.value if group is None else group.state.value
@@ -57,16 +75,16 @@ def is_cut(turn: Sequence[JournalEntry], group: Group | None) -> bool:
         case MemberUpdated() | LeaderElected():
             return not may_end
         case OffsetsDeleted():
-            return _is_reset(turn)
+            return _is_reset(turn[-1])
         case OffsetsCommitted():
-            return _is_reset(turn) and before != State.EMPTY.value
+            return _is_reset(turn[-1]) and before != State.EMPTY.value
         case _:
             return False
 
 
-def _is_reset(turn: Sequence[JournalEntry]) -> bool:
+def _is_reset(entry: JournalEntry) -> bool:
     """Whether ResetOffsets caused the turn. It commits after it has deleted, and ends with the members' generation."""
-    cause = turn[-1].cause
+    cause = entry.cause
     return isinstance(cause, RequestCause) and cause.api == RESET_OFFSETS.name
 
 

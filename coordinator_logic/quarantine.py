@@ -62,6 +62,7 @@ def step_quarantined(
             turn.reply(address, _page(stored, why, body))
         elif isinstance(body, DropQuarantinedGroupRequest):
             turn.record(QuarantinedStateDropped(why, len(stored), body.reason[:LONGEST_REASON]))
+            turn.end()
             turn.reply(address, DropQuarantinedGroupResponse())
             return QuarantinedStep(output.responses, output.journal, refused, number, is_dropped=True)
         else:

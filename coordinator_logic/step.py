@@ -154,11 +154,13 @@ def _handle(
 
 def _end(turn: Turn, recorded: int) -> Group | None:
     """Advance the group's clock and expiry after a turn; ``recorded`` journal entries are of earlier turns."""
-    group = turn.existing
+    group, journal = turn.existing, turn.output.journal
+    has_entries = len(journal) > recorded
+    if has_entries:
+        turn.end()
     if group is not None:
         group.clock = turn.now
-        journal = turn.output.journal
-        if len(journal) > recorded:
+        if has_entries:
             reschedule(turn, [entry.record for entry in journal[recorded:]])
     return group
 

@@ -6,6 +6,9 @@ the time of the turn, so that no code below it reads a clock.
 
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+from msgspec.structs import force_setattr
+
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
@@ -104,10 +107,26 @@ class Turn:
         if isinstance(record, COMMITTING) and (count := moves_back(group, record)):
             self.output.moved_back[len(self.output.journal)] = count
         apply(group, record, self.now)
-        epoch = self.config.job_epoch
+        config = self.config
+        ends_turn = False if config.logic_version else UNSET
         self.output.journal.append(
-            JournalEntry(self.group_id, group.incarnation, group.sequence, self.now, record, self._cause, epoch)
+            JournalEntry(
+                self.group_id,
+                group.incarnation,
+                group.sequence,
+                self.now,
+                record,
+                self._cause,
+                config.job_epoch,
+                ends_turn,
+            )
         )
+
+    def end(self) -> None:
+        """Mark the last entry of the turn, which has one, as such."""
+        if self.config.logic_version:
+            # Nobody has seen the entry yet. A copy of it would cost several times as much.
+            force_setattr(self.output.journal[-1], "ends_turn", True)
 
     def create_group(self) -> None:
         """Create the group; only a request can do so."""

@@ -169,7 +169,8 @@ class JournalEntry(Message, frozen=True):
     ``sequence`` counts 1, 2, 3, ... within an incarnation of a group; readers drop entries that repeat
     (group id, incarnation, sequence). ``timestamp`` is the time of the change by the group's clock, ms since the epoch.
     ``job_epoch`` grows with every start of the query, of this job or another one: where two entries differ, that of the
-    higher one holds.
+    higher one holds. ``ends_turn`` says whether the entry is the last one of its turn, which is the handling of one
+    request or one fired timer; entries of earlier releases lack it.
     """
 
     group_id: str
@@ -179,6 +180,7 @@ class JournalEntry(Message, frozen=True):
     record: "AnyRecord"
     cause: Cause
     job_epoch: int = 0
+    ends_turn: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 def entry_decoder() -> msgspec.json.Decoder[JournalEntry]:

@@ -38,6 +38,7 @@ FIELDS = {
     "correlationId": "An id that the sender chooses, unique across all senders; the response repeats it.",
     "data": "The page of the stored state.",
     "deadline": "The time at which the timer was due, ms since the epoch.",
+    "endsTurn": "Whether no further entry of the same turn follows; entries of earlier releases lack it.",
     "errorCode": "Kafka's error code; 0 for success.",
     "errorMessage": "A description of the error; null on success.",
     "expectedOffset": "The committed offset that the sender has seen, -1 for none; null accepts any.",

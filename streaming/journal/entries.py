@@ -22,6 +22,7 @@ class _Head(msgspec.Struct, rename="camel"):
     sequence: int
     timestamp: int
     job_epoch: int = 0
+    ends_turn: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class _HeadWithCause(_Head, kw_only=True):
@@ -70,5 +71,12 @@ def readable(values: Iterable[bytes | None], decode: Callable[[bytes], JournalEn
 
 def _commit(head: _Head, cause: Cause) -> JournalEntry:
     return JournalEntry(
-        head.group_id, head.incarnation, head.sequence, head.timestamp, NO_OFFSETS, cause, head.job_epoch
+        head.group_id,
+        head.incarnation,
+        head.sequence,
+        head.timestamp,
+        NO_OFFSETS,
+        cause,
+        head.job_epoch,
+        head.ends_turn,
     )

@@ -12,6 +12,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry, RequestCause
 from streaming.journal.histories import content_of
+from streaming.journal.turns import ends_turn
 
 
 class Observer:
@@ -186,6 +187,8 @@ class GroupFold(Generic[ObserverT]):
             self._end_turn()
         self._turn.append(entry)
         self.observer.on_entry(entry)
+        if ends_turn(entry):
+            self._end_turn()
 
     def _end_turn(self) -> None:
         if self._turn:

@@ -79,7 +79,7 @@ class FoldedGroup(Observer):
                 self.applied[cause.partition] = cause.offset + 1
 
     def on_end(self, turn: Sequence[JournalEntry]) -> None:
-        """Apply the last turn, unless entries of it are missing."""
+        """Apply the last turn, unless entries of it are missing: of a group's first turn, an empty group is left."""
         if not is_cut(turn, self.group):
             self.on_turn(turn)
 

@@ -2,86 +2,27 @@
 
 from collections.abc import Sequence
 
-from coordinator_logic.apis import RESET_OFFSETS
+from msgspec import UNSET
+
 from coordinator_logic.group import Group
-from coordinator_logic.group.record import Record
-from coordinator_logic.groups.classic.data import ClassicGroup
-from coordinator_logic.groups.classic.records import (
-    AssignmentChanged,
-    GenerationStarted,
-    LeaderElected,
-    MemberAdded,
-    MemberUpdated,
-    StateChanged,
-)
-from coordinator_logic.groups.consumer.data import ConsumerGroup
-from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, ConsumerMemberChanged
-from coordinator_logic.records import (
-    GroupCreated,
-    JournalEntry,
-    MemberRemoved,
-    OffsetsCommitted,
-    OffsetsDeleted,
-    RequestCause,
-    StaticMemberReplaced,
-)
-from coordinator_logic.states import State
+from coordinator_logic.groups.conversions.older_journals import is_reset, seems_cut
+from coordinator_logic.records import JournalEntry, OffsetsCommitted
+
+
+def ends_turn(entry: JournalEntry) -> bool:
+    """Whether an entry is certainly the last one of its turn. In any release, a commit is, unless it is a reset's."""
+    recorded = entry.ends_turn
+    if recorded is not UNSET:
+        return recorded is True
+    return type(entry.record) is OffsetsCommitted and not is_reset(entry)
 
 
 def is_cut(turn: Sequence[JournalEntry], group: Group | None) -> bool:
-    """Whether the coordinator certainly had further entries to write in a group's last turn.
+    """Whether the coordinator had further entries to write in a turn with which a group's entries end.
 
-    ``group`` is as before the turn. A turn that only looks complete is missing a rebalance at most, which the members'
-    next requests begin again.
+    ``group`` is as before the turn.
     """
     if not turn:
         return False
-    records = [entry.record for entry in turn]
-    changes = [record.to_state for record in records if isinstance(record, StateChanged)]
-    before = State.EMPTY.value if group is None else group.state.value
-    state = changes[-1] if changes else before
-    is_replaced = any(isinstance(record, StaticMemberReplaced) for record in records)
-    may_end = state == State.PREPARING_REBALANCE.value or (state == State.STABLE.value and is_replaced)
-    match records[-1]:
-        case GenerationStarted() | AssignmentChanged():
-            return True
-        case GroupCreated():
-            # A JoinGroup that only hands out a member id creates the group.
-            cause = turn[-1].cause
-            return not (isinstance(cause, RequestCause) and cause.api == "JoinGroup")
-        case MemberAdded():
-            return not may_end or _leader_after(records, group) is None
-        case MemberRemoved(member_id=gone) | StaticMemberReplaced(old_member_id=gone):
-            return not may_end or _leader_after(records, group) == gone
-        case ConsumerGroupFormed():
-            return True
-        case ConsumerMemberChanged() as changed:
-            return _changes_subscription(changed, group)
-        case MemberUpdated() | LeaderElected():
-            return not may_end
-        case OffsetsDeleted():
-            return _is_reset(turn)
-        case OffsetsCommitted():
-            return _is_reset(turn) and before != State.EMPTY.value
-        case _:
-            return False
-
-
-def _is_reset(turn: Sequence[JournalEntry]) -> bool:
-    """Whether ResetOffsets caused the turn. It commits after it has deleted, and ends with the members' generation."""
-    cause = turn[-1].cause
-    return isinstance(cause, RequestCause) and cause.api == RESET_OFFSETS.name
-
-
-def _changes_subscription(record: ConsumerMemberChanged, group: Group | None) -> bool:
-    """Whether a new group epoch follows the record, unless the topics are those of a pattern."""
-    part = None if group is None else group.part
-    known = part.members.get(record.member_id) if isinstance(part, ConsumerGroup) else None
-    return known is None or list(known.subscribed_topic_names) != record.subscribed_topic_names
-
-
-def _leader_after(records: list[Record], group: Group | None) -> str | None:
-    elected = [record.member_id for record in records if isinstance(record, LeaderElected)]
-    if elected:
-        return elected[-1]
-    return group.part.leader if group is not None and isinstance(group.part, ClassicGroup) else None
+    recorded = turn[-1].ends_turn
+    return seems_cut(turn, group) if recorded is UNSET else not recorded

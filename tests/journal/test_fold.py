@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_logic import snapshot
+from coordinator_logic.config import LOGIC_VERSION
 from coordinator_logic.group import Group
 from coordinator_logic.groups.classic.records import GenerationStarted, MemberAdded, StateChanged
 from coordinator_logic.messages import SetGroupConfigRequest
@@ -49,9 +50,13 @@ def folded(entries: list[JournalEntry], base: Group | None = None, read: int = 0
     return Folded(found.group, found.known, found.applied, fold.is_forked, fold.sequence)
 
 
-def played(moves: list[Move]) -> tuple[Driven, list[tuple[bytes | None, int]]]:
+EACH_RELEASE = pytest.mark.parametrize("logic_version", [0, LOGIC_VERSION])
+"""Entries of earlier releases do not say which one ends its turn."""
+
+
+def played(moves: list[Move], logic_version: int = LOGIC_VERSION) -> tuple[Driven, list[tuple[bytes | None, int]]]:
     """A story, and the group and the offset after the last request after each of its moves."""
-    driven = Driven(offsets_retention_minutes=1)
+    driven = Driven(offsets_retention_minutes=1, logic_version=logic_version)
     story = Story(driven)
     moments = [(driven.snapshot, 0)]
     for move in moves:
@@ -120,10 +125,11 @@ def test_a_journal_without_its_beginning_gives_what_it_says_and_nothing_else(mov
         holds(group)
 
 
+@EACH_RELEASE
 @given(moves=STORIES, end=st.integers(0, 200))
 @THOROUGH
-def test_a_journal_that_ends_within_a_turn_gives_a_sound_group(moves: list[Move], end: int) -> None:
-    driven, _ = played(moves)
+def test_a_journal_that_ends_within_a_turn_gives_a_sound_group(logic_version: int, moves: list[Move], end: int) -> None:
+    driven, _ = played(moves, logic_version)
     fold = folded(driven.journal[: end % (len(driven.journal) + 1)])
     if fold.group is None:
         return
@@ -132,10 +138,25 @@ def test_a_journal_that_ends_within_a_turn_gives_a_sound_group(moves: list[Move]
         holds(fold.group)
 
 
+@given(moves=STORIES, end=st.integers(0, 200))
+@THOROUGH
+def test_a_journal_that_ends_within_a_turn_gives_the_group_before_it(moves: list[Move], end: int) -> None:
+    driven, _ = played(moves)
+    journal = driven.journal[: end % (len(driven.journal) + 1)]
+    whole = next((place for place in range(len(journal), 0, -1) if journal[place - 1].ends_turn), 0)
+    cut, before = folded(journal).group, folded(journal[:whole]).group
+    if cut is not None and cut.sequence == 0:
+        # The turn that creates the group.
+        assert before is None
+        return
+    assert (None if cut is None else recorded(cut)) == (None if before is None else recorded(before))
+
+
+@EACH_RELEASE
 @given(moves=STORIES)
 @THOROUGH
-def test_no_whole_turn_counts_as_cut(moves: list[Move]) -> None:
-    driven, _ = played(moves)
+def test_no_whole_turn_counts_as_cut(logic_version: int, moves: list[Move]) -> None:
+    driven, _ = played(moves, logic_version)
     turns: list[list[JournalEntry]] = []
     for entry in driven.journal:
         if turns and turns[-1][-1].cause == entry.cause:
@@ -147,11 +168,14 @@ def test_no_whole_turn_counts_as_cut(moves: list[Move]) -> None:
         group = folded(before).group
         is_same_life = group is not None and group.incarnation == turn[0].incarnation
         assert not is_cut(turn, group if is_same_life else None), [entry.record for entry in turn]
+        if logic_version:
+            assert [entry.ends_turn for entry in turn] == [False] * (len(turn) - 1) + [True]
         before += turn
 
 
-def test_a_turn_whose_end_is_missing_is_left_out_and_its_request_is_not_applied() -> None:
-    driven = Driven()
+@EACH_RELEASE
+def test_a_turn_whose_end_is_missing_is_left_out_and_its_request_is_not_applied(logic_version: int) -> None:
+    driven = Driven(logic_version=logic_version)
     (member,) = driven.stable_group(1)
     driven.commit(member)
     whole = folded(driven.journal)
@@ -164,9 +188,10 @@ def test_a_turn_whose_end_is_missing_is_left_out_and_its_request_is_not_applied(
     assert whole.applied == {0: len(driven.log)}
 
 
+@EACH_RELEASE
 @pytest.mark.parametrize("members", [0, 2])
-def test_a_part_of_a_reset_is_left_out_and_the_whole_is_applied(members: int) -> None:
-    driven = Driven()
+def test_a_part_of_a_reset_is_left_out_and_the_whole_is_applied(members: int, logic_version: int) -> None:
+    driven = Driven(logic_version=logic_version)
     driven.commit(offsets={("topic", 0): 10, ("topic", 1): 20})
     if members:
         driven.stable_group(members)

@@ -31,6 +31,7 @@ from coordinator_logic.groups.consumer.records import (
     member_record,
 )
 from coordinator_logic.groups.consumer.target_assignment import Topic
+from coordinator_logic.groups.conversions.reasons import consumer_group_protocol
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     JoinGroupResponse,
@@ -133,7 +134,7 @@ def carry_out(turn: Turn, planned: ConsumerGroup) -> None:
         reply_to_parked_sync(turn, member, SyncGroupResponse(error_code=rebalancing))
     for member_id in classic.pending_joins:
         turn.cancel_heartbeat(member_id)
-    reason = "a member of the consumer group protocol joins"
+    reason = f"a member of {consumer_group_protocol(turn.config)} joins"
     if not planned.members:
         turn.record(ConsumerGroupFormed(reason=reason))
         return

@@ -23,6 +23,7 @@ from coordinator_logic.groups.classic.timers import arm_session
 from coordinator_logic.groups.consumer.classic_members import encoded_partitions
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.groups.conversions.reasons import consumer_group_protocol
 from coordinator_logic.messages import JoinGroupRequest
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
@@ -69,7 +70,9 @@ def downgrade(turn: Turn, consumer: ConsumerGroup, rebalance_because: str | None
     """
     names = {topic.topic_id: name for name, topic in consumer.topics.items()}
     members = list(consumer.members.values())
-    turn.record(ClassicGroupFormed("its last member of the consumer group protocol has gone", State.STABLE.value))
+    turn.record(
+        ClassicGroupFormed(f"its last member of {consumer_group_protocol(turn.config)} has gone", State.STABLE.value)
+    )
     group = classic_of(turn)
     for member in members:
         turn.record(_added(member))

@@ -45,7 +45,7 @@ class Settings:
         """The settings of the batches of one of the starts."""
         settings = self._by_start.get(start.started_at)
         if settings is None:
-            config = start.config or msgspec.structs.replace(self.config, job_epoch=0)
+            config = start.config or msgspec.structs.replace(self.config, job_epoch=0, logic_version=0)
             partitions = start.response_partitions or self.response_partitions
             earlier = [one for one in self.starts if one.started_at < start.started_at]
             settings = replace(self, config=config, response_partitions=partitions, starts=(*earlier, start))

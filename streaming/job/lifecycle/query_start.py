@@ -6,7 +6,7 @@ import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig
 from coordinator_logic.groups.consumer.rebalance.heartbeats import reconciling_heartbeat_interval_ms
 from coordinator_logic.timing.sessions import late_answer_ms
 from streaming.contract.errors import CannotRun
@@ -103,6 +103,7 @@ def protocol_config(options: JobOptions, partitions: Partitions) -> CoordinatorC
         requests_topic=options.topics.requests,
         requests_partitions=partitions.requests,
         late_answer_ms=late_answer_ms(options.batch_interval_ms),
+        logic_version=LOGIC_VERSION,
         group_consumer_reconciling_heartbeat_interval_ms=reconciling_heartbeat_interval_ms(
             options.protocol.group_consumer_reconciling_heartbeat_interval_ms, options.batch_interval_ms
         ),

@@ -31,7 +31,8 @@ from coordinator_logic.states import State
 def seems_cut(turn: Sequence[JournalEntry], group: Group | None) -> bool:
     """Whether the coordinator certainly had further entries to write in a turn with which a group's entries end.
 
-    ``group`` is as before the turn. A turn that only looks complete is missing a rebalance at most, which the members' next requests begin again.
+    ``group`` is as before the turn. A turn that only looks complete is missing a rebalance at most, which the members'
+    next requests begin again.
     """
     records = [entry.record for entry in turn]
     changes = [record.to_state for record in records if isinstance(record, StateChanged)]

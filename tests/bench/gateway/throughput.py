@@ -29,6 +29,7 @@ from streaming.gateway.proxy.admission.acceptor import Acceptor, OpenConnections
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.proxy.connection import ClientConnection
+from streaming.gateway.proxy.listener_context import OpenConnection
 from streaming.gateway.proxy.upstream import Upstream
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
 from streaming.gateway.wire.brokers import Address, Broker
@@ -114,10 +115,10 @@ class UpstreamOnlyContext:
     def coordinator_of(self, _group_id: str) -> Broker | None:
         return None
 
-    def register(self, _connection: ClientConnection) -> None:
+    def register(self, _connection: OpenConnection) -> None:
         pass
 
-    def unregister(self, _connection: ClientConnection) -> None:
+    def unregister(self, _connection: OpenConnection) -> None:
         pass
 
     async def connect(self, make: Callable[[], Upstream]) -> Upstream:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from streaming.gateway.instrumentation import GatewayMetrics
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.proxy.upstream import Upstream
@@ -37,7 +37,7 @@ class ListenerContext(Protocol):
     """The listener of one broker, shared by the connections to it."""
 
     node_id: int
-    limits: Limits
+    limits: GatewayLimits
     metrics: GatewayMetrics
     requires_sasl: bool
     oauth_principal_claim: str

@@ -24,7 +24,7 @@ from kio.static.primitive import i16
 
 from streaming.contract.topics import TopicNames
 from streaming.gateway.instrumentation import GatewayMetrics
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.proxy.admission.acceptor import Acceptor, OpenConnections
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
@@ -92,7 +92,7 @@ class UpstreamOnlyContext:
     """A listener context without a cluster: every connection's broker is the upstream process."""
 
     node_id = 1
-    limits = Limits()
+    limits = GatewayLimits()
     metrics = GatewayMetrics()
     requires_sasl = False
     oauth_principal_claim = ""

@@ -15,7 +15,7 @@ from streaming.gateway.wire.lazy_list import LazyList
 from streaming.gateway.wire.loop_share import LoopShare
 from streaming.gateway.wire.steps import Steps
 
-__all__ = ["MAX_ENTRIES", "MAX_GROUPS", "ListRequests", "entry_count", "made_lazily"]
+__all__ = ["MAX_ENTRIES", "MAX_GROUPS", "MAX_REQUEST_ENTRIES", "ListRequests", "entry_count", "made_lazily"]
 
 MAX_GROUPS = 1_000
 """Different groups for which one request asks the coordinator. The others are answered with an error after which Java's
@@ -24,6 +24,10 @@ admin client asks for these groups again, so that a longer list takes it several
 MAX_ENTRIES = 10_000
 """Partitions, members, protocols or assignments of one request event. As JSON, more of them would exceed the megabyte
 that a record of the topics has by default."""
+
+MAX_REQUEST_ENTRIES = 2 * MAX_ENTRIES
+"""Array entries of a request that becomes an event: :data:`MAX_ENTRIES`, which may be in as many topics. The gateway
+refuses a larger one before it reads it: to make and to free 100,000 objects holds the loop."""
 
 EVENTS_OF_A_CLIENT = 50
 EVENTS_OF_ALL_CLIENTS = 500

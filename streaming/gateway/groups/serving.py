@@ -11,12 +11,11 @@ from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
 from streaming.gateway.groups.channel import GroupChannel
+from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
-from streaming.gateway.groups.registry import group_apis
-from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
+from streaming.gateway.groups.registry import group_apis, timeout_policies
 from streaming.gateway.groups.subscriptions.topic_watch import TopicWatch
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
-from streaming.gateway.groups.watched_groups import WatchedGroups
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.sasl_exchange import ANONYMOUS
 from streaming.gateway.security.topic_catalog import ClusterTopics, TopicCatalog
@@ -25,9 +24,6 @@ from streaming.gateway.wire.forwarding import Forward, forward_upstream
 from streaming.gateway.wire.loop_share import LoopShare
 
 __all__ = ["GroupService", "serving_groups"]
-
-LISTINGS_OF_AGE = 3
-"""How many refreshes old the list of all topics may be when a pattern is resolved."""
 
 
 @dataclass(frozen=True)
@@ -67,21 +63,24 @@ async def serving_groups(
     directory = GroupDirectory(bootstrap_servers, topics.directory, client_id, config)
     catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds)
     authorizer = Authorizer(catalog, forward)
-    policies = TimeoutPolicies(timeouts)
-    lists = ListRequests(loop_share or LoopShare())
-    backend = GroupBackend(channel, directory, authorizer, is_coordinator, policies, lists)
-    watched = WatchedGroups()
     user = config.get("sasl.username")
-    gateway = Caller(client_id, socket.gethostname(), f"User:{user}" if user else ANONYMOUS)
-    hidden = (topics.requests, topics.responses, topics.transactions)
-    interval = timeouts.topic_refresh_seconds
-    heartbeat_topics = HeartbeatTopics(backend, catalog, watched, gateway, hidden, LISTINGS_OF_AGE * interval)
-    watch = TopicWatch(backend, catalog, watched, gateway, interval)
+    backend = GroupBackend(
+        channel,
+        directory,
+        authorizer,
+        is_coordinator,
+        policies=TimeoutPolicies(timeouts, timeout_policies(GROUP_TYPES.values())),
+        lists=ListRequests(loop_share or LoopShare()),
+        types=GROUP_TYPES,
+        catalog=catalog,
+        caller=Caller(client_id, socket.gethostname(), f"User:{user}" if user else ANONYMOUS),
+        hidden_topics=frozenset({topics.requests, topics.responses, topics.transactions}),
+    )
     await channel.start()
     directory.start()
-    watching = asyncio.create_task(watch.run())
+    watching = asyncio.create_task(TopicWatch(backend).run())
     try:
-        yield GroupService(channel, directory, authorizer, group_apis(backend, heartbeat_topics, watched))
+        yield GroupService(channel, directory, authorizer, group_apis(backend))
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):

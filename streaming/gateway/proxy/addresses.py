@@ -96,7 +96,7 @@ def _rewrite_metadata(frame: bytes, version: int, advertise: Advertise, last_nam
     module: Any = load_entity_module("metadata", version, EntityType.response)
     response_type, broker_type = module.MetadataResponse, module.MetadataResponseBroker
     reader = FrameReader(frame, RESPONSE_HEAD.size, max_entries=len(frame))
-    run_steps(reader.end_of_header(response_type))
+    run_steps(reader.end_of_response_header(response_type))
     if version >= FIRST_METADATA_VERSION_WITH_THROTTLE_TIME:
         reader.at += THROTTLE_TIME_BYTES
     begin = reader.at

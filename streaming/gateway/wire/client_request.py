@@ -8,7 +8,7 @@ from kio.static.protocol import Entity
 
 from coordinator_logic.messages import Message
 
-__all__ = ["Caller", "ClientRequest", "Handler", "QuotaEntity", "ServedApi"]
+__all__ = ["Caller", "ClientRequest", "Feature", "Handler", "QuotaEntity", "ServedApi"]
 
 
 class QuotaEntity(NamedTuple):
@@ -56,12 +56,22 @@ Handler = Callable[[ClientRequest], Awaitable[Entity | Message]]
 connection."""
 
 
+class Feature(NamedTuple):
+    """A feature that ApiVersions shows (KIP-584), with the lowest and the highest level; the highest is in use."""
+
+    name: str
+    lowest: int
+    highest: int
+
+
 @dataclass(frozen=True, slots=True)
 class ServedApi:
     """An API that a handler of the gateway answers. ApiVersions offers exactly this range of versions.
 
     message_type: as which requests are decoded; by default, as kio's entity of their version.
     max_entries: the array entries of a request; by default as many as of any request (``max-request-entries``).
+    first_version_with_topic_ids: the first version that names topics by their ids, which brokers know since Kafka 2.8.
+    feature: shown to clients with the API, in place of the broker's feature of that name.
     """
 
     name: str
@@ -71,3 +81,5 @@ class ServedApi:
     handle: Handler
     message_type: type[Message] | None = None
     max_entries: int | None = None
+    first_version_with_topic_ids: int | None = None
+    feature: Feature | None = None

@@ -95,7 +95,7 @@ def decode_response_in_steps(frame: bytes, api_key: int, version: int) -> Steps[
     """Decode the payload of a response frame, which includes its length. Raises one of :data:`MALFORMED`."""
     response_type: Any = load_response_schema(api_key, version)
     reader = FrameReader(frame, RESPONSE_HEAD.size, max_entries=len(frame))
-    yield from reader.end_of_header(response_type)
+    yield from reader.end_of_response_header(response_type)
     return (yield from reader.entity(layout_of(response_type, response_type)))  # type: ignore[no-any-return]
 
 

@@ -42,13 +42,14 @@ class FrameReader:
         The client id has a legacy length even in flexible headers.
         """
         client_id = self._next(readers.read_nullable_legacy_string)
-        yield from self.end_of_header(request_type)
+        if request_type.__header_schema__.__flexible__ and (count := self._next(readers.read_unsigned_varint)):
+            yield from self._tagged_fields(count, {}, {})
         return client_id or ""
 
-    def end_of_header(self, payload_type: Any) -> Steps[None]:
-        """Read a header's tagged fields, with which it ends if the type of the payload has a flexible header."""
-        if payload_type.__header_schema__.__flexible__:
-            yield from self._tagged_fields({}, {})
+    def end_of_response_header(self, response_type: Any) -> Steps[None]:
+        """Read the rest of a response's header from behind the correlation id."""
+        if response_type.__header_schema__.__flexible__ and (count := self._next(readers.read_unsigned_varint)):
+            yield from self._tagged_fields(count, {}, {})
 
     def entity(self, layout: EntityLayout) -> Steps[Any]:
         """Read an entity as an object."""
@@ -61,8 +62,8 @@ class FrameReader:
         values = dict(layout.absent)
         for field in layout.fields:
             values[field.name] = self._next(field.read) if field.is_value else (yield from self.field(field))
-        if layout.is_flexible:
-            yield from self._tagged_fields(layout.tagged, values)
+        if layout.is_flexible and (count := self._next(readers.read_unsigned_varint)):
+            yield from self._tagged_fields(count, layout.tagged, values)
         return layout.make(**values)
 
     def field(self, field: FieldLayout) -> Steps[Any]:
@@ -101,9 +102,8 @@ class FrameReader:
             raise UnexpectedNull(f"an array of {length} items")
         return length if length >= 0 else None
 
-    def _tagged_fields(self, known: Mapping[int, FieldLayout], values: dict[str, Any]) -> Steps[None]:
-        """Read tagged fields, the known ones into ``values``."""
-        count = self._next(readers.read_unsigned_varint)
+    def _tagged_fields(self, count: int, known: Mapping[int, FieldLayout], values: dict[str, Any]) -> Steps[None]:
+        """Read that many tagged fields, the known ones into ``values``."""
         self._announce(count)
         for _ in range(count):
             tag = self._next(readers.read_unsigned_varint)

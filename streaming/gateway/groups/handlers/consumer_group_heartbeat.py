@@ -12,6 +12,7 @@ from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    Message,
     TopicDescription,
 )
 from streaming.client.errors import CoordinatorNotAvailable
@@ -20,23 +21,38 @@ from streaming.gateway.groups.backend import GroupBackend, decode_response
 from streaming.gateway.groups.error_responses import outage_error
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
-from streaming.gateway.groups.subscriptions.lookups import has_members
-from streaming.gateway.groups.watched_groups import WatchedGroups
+from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, consumer_policy
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["ConsumerGroupHeartbeatHandler"]
+__all__ = ["ConsumerGroupHeartbeatHandler", "consumer_group_heartbeat_policy"]
 
 NO_LONGER_A_MEMBER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND, Error.FENCED_MEMBER_EPOCH})
+
+
+def consumer_group_heartbeat_policy(timeouts: GroupTimeouts, body: Message | None = None) -> TimeoutPolicy:
+    """After either error, Java's client sends its next heartbeat with all fields.
+
+    So does librdkafka after COORDINATOR_NOT_AVAILABLE: the member is not fenced if the heartbeat in the log has
+    advanced its epoch. librdkafka repeats the same request after COORDINATOR_LOAD_IN_PROGRESS, so that must not be in
+    the log.
+    """
+    policy = consumer_policy(timeouts)._replace(unanswered=Error.COORDINATOR_NOT_AVAILABLE)
+    if isinstance(body, ConsumerGroupHeartbeatRequest) and not body.member_id:
+        # The coordinator generates an id (v0): each repeated join would leave an unused member behind.
+        return policy._replace(seconds=timeouts.request_seconds)
+    if isinstance(body, ConsumerGroupHeartbeatRequest) and body.member_epoch < 0:
+        return policy._replace(seconds=timeouts.leave_seconds)
+    return policy
 
 
 class ConsumerGroupHeartbeatHandler:
     """Answers heartbeats within their timeout, with a retriable error if the coordinator has not answered by then."""
 
-    def __init__(self, backend: GroupBackend, topics: HeartbeatTopics, watched: WatchedGroups) -> None:
+    def __init__(self, backend: GroupBackend) -> None:
         self._backend = backend
-        self._topics = topics
-        self._watched = watched
+        self._topics = HeartbeatTopics(backend)
+        self._watched = backend.watched
         self._awaited = AwaitedHeartbeats()
 
     async def handle(self, request: ClientRequest) -> ConsumerGroupHeartbeatResponse:
@@ -53,16 +69,16 @@ class ConsumerGroupHeartbeatHandler:
             except TopicsHidden:
                 return _refused(Error.TOPIC_AUTHORIZATION_FAILED)
             except CoordinatorNotAvailable:
-                return _refused(self._backend.policies.by_api[CONSUMER_GROUP_HEARTBEAT.name].unsent)
+                return _refused(self._backend.policies.of(CONSUMER_GROUP_HEARTBEAT, body).unsent)
         is_new = self._watched.get(body.group_id) is None
-        has_others = is_new and has_members(self._backend, body.group_id)
+        has_others = is_new and self._backend.has_members(body.group_id)
         response = await self._ask(request, replace(body, topics=list(topics)))
         self._note(body, topics, response, has_others=has_others)
         return response
 
     async def _ask(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         """Ask the coordinator, or answer with what an earlier heartbeat of the member has led to."""
-        policy = self._backend.policies.for_request(CONSUMER_GROUP_HEARTBEAT, body)
+        policy = self._backend.policies.of(CONSUMER_GROUP_HEARTBEAT, body)
         deadline = _now() + policy.seconds
         earlier = self._awaited.find(body)
         if earlier is not None and earlier.is_open and not earlier.may_repeat:
@@ -96,7 +112,7 @@ class ConsumerGroupHeartbeatHandler:
 
     def _send(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, heartbeats: MemberHeartbeats) -> None:
         timeouts, api = self._backend.policies.timeouts, CONSUMER_GROUP_HEARTBEAT
-        seconds = max(timeouts.late_heartbeat_seconds, self._backend.policies.for_request(api, body).seconds)
+        seconds = max(timeouts.late_heartbeat_seconds, self._backend.policies.of(api, body).seconds)
         event = self._backend.channel.send(body.group_id, api.name, request.version, body, request.caller, seconds)
         heartbeats.add(event, lambda envelope: decode_response(api, body, request.version, envelope))
 

@@ -17,12 +17,10 @@ from coordinator_logic.apis import TOPICS_DELETED, TOPICS_DESCRIBED
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import TopicDescription, TopicsDeletedRequest, TopicsDescribedRequest
 from streaming.client.errors import CoordinatorNotAvailable
-from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.backend import FoundGroup, GroupBackend
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
-from streaming.gateway.groups.subscriptions.lookups import look_up
-from streaming.gateway.groups.watched_groups import WatchedGroup, WatchedGroups
-from streaming.gateway.security.topic_catalog import NOT_FOUND, TopicCatalog, described_topic
-from streaming.gateway.wire.client_request import Caller
+from streaming.gateway.groups.watched_groups import WatchedGroup
+from streaming.gateway.security.topic_catalog import NOT_FOUND, described_topic
 
 __all__ = ["TopicWatch"]
 
@@ -37,19 +35,13 @@ GROUPS_AT_ONCE = 50
 
 
 class TopicWatch:
-    """Looks at the topics of the watched groups every ``interval`` seconds.
+    """Looks at the topics of the watched groups in intervals of :attr:`GroupTimeouts.topic_refresh_seconds`."""
 
-    gateway: the gateway itself, as the caller of its requests.
-    """
-
-    def __init__(
-        self, backend: GroupBackend, catalog: TopicCatalog, watched: WatchedGroups, gateway: Caller, interval: float
-    ) -> None:
+    def __init__(self, backend: GroupBackend) -> None:
         self._backend = backend
-        self._catalog = catalog
-        self._watched = watched
-        self._gateway = gateway
-        self._interval = interval
+        self._catalog = backend.catalog
+        self._watched = backend.watched
+        self._interval = backend.policies.timeouts.topic_refresh_seconds
         self._current: dict[str, TopicDescription] = {}
         self._missing: dict[str, int] = {}
         self._former_ids: dict[str, None] = {}
@@ -95,13 +87,24 @@ class TopicWatch:
 
     async def _look_up(self, group: WatchedGroup) -> None:
         asked_at = time.monotonic()
-        found = await look_up(self._backend, group.group_id, self._gateway)
+        found = await self._found(group.group_id)
         if found is Error.GROUP_ID_NOT_FOUND:
             self._watched.remove(group.group_id)
         elif not isinstance(found, Error):
             group.found(found.subscriptions, asked_at, time.monotonic())
             for name, topic_id in found.assigned.items():
                 group.told.setdefault(name, TopicDescription(name, topic_id, UNKNOWN_PARTITIONS))
+
+    async def _found(self, group_id: str) -> FoundGroup | Error:
+        """Look up a group of whichever type, first as one of the type in the directory."""
+        of_type = self._backend.type_of(group_id)
+        found: FoundGroup | Error = Error.GROUP_ID_NOT_FOUND
+        for each in sorted(self._backend.types.values(), key=lambda each: each is not of_type):
+            if each.look_up is not None:
+                found = await each.look_up(self._backend, group_id)
+            if found is not Error.GROUP_ID_NOT_FOUND:
+                break
+        return found
 
     # ---- topics --------------------------------------------------------------------------------------------------
 
@@ -196,7 +199,7 @@ class TopicWatch:
 
     async def _delete(self, group: WatchedGroup, topics: list[TopicDescription]) -> bool:
         body = TopicsDeletedRequest([topic.name for topic in topics])
-        response = await self._backend.request(TOPICS_DELETED, 0, group.group_id, body, self._gateway)
+        response = await self._backend.request(TOPICS_DELETED, 0, group.group_id, body, self._backend.caller)
         if response.error_code != Error.NONE:
             return False
         for topic in topics:
@@ -206,7 +209,7 @@ class TopicWatch:
 
     async def _describe(self, group: WatchedGroup, topics: list[TopicDescription]) -> bool:
         body = TopicsDescribedRequest(topics)
-        response = await self._backend.request(TOPICS_DESCRIBED, 0, group.group_id, body, self._gateway)
+        response = await self._backend.request(TOPICS_DESCRIBED, 0, group.group_id, body, self._backend.caller)
         error = Error(response.error_code)
         if error is not Error.NONE and not error.retriable:
             log.warning("group %r refuses the descriptions of %d topics: %s", group.group_id, len(topics), error.name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
 from streaming.gateway.security.internal_topics.fetch_scan import IDS_SINCE, fetched_topic_ids
 from streaming.gateway.security.internal_topics.produce_scan import ProduceScan
@@ -70,7 +70,7 @@ class TopicGuard:
     def __init__(
         self,
         topics: InternalTopics,
-        limits: Limits,
+        limits: GatewayLimits,
         loop_share: LoopShare,
         resume: Callable[[], None],
         fail: Callable[[str], None],

@@ -1,7 +1,7 @@
 """The gateway's handlers in front of the coordinator's own logic: no topics, no job, no broker, no real time."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -13,14 +13,13 @@ from coordinator_logic.messages import Message, ResponseEnvelope
 from coordinator_logic.records import GroupDirectoryEntry
 from coordinator_logic.records.definitions import directory_entry
 from streaming.client.errors import ResponseTimedOut
-from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.backend import GroupBackend, GroupType
 from streaming.gateway.groups.channel import RequestEvent
+from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
-from streaming.gateway.groups.registry import group_apis
-from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
+from streaming.gateway.groups.registry import group_apis, timeout_policies
 from streaming.gateway.groups.subscriptions.topic_watch import TopicWatch
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
-from streaming.gateway.groups.watched_groups import WatchedGroups
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.topic_catalog import ClusterTopics, FoundTopic, TopicCatalog
 from streaming.gateway.wire.client_request import Caller, ClientRequest
@@ -159,22 +158,36 @@ class LogicCoordinator:
 class Gateway:
     """The group APIs of a gateway in front of a coordinator and a cluster without an authorizer."""
 
-    def __init__(self, coordinator: LogicCoordinator, cluster: Cluster, forward: Any = None) -> None:
+    def __init__(
+        self,
+        coordinator: LogicCoordinator,
+        cluster: Cluster,
+        forward: Any = None,
+        types: Mapping[str, GroupType] = GROUP_TYPES,
+    ) -> None:
         catalog = TopicCatalog(cast("ClusterTopics", cluster))
-        policies = TimeoutPolicies(GroupTimeouts())
-        channel, directory = cast("Any", coordinator), cast("Any", coordinator)
-        authorizer = Authorizer(catalog, forward or _no_authorizer)
-        backend = GroupBackend(channel, directory, authorizer, every_group, policies, ListRequests(LoopShare()))
-        self.watched = WatchedGroups()
-        topics = HeartbeatTopics(backend, catalog, self.watched, GATEWAY, {HIDDEN}, 0.0)
-        self.watch = TopicWatch(backend, catalog, self.watched, GATEWAY, 5.0)
-        self._apis = group_apis(backend, topics, self.watched)
+        timeouts = GroupTimeouts(topic_refresh_seconds=0.0)
+        backend = GroupBackend(
+            cast("Any", coordinator),
+            cast("Any", coordinator),
+            Authorizer(catalog, forward or _no_authorizer),
+            every_group,
+            policies=TimeoutPolicies(timeouts, timeout_policies(types.values())),
+            lists=ListRequests(LoopShare()),
+            types=types,
+            catalog=catalog,
+            caller=GATEWAY,
+            hidden_topics=frozenset({HIDDEN}),
+        )
+        self.watched = backend.watched
+        self.watch = TopicWatch(backend)
+        self.apis = group_apis(backend)
 
     async def ask(self, key: int, version: int, body: Message) -> Any:
         """Send a request in a version; returns the response as the client reads it."""
         payload = to_wire(body, cast("Any", load_request_schema(key, version)))
         caller = Caller("client", "10.0.0.1", ANONYMOUS)
-        served = self._apis[key]
+        served = self.apis[key]
         answer = await served.handle(ClientRequest(caller, NODE_ID, key, version, decoded(payload, served)))
         return as_read_by_client(answer, load_response_schema(key, version))
 

@@ -13,7 +13,7 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i32, i64
 
 from streaming.contract.topics import TopicNames
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.security.internal_topics.catalog import FOREIGN_IDS, InternalTopics
 from streaming.gateway.security.internal_topics.guard import TopicGuard, Verdict, VerdictKind
 from streaming.gateway.wire import loop_share
@@ -79,11 +79,11 @@ def by_name(topics: Mapping[str, int]) -> bytes:
     return encode_request(request, 1, "client")
 
 
-async def verdict_on(frame: bytes, limits: Limits | None = None) -> tuple[Verdict, int]:
+async def verdict_on(frame: bytes, limits: GatewayLimits | None = None) -> tuple[Verdict, int]:
     """The verdict of a new guard, and how often the event loop could turn to others until then."""
     changed, received = asyncio.Event(), ByteBuffer()
     topics = InternalTopics(NAMES, [], internal_ids)
-    guard = TopicGuard(topics, limits or Limits(), LoopShare(), changed.set, pytest.fail)
+    guard = TopicGuard(topics, limits or GatewayLimits(), LoopShare(), changed.set, pytest.fail)
     received.feed(frame)
     head = parse_request_head(received, MAX_FRAME_BYTES)
     assert head is not None
@@ -149,7 +149,7 @@ def test_the_refused_topic_of_a_produce_request_is_left_out(version: int, record
 )
 def test_a_request_with_too_many_entries_is_refused(make: Callable[[], bytes]) -> None:
     with pytest.raises(FrameRefused) as refused:
-        asyncio.run(verdict_on(make(), Limits(max_request_entries=10_000)))
+        asyncio.run(verdict_on(make(), GatewayLimits(max_request_entries=10_000)))
     assert refused.value.reason is Refusal.TOO_MANY_ENTRIES
 
 

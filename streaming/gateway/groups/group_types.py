@@ -16,7 +16,7 @@ from coordinator_logic.apis import (
     LEAVE_GROUP,
     SYNC_GROUP,
 )
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
+from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.gateway.groups.backend import GroupApi, GroupType
 from streaming.gateway.groups.handlers.consumer_group_describe import consumer_group_describe, look_up_consumer_group
 from streaming.gateway.groups.handlers.consumer_group_heartbeat import (

@@ -3,9 +3,8 @@
 from msgspec.structs import replace
 
 from coordinator_logic.apis import DESCRIBE_GROUPS
-from coordinator_logic.embedded_protocols import ConsumerProtocolError, decode_subscription
+from coordinator_logic.embedded_protocols import CONSUMER_PROTOCOL_TYPE, ConsumerProtocolError, decode_subscription
 from coordinator_logic.errors import Error
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE
 from coordinator_logic.messages import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.security.permissions import Operation

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from streaming.client.directory import GroupDirectory
 from streaming.gateway.wire.api_keys import API_NAMES
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
-from streaming.gateway.wire.frames import Refusal
+from streaming.gateway.wire.frames import RefusalReason
 
 __all__ = ["NOT_DECODED", "NO_RESPONSE", "OTHER", "GatewayMetrics"]
 
@@ -67,7 +67,7 @@ class GatewayMetrics:
         self._refused = counter(
             "refused_frames", "Connections closed because of an invalid or unacceptable request.", ["reason"]
         )
-        for reason in Refusal:
+        for reason in RefusalReason:
             self._refused.labels(reason.value)
         self.rejected_connections = counter(
             "rejected_connections",
@@ -121,7 +121,7 @@ class GatewayMetrics:
         """Record how long the broker took to start its response."""
         self._upstream_seconds.labels(_known_api(api)).observe(seconds)
 
-    def count_refusal(self, reason: Refusal) -> None:
+    def count_refusal(self, reason: RefusalReason) -> None:
         """Count a connection that is closed because of an invalid or unacceptable request."""
         self._refused.labels(reason.value).inc()
 

@@ -14,7 +14,7 @@ from streaming.gateway.groups.channel import GroupChannel
 from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.registry import group_apis, timeout_policies
-from streaming.gateway.groups.subscriptions.topic_watch import TopicWatch
+from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.sasl_exchange import ANONYMOUS
@@ -78,7 +78,7 @@ async def serving_groups(
     )
     await channel.start()
     directory.start()
-    watching = asyncio.create_task(TopicWatch(backend).run())
+    watching = asyncio.create_task(TopicNotifier(backend).run())
     try:
         yield GroupService(channel, directory, authorizer, group_apis(backend))
     finally:

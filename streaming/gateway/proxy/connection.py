@@ -22,7 +22,7 @@ from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.request_router import Admission, RequestRouter
 from streaming.gateway.proxy.response_queue import ResponseQueue
 from streaming.gateway.wire.client_request import QuotaEntity
-from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, Refusal
+from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, RefusalReason
 from streaming.gateway.wire.loop_share import TURN_SECONDS
 
 __all__ = ["ClientConnection"]
@@ -94,7 +94,8 @@ class ClientConnection(asyncio.Protocol):
             return
         self._received.feed(data)
         if not self._router.has_authenticated and len(self._received) > self._limits.max_unauthenticated_bytes:
-            self._refuse(FrameRefused(Refusal.REQUEST_TOO_LARGE, f"{len(self._received)} bytes, not authenticated"))
+            detail = f"{len(self._received)} bytes, not authenticated"
+            self._refuse(FrameRefused(RefusalReason.REQUEST_TOO_LARGE, detail))
             return
         self.process_received()
 

@@ -43,7 +43,7 @@ from streaming.gateway.wire.frames import (
     LENGTH_SIZE,
     ByteBuffer,
     FrameRefused,
-    Refusal,
+    RefusalReason,
     RequestHead,
     parse_acks,
     parse_request_head,
@@ -179,17 +179,17 @@ class RequestRouter:
         try:
             offered = self._context.ranges[head.api_key]
         except KeyError:
-            raise FrameRefused(Refusal.UNKNOWN_API, request) from None
+            raise FrameRefused(RefusalReason.UNKNOWN_API, request) from None
         is_offered = head.version in offered
         if not is_offered and head.api_key != API_VERSIONS:
-            raise FrameRefused(Refusal.UNSUPPORTED_VERSION, request)
+            raise FrameRefused(RefusalReason.UNSUPPORTED_VERSION, request)
         limits = self._context.limits
         is_before = head.api_key in BEFORE_AUTHENTICATION
         if not is_before and not self.is_authenticated:
-            raise FrameRefused(Refusal.NOT_AUTHENTICATED, request)
+            raise FrameRefused(RefusalReason.NOT_AUTHENTICATED, request)
         limit = limits.max_unauthenticated_bytes if is_before else limits.max_request_bytes
         if head.api_key != PRODUCE and head.length > limit:
-            raise FrameRefused(Refusal.REQUEST_TOO_LARGE, f"{api_name(head.api_key)} of {head.length} bytes")
+            raise FrameRefused(RefusalReason.REQUEST_TOO_LARGE, f"{api_name(head.api_key)} of {head.length} bytes")
         return is_offered
 
     def _may_collect(self, size: int) -> bool:

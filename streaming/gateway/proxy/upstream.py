@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, cast
 
-from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, Refusal, parse_response_head
+from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, RefusalReason, parse_response_head
 
 __all__ = ["ExpectedResponse", "Upstream", "UpstreamOwner"]
 
@@ -146,7 +146,7 @@ class Upstream(asyncio.Protocol):
         if head is None:
             return False
         if not self._expected or self._expected[0].correlation_id != head.correlation_id:
-            raise FrameRefused(Refusal.HEADER, f"unexpected correlation id {head.correlation_id}")
+            raise FrameRefused(RefusalReason.HEADER, f"unexpected correlation id {head.correlation_id}")
         expected = self._expected[0]
         size = LENGTH_SIZE + head.length
         if expected.on_piece is not None:
@@ -154,7 +154,7 @@ class Upstream(asyncio.Protocol):
             self._streaming_left = size
             return True
         if size > self._max_frame_bytes:
-            raise FrameRefused(Refusal.FRAME_TOO_LARGE, f"a response of {size} bytes")
+            raise FrameRefused(RefusalReason.FRAME_TOO_LARGE, f"a response of {size} bytes")
         if len(self._received) < size:
             return False
         self._owner.response_started(expected, time.monotonic() - expected.sent_at)

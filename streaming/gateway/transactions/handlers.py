@@ -30,8 +30,8 @@ from streaming.gateway.transactions.error_responses import (
 )
 from streaming.gateway.transactions.participation import (
     Participation,
-    Phase,
     TransactionDescription,
+    TransactionPhase,
     new_participation,
     outcome,
     outcome_after_init,
@@ -148,8 +148,8 @@ class TransactionHandlers:
             commit = structs.replace(body, producer_id=participation.id)
             response = await self._txn_offset_commit.handle(replace(request, payload=commit))
             phases = {each.id: each.phase for each in await self._participation_log.read()}
-            phase = phases.get(participation.id, Phase.ABORTING)
-            if phase is Phase.ONGOING:
+            phase = phases.get(participation.id, TransactionPhase.ABORTING)
+            if phase is TransactionPhase.ONGOING:
                 return response
             # The outcome may precede these offsets in the group's log. Because the participation is written again,
             # recovery finds the outcome and delivers it once more.
@@ -166,7 +166,7 @@ class TransactionHandlers:
         try:
             participations = [each for each in await self._participation_log.read() if _is_of_producer(each, payload)]
             if participations:
-                phase = Phase.ending(payload.committed)
+                phase = TransactionPhase.ending(payload.committed)
                 await self._participation_log.write(each.with_phase(phase) for each in participations)
         except ParticipationLogUnavailable:
             return end_txn_error(payload, RETRY)
@@ -259,7 +259,9 @@ def _ongoing_participation(payload: Any, participations: list[Participation]) ->
     matching = [
         each
         for each in participations
-        if _is_of_producer(each, payload) and each.group_id == payload.group_id and each.phase is Phase.ONGOING
+        if each.phase is TransactionPhase.ONGOING
+        and each.group_id == payload.group_id
+        and _is_of_producer(each, payload)
     ]
     return max(matching, key=lambda each: each.transaction_start_time_ms, default=None)
 

@@ -17,7 +17,7 @@ from kio.static.protocol import Entity, ResponsePayload
 
 from coordinator_logic.messages import Message
 from streaming.gateway.wire.api_keys import api_name
-from streaming.gateway.wire.frames import LENGTH_SIZE, REQUEST_HEAD, RESPONSE_HEAD, FrameRefused, Refusal
+from streaming.gateway.wire.frames import LENGTH_SIZE, REQUEST_HEAD, RESPONSE_HEAD, FrameRefused, RefusalReason
 from streaming.gateway.wire.layout import layout_of
 from streaming.gateway.wire.reader import FrameReader, TooManyEntries
 from streaming.gateway.wire.steps import Steps, run_steps
@@ -80,9 +80,9 @@ def decode_request_in_steps(
         client_id = yield from reader.client_id(request_type)
         payload = yield from reader.entity(layout_of(request_type, message_type or request_type))
     except TooManyEntries as failure:
-        raise FrameRefused(Refusal.TOO_MANY_ENTRIES, f"{api_name(api_key)} v{version}: {failure}") from failure
+        raise FrameRefused(RefusalReason.TOO_MANY_ENTRIES, f"{api_name(api_key)} v{version}: {failure}") from failure
     except MALFORMED as failure:
-        raise FrameRefused(Refusal.UNDECODABLE, f"{api_name(api_key)} v{version}: {failure!r}") from failure
+        raise FrameRefused(RefusalReason.UNDECODABLE, f"{api_name(api_key)} v{version}: {failure!r}") from failure
     return client_id, payload
 
 

@@ -20,7 +20,7 @@ from streaming.gateway.wire.steps import run_steps
 __all__ = [
     "ByteBuffer",
     "FrameRefused",
-    "Refusal",
+    "RefusalReason",
     "RequestHead",
     "ResponseHead",
     "parse_acks",
@@ -49,7 +49,7 @@ MAX_BYTES_BEFORE_ACKS = 70_000
 """The client id and the transactional id have at most 32,767 bytes each in a request that a broker accepts."""
 
 
-class Refusal(StrEnum):
+class RefusalReason(StrEnum):
     """Why the gateway closed a client's connection: the ``reason`` label of the metric."""
 
     FRAME_LENGTH = "frame-length"
@@ -68,7 +68,7 @@ class Refusal(StrEnum):
 class FrameRefused(Exception):
     """An invalid or unacceptable frame; its connection must be closed, since the next frame's start is unknown."""
 
-    def __init__(self, reason: Refusal, detail: str) -> None:
+    def __init__(self, reason: RefusalReason, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
 
@@ -126,9 +126,9 @@ def parse_request_head(received: ByteBuffer, max_length: int) -> RequestHead | N
         return None
     length = int.from_bytes(begin[:LENGTH_SIZE], "big", signed=True)
     if length < MIN_REQUEST_BYTES:
-        raise FrameRefused(Refusal.FRAME_LENGTH, f"a request of {length} bytes")
+        raise FrameRefused(RefusalReason.FRAME_LENGTH, f"a request of {length} bytes")
     if length > max_length:
-        raise FrameRefused(Refusal.FRAME_TOO_LARGE, f"{length} bytes exceed the limit of {max_length}")
+        raise FrameRefused(RefusalReason.FRAME_TOO_LARGE, f"{length} bytes exceed the limit of {max_length}")
     if len(begin) < REQUEST_HEAD.size:
         return None
     return RequestHead(*REQUEST_HEAD.unpack(begin))
@@ -155,9 +155,9 @@ def parse_acks(received: ByteBuffer, head: RequestHead) -> int | None:
         except BufferUnderflow:
             pass
         except (SerialError, ValueError) as failure:
-            raise FrameRefused(Refusal.HEADER, f"acks cannot be parsed: {failure!r}") from failure
+            raise FrameRefused(RefusalReason.HEADER, f"acks cannot be parsed: {failure!r}") from failure
     if len(begin) == min(whole, MAX_BYTES_BEFORE_ACKS):
-        raise FrameRefused(Refusal.HEADER, "the request ends before acks")
+        raise FrameRefused(RefusalReason.HEADER, "the request ends before acks")
     return None
 
 

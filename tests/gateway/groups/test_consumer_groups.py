@@ -330,7 +330,7 @@ def test_the_id_of_a_topic_that_was_created_again_is_unknown() -> None:
         before = cluster.id_of("t")
         await gateway.ask(OFFSET_COMMIT, 10, commit(member, before))
         cluster.create("t", 1)
-        await gateway.watch.refresh()
+        await gateway.notifier.refresh()
         answer = await gateway.ask(OFFSET_COMMIT, 10, commit(member, before))
         assert committed(answer) == {before: [(0, "unknown_topic_id")]}
 

@@ -129,7 +129,7 @@ def test_a_type_that_learns_topics_is_told_of_those_that_its_look_up_finds() -> 
 
     async def story() -> None:
         await gateway.ask(76, 1, InventedHeartbeatRequest(GROUP, "m", 0))
-        await gateway.watch.refresh()
+        await gateway.notifier.refresh()
         assert topics_told(coordinator) == [("t", topic_id(0), 2)]
 
     run_in_virtual_time(story())
@@ -140,7 +140,7 @@ def test_so_is_one_that_a_classic_member_joins() -> None:
 
     async def story() -> None:
         await join(gateway, await join(gateway))
-        await gateway.watch.refresh()
+        await gateway.notifier.refresh()
         assert topics_told(coordinator) == [("t", topic_id(0), 2)]
 
     run_in_virtual_time(story())
@@ -164,7 +164,7 @@ def test_a_type_that_the_gateway_does_not_have_is_listed_and_learns_no_topics() 
 
     async def story() -> None:
         await join(gateway)
-        await gateway.watch.refresh()
+        await gateway.notifier.refresh()
         assert topics_told(coordinator) == []
         (listed,) = (await gateway.ask(LIST_GROUPS, 5, ListGroupsRequest())).groups
         assert listed.group_type == "invented"

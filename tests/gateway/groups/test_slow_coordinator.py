@@ -83,7 +83,7 @@ class Story:
                 await client.beat()
                 self.check_owners()
             for gateway in self.gateways:
-                await gateway.watch.refresh()
+                await gateway.notifier.refresh()
         shares = [len(numbers) for client in self.clients for numbers in client.member.owned.values()]
         assert sum(shares) == self.cluster.topics_now["t"][1]
         assert max(shares) - min(shares) <= 1

@@ -31,7 +31,7 @@ from streaming.gateway.wire.codec import (
     encode_request,
     encode_response,
 )
-from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, Refusal, parse_acks, parse_request_head
+from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, RefusalReason, parse_acks, parse_request_head
 from streaming.gateway.wire.layout import layout_of
 from streaming.gateway.wire.reader import FrameReader, TooManyEntries
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps, run_steps
@@ -121,7 +121,7 @@ def test_a_truncated_request_is_refused_at_every_length(key: int, version: int) 
     for size in range(4, len(frame)):
         with pytest.raises(FrameRefused) as refused:
             decode_request(frame[:size], key, version)
-        assert refused.value.reason is Refusal.UNDECODABLE
+        assert refused.value.reason is RefusalReason.UNDECODABLE
 
 
 @pytest.mark.parametrize("version", range(9, KNOWN_VERSIONS[PRODUCE][1] + 1))
@@ -207,7 +207,7 @@ def test_an_absurd_length_reserves_no_memory(length: bytes, before: bytes) -> No
     for _ in range(100):
         with pytest.raises(FrameRefused) as refused:
             decode_request(frame, 10, 4)
-        assert refused.value.reason is Refusal.UNDECODABLE
+        assert refused.value.reason is RefusalReason.UNDECODABLE
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident < 10_000
 
 

@@ -19,7 +19,7 @@ from streaming.gateway.security.internal_topics.refusals import (
 )
 from streaming.gateway.wire.api_keys import FETCH, PRODUCE, api_name
 from streaming.gateway.wire.codec import LARGE_REQUEST_BYTES, decode_request_in_steps, encode_request_in_steps
-from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, Refusal, RequestHead
+from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, RefusalReason, RequestHead
 from streaming.gateway.wire.loop_share import LoopShare
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps, run_steps
 
@@ -165,7 +165,7 @@ class TopicGuard:
                 return PASS if scan.is_complete else Verdict(VerdictKind.PASS, scan)
             return PASS if len(received) >= size else INCOMPLETE
         if size > self._limits.max_request_bytes:
-            raise FrameRefused(Refusal.INTERNAL_TOPIC, f"{api_name(PRODUCE)} of {head.length} bytes")
+            raise FrameRefused(RefusalReason.INTERNAL_TOPIC, f"{api_name(PRODUCE)} of {head.length} bytes")
         if len(received) < size:
             return INCOMPLETE
         return self._run(self._refusal_of(head, received.peek(size)), size)
@@ -196,7 +196,7 @@ class TopicGuard:
             return PASS
         if getattr(payload, "acks", None) == NO_ACKS:
             # A broker closes the connection too: it is the only way to report an error.
-            raise FrameRefused(Refusal.INTERNAL_TOPIC, f"{api_name(head.api_key)} without a response")
+            raise FrameRefused(RefusalReason.INTERNAL_TOPIC, f"{api_name(head.api_key)} without a response")
         rest = None
         if refusal.request is not None:
             rest = yield from encode_request_in_steps(refusal.request, head.correlation_id, client_id)

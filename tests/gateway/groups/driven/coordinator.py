@@ -18,7 +18,7 @@ from streaming.gateway.groups.channel import RequestEvent
 from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.registry import group_apis, timeout_policies
-from streaming.gateway.groups.subscriptions.topic_watch import TopicWatch
+from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.topic_catalog import ClusterTopics, FoundTopic, TopicCatalog
@@ -180,7 +180,7 @@ class Gateway:
             hidden_topics=frozenset({HIDDEN}),
         )
         self.watched = backend.watched
-        self.watch = TopicWatch(backend)
+        self.notifier = TopicNotifier(backend)
         self.apis = group_apis(backend)
 
     async def ask(self, key: int, version: int, body: Message) -> Any:

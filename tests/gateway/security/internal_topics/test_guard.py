@@ -18,7 +18,7 @@ from streaming.gateway.security.internal_topics.catalog import FOREIGN_IDS, Inte
 from streaming.gateway.security.internal_topics.guard import TopicGuard, Verdict, VerdictKind
 from streaming.gateway.wire import loop_share
 from streaming.gateway.wire.codec import decode_request, encode_request
-from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, Refusal, parse_request_head
+from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, RefusalReason, parse_request_head
 from streaming.gateway.wire.loop_share import LoopShare
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP
 from tests.gateway.security.internal_topics.test_scans import fetch_by_id, produce_frame
@@ -150,7 +150,7 @@ def test_the_refused_topic_of_a_produce_request_is_left_out(version: int, record
 def test_a_request_with_too_many_entries_is_refused(make: Callable[[], bytes]) -> None:
     with pytest.raises(FrameRefused) as refused:
         asyncio.run(verdict_on(make(), GatewayLimits(max_request_entries=10_000)))
-    assert refused.value.reason is Refusal.TOO_MANY_ENTRIES
+    assert refused.value.reason is RefusalReason.TOO_MANY_ENTRIES
 
 
 def test_ids_are_resolved_as_fast_when_others_are_forgotten_for_them() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coordinator_logic.messages import JoinGroupRequest, TopicDescription
-from streaming.gateway.groups.subscriptions.topic_watch import REFRESHES_UNTIL_GONE
+from streaming.gateway.groups.subscriptions.topic_notifier import REFRESHES_UNTIL_GONE
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
 from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading
@@ -26,7 +26,7 @@ class Scene:
 
     async def settle(self) -> None:
         """Let the gateway look at the topics, and the member follow."""
-        await self.gateway.watch.refresh()
+        await self.gateway.notifier.refresh()
         await self.member.beat()
         await self.member.beat()
 
@@ -133,7 +133,7 @@ def test_what_a_broker_says_that_lags_behind_is_ignored() -> None:
         await scene.settle()
         number = len(scene.coordinator.events)
         scene.cluster.topics_now = behind
-        await scene.gateway.watch.refresh()
+        await scene.gateway.notifier.refresh()
         assert len(scene.coordinator.events) == number
 
     play(Scene(t=2, u=1), story)
@@ -145,7 +145,7 @@ def test_a_group_is_told_again_until_it_confirms() -> None:
         await scene.settle()
         scene.cluster.grow("t", 2)
         scene.coordinator.is_away = True
-        await scene.gateway.watch.refresh()
+        await scene.gateway.notifier.refresh()
         scene.coordinator.is_away = False
         assert scene.coordinator.sent("TopicsDescribed") == []
         for _ in range(2):
@@ -243,7 +243,7 @@ def test_without_members_nothing_is_looked_at() -> None:
         await scene.member.join(pattern="t")
         await scene.member.leave()
         listings = scene.cluster.listings
-        await scene.gateway.watch.refresh()
+        await scene.gateway.notifier.refresh()
         assert scene.cluster.listings == listings
 
     play(Scene(t=1), story)
@@ -262,7 +262,7 @@ def test_a_heartbeat_with_an_older_state_of_a_topic_is_put_right() -> None:
         scene.member.gateway = another
         await scene.member.beat(is_full=True, subscribed_topic_names=["t"])
         scene.cluster.topics_now = newest
-        await another.watch.refresh()
+        await another.notifier.refresh()
         for _ in range(2):
             await scene.member.beat()
         assert scene.owned == {topic_id(1): {0, 1}}

@@ -22,7 +22,7 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.watched_groups import WatchedGroup
 from streaming.gateway.security.topic_catalog import NOT_FOUND, described_topic
 
-__all__ = ["TopicWatch"]
+__all__ = ["TopicNotifier"]
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ MAX_FORMER_IDS = 100_000
 GROUPS_AT_ONCE = 50
 
 
-class TopicWatch:
+class TopicNotifier:
     """Looks at the topics of the watched groups in intervals of :attr:`GroupTimeouts.topic_refresh_seconds`."""
 
     def __init__(self, backend: GroupBackend) -> None:

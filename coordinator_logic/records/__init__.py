@@ -5,61 +5,6 @@ has the part of a group apply the records of its type. So folding a group's jour
 imports the group and the messages.
 """
 
-from coordinator_logic.group.record import Record
-from coordinator_logic.records.applying import apply, fold
-from coordinator_logic.records.definitions import (
-    EXPIRED,
-    QUARANTINED,
-    Cause,
-    GroupConfigChanged,
-    GroupCreated,
-    GroupDeleted,
-    GroupDirectoryEntry,
-    JournalEntry,
-    MemberRemoved,
-    OffsetCommitted,
-    OffsetRecord,
-    OffsetsCommitted,
-    OffsetsDeleted,
-    QuarantinedStateDropped,
-    RequestCause,
-    StaticMemberReplaced,
-    TimerCause,
-    TopicPartitions,
-    TransactionalOffsetsCommitted,
-    TransactionEnded,
-    directory_entry,
-    entry_decoder,
-    quarantined_entry,
-)
-from coordinator_logic.records.moves_back import moves_back
-
-__all__ = [
-    "EXPIRED",
-    "QUARANTINED",
-    "Cause",
-    "GroupConfigChanged",
-    "GroupCreated",
-    "GroupDeleted",
-    "GroupDirectoryEntry",
-    "JournalEntry",
-    "MemberRemoved",
-    "OffsetCommitted",
-    "OffsetRecord",
-    "OffsetsCommitted",
-    "OffsetsDeleted",
-    "QuarantinedStateDropped",
-    "Record",
-    "RequestCause",
-    "StaticMemberReplaced",
-    "TimerCause",
-    "TopicPartitions",
-    "TransactionEnded",
-    "TransactionalOffsetsCommitted",
-    "apply",
-    "directory_entry",
-    "entry_decoder",
-    "fold",
-    "moves_back",
-    "quarantined_entry",
-]
+from coordinator_logic.records.applying import *
+from coordinator_logic.records.definitions import *
+from coordinator_logic.records.moves_back import *

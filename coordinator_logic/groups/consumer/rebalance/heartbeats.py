@@ -61,7 +61,7 @@ def updated_member(member: ConsumerMember, request: Request, body: ConsumerGroup
     )
 
 
-def member_that_stays(
+def sender_of_idle_heartbeat(
     consumer: ConsumerGroup, request: Request, body: ConsumerGroupHeartbeatRequest
 ) -> ConsumerMember | MemberOutline | None:
     """The sender of a heartbeat that can change nothing but its session; None for any other heartbeat.
@@ -99,7 +99,9 @@ def member_that_stays(
     return member
 
 
-def stay(turn: Turn, consumer: ConsumerGroup, request: Request, member: ConsumerMember | MemberOutline) -> None:
+def answer_idle_heartbeat(
+    turn: Turn, consumer: ConsumerGroup, request: Request, member: ConsumerMember | MemberOutline
+) -> None:
     """Take a heartbeat that changes nothing but its member's session, and answer it."""
     config = turn.config
     session, interval = config.group_consumer_session_timeout_ms, config.group_consumer_heartbeat_interval_ms
@@ -111,7 +113,7 @@ def stay(turn: Turn, consumer: ConsumerGroup, request: Request, member: Consumer
     turn.reply(request.address, ConsumerGroupHeartbeatResponse(0, None, member.member_id, member.epoch, interval), 0)
 
 
-def converge(
+def process_heartbeat(
     turn: Turn,
     request: Request,
     body: ConsumerGroupHeartbeatRequest,

@@ -14,10 +14,10 @@ from coordinator_logic.groups.consumer.limits import check_consumer_heartbeat
 from coordinator_logic.groups.consumer.members import ConsumerMember
 from coordinator_logic.groups.consumer.patterns import InvalidPattern, check_pattern
 from coordinator_logic.groups.consumer.rebalance.heartbeats import (
-    converge,
-    member_that_stays,
+    answer_idle_heartbeat,
     owned_partitions,
-    stay,
+    process_heartbeat,
+    sender_of_idle_heartbeat,
     updated_member,
 )
 from coordinator_logic.groups.consumer.rebalance.membership import Sender, find_sender, leave, replace_member
@@ -30,14 +30,16 @@ from coordinator_logic.turn import Turn
 def handle(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> None:
     """Take the member one step closer to the target assignment, or let it leave."""
     consumer = consumer_or_none(turn)
-    member = None if consumer is None else member_that_stays(consumer, request, body)
+    member = None if consumer is None else sender_of_idle_heartbeat(consumer, request, body)
     if consumer is not None and member is not None:
-        stay(turn, consumer, request, member)
+        answer_idle_heartbeat(turn, consumer, request, member)
         return
     config = turn.config
     refusal = check_heartbeat(body, request.address.version, config.server_assignors)
     if refusal is None:
-        refusal = _leave(turn, request, body) if body.member_epoch < JOIN_EPOCH else _stay(turn, request, body)
+        refusal = (
+            _leave(turn, request, body) if body.member_epoch < JOIN_EPOCH else _join_or_continue(turn, request, body)
+        )
     if refusal is not None:
         answer = ConsumerGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)
         turn.reply(request.address, answer)
@@ -58,7 +60,7 @@ def _not_a_consumer_group(group: Group | None, group_id: str) -> Refusal:
     return Refusal(Error.GROUP_ID_NOT_FOUND, what)
 
 
-def _stay(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
+def _join_or_continue(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
     consumer = _group_to_join(turn.existing, body, turn.config)
     if isinstance(consumer, Refusal):
         return consumer
@@ -132,7 +134,7 @@ def _accept(
         CONVERSIONS[group.group_type, ConsumerGroup.type_name].carry_out(turn, consumer)
     if sender.replaces is not None and updated.group_instance_id is not None:
         replace_member(turn, updated.group_instance_id, sender.replaces, updated.member_id)
-    converge(turn, request, body, sender.member, updated, owned)
+    process_heartbeat(turn, request, body, sender.member, updated, owned)
 
 
 def refuse(body: ConsumerGroupHeartbeatRequest, version: int, error: Error) -> ConsumerGroupHeartbeatResponse:

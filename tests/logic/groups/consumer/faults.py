@@ -134,25 +134,25 @@ FAULTS = {
         test_heartbeat.test_targets_are_computed_once_in_the_assignment_interval,
     ),
     "a heartbeat that changes nothing renews no session": Fault(
-        heartbeats.stay, "turn.arm_heartbeat(member.member_id, session)", "pass", searched("two")
+        heartbeats.answer_idle_heartbeat, "turn.arm_heartbeat(member.member_id, session)", "pass", searched("two")
     ),
     "a heartbeat that changes something renews no session": Fault(
-        heartbeats.converge,
+        heartbeats.process_heartbeat,
         "turn.arm_heartbeat(reconciled.member_id, session_timeout_ms(turn, reconciled))",
         "pass",
         searched("two"),
     ),
     "a heartbeat that may change something takes the short way": Fault(
-        heartbeats.member_that_stays,
+        heartbeats.sender_of_idle_heartbeat,
         "if consumer.epoch != epoch or consumer.refresh_requested:",
         "if consumer.epoch != epoch:",
         searched("a topic that grows"),
     ),
     "a full request is answered like one that says what has changed": Fault(
-        heartbeats.converge, "or is_full or", "or", searched("two that lose responses")
+        heartbeats.process_heartbeat, "or is_full or", "or", searched("two that lose responses")
     ),
     "a member does not learn that its assignment has changed": Fault(
-        heartbeats.converge, " or reconciled.assigned != member.assigned", "", searched("two")
+        heartbeats.process_heartbeat, " or reconciled.assigned != member.assigned", "", searched("two")
     ),
     "a member may revoke for as long as it likes": Fault(
         heartbeats.reconcile_member,

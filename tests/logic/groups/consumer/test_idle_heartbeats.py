@@ -24,7 +24,7 @@ class ComparedConsumers(DrivenConsumers):
     ) -> tuple[StepResult, bytes]:
         result, output = super()._run(before, requests, batch_time, read_until)
         if self.compares:
-            with patch.object(heartbeat, "member_that_stays", return_value=None):
+            with patch.object(heartbeat, "sender_of_idle_heartbeat", return_value=None):
                 assert super()._run(before, requests, batch_time, read_until)[1] == output
         return result, output
 

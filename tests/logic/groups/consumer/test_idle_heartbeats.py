@@ -43,5 +43,5 @@ def test_the_short_way_gives_what_the_long_way_gives(story: list[Action]) -> Non
 def test_it_takes_the_short_way(instance: str | None) -> None:
     group = DrivenConsumers()
     group.enter("a", "t", topics={"t": 4}, instance_id=instance)
-    with patch.object(heartbeat, "converge", side_effect=AssertionError):
+    with patch.object(heartbeat, "process_heartbeat", side_effect=AssertionError):
         assert group.beat("a", 2, instance_id=instance).body.member_epoch == 2

@@ -158,7 +158,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             while not (needs_bytes or self._is_blocked):
                 if self._link.passing_left and len(self._received):
-                    self._link.pass_on(self._received.take(self._link.passing_left))
+                    self._link.pass_on(self._received.read(self._link.passing_left))
                 elif self._link.passing_left:
                     needs_bytes = True
                 elif self._is_full:

@@ -1,4 +1,4 @@
-"""The heartbeats of a member of the newer consumer protocol that wait for the coordinator.
+"""The heartbeats of members of consumer groups (KIP-848) that wait for the coordinator.
 
 A heartbeat in the log is carried out, however late: it may advance the member's epoch and assign partitions, or take
 some back. So its client must learn the result before the coordinator hears of the client again as if nothing had

@@ -69,7 +69,7 @@ class RequestMemory:
 class ConnectionMemory:
     """What one connection reserves of it. ``resume`` is called when a request that had no room may be admitted.
 
-    ``is_next``: whether it is the connection's turn, before those that ask now or wait.
+    ``is_next``: whether the connection comes before those that ask now or wait.
     """
 
     def __init__(self, memory: RequestMemory, resume: Callable[[], None]) -> None:

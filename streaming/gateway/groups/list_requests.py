@@ -67,7 +67,7 @@ class ListRequests:
         async def ask_next() -> None:
             for key in waiting:
                 # First: a client without time left must not keep the events that others could have.
-                await self.loop_share.turn(caller.quota_entity, EVENT_SECONDS)
+                await self.loop_share.await_slice(caller.quota_entity, EVENT_SECONDS)
                 async with self._event_of(caller):
                     results[key] = await ask(key)
 
@@ -81,8 +81,10 @@ class ListRequests:
         """The different keys in their order, the first ``count`` or all."""
         return await self.loop_share.complete(caller, _different(keys, count))
 
-    async def in_turns(self, caller: Caller, items: Iterable[ItemT], make: Callable[[ItemT], ResultT]) -> list[ResultT]:
-        """The results of ``make`` for all items; a long list is made in turns with what else the event loop does."""
+    async def make_each(
+        self, caller: Caller, items: Iterable[ItemT], make: Callable[[ItemT], ResultT]
+    ) -> list[ResultT]:
+        """The results of ``make`` for all items; a long list is made between what else the event loop does."""
 
         def steps() -> Steps[list[ResultT]]:
             made = []

@@ -162,7 +162,7 @@ class RequestRouter:
             return Admission.BLOCKED
         if len(received) < size:
             return Admission.INCOMPLETE
-        frame = received.take(size)
+        frame = received.read(size)
         self._collecting_bytes = 0
         if not is_offered:
             self._answer(head, unsupported_version(self._context.ranges[API_VERSIONS]))
@@ -196,7 +196,7 @@ class RequestRouter:
         """Whether there is memory for the whole request at the front of the buffer; if not, it must wait."""
         if not self._collecting_bytes:
             self.settle_memory()
-            if not self._memory.take(size):
+            if not self._memory.reserve(size):
                 return False
             self._collecting_bytes = size
         return True
@@ -235,7 +235,7 @@ class RequestRouter:
 
             if not self._link.send_request(head, rest, merge):
                 return Admission.BLOCKED
-        received.take(LENGTH_SIZE + head.length)
+        received.read(LENGTH_SIZE + head.length)
         self._request_left()
         return Admission.ACCEPTED
 

@@ -140,7 +140,7 @@ class Upstream(asyncio.Protocol):
     def _process_received(self) -> bool:
         """Process received bytes of the next response; return whether there were enough of them."""
         if self._streaming_left:
-            self._stream(self._received.take(self._streaming_left))
+            self._stream(self._received.read(self._streaming_left))
             return True
         head = parse_response_head(self._received)
         if head is None:
@@ -160,7 +160,7 @@ class Upstream(asyncio.Protocol):
         self._owner.response_started(expected, time.monotonic() - expected.sent_at)
         self._expected.popleft()
         assert expected.on_frame is not None
-        expected.on_frame(self._received.take(size))
+        expected.on_frame(self._received.read(size))
         return True
 
     def _stream(self, piece: bytes) -> None:

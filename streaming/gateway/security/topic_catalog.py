@@ -1,6 +1,6 @@
 """What the cluster's topics look like: their ids and partition counts, by name, by id, or all of them.
 
-A commit for a partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION, and the newer consumer protocol
+A commit for a partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION, and a consumer group (KIP-848)
 assigns the partitions that are described to it.
 """
 

@@ -21,7 +21,7 @@ MAX_ERROR_CODES = 100
 def error_name(response: Entity | Message) -> str:
     """Return Kafka's name of the first error in a response, ``NONE`` without an error.
 
-    Newer APIs have one error code at the top level, older ones one for each partition, of which the first
+    Later APIs have one error code at the top level, older ones one for each partition, of which the first
     :data:`MAX_ERROR_CODES` count.
     """
     codes = islice(_error_codes(response), MAX_ERROR_CODES)

@@ -108,11 +108,11 @@ class ByteBuffer:
         """Return the first ``size`` bytes, or all if there are fewer."""
         return bytes(self._bytes[:size])
 
-    def take(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         """Remove and return the first ``size`` bytes, or all if there are fewer."""
-        taken = bytes(self._bytes[:size])
+        read = bytes(self._bytes[:size])
         del self._bytes[:size]
-        return taken
+        return read
 
 
 def parse_request_head(received: ByteBuffer, max_length: int) -> RequestHead | None:

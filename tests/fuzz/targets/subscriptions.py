@@ -1,4 +1,4 @@
-"""The consumer protocol: the metadata of members and the assignments of leaders."""
+"""The consumer embedded protocol: the metadata of members and the assignments of leaders."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The newer consumer protocol through the gateway's handlers, with the coordinator's own logic behind them."""
+"""Consumer groups (KIP-848) through the gateway's handlers, with the coordinator's own logic behind them."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -140,7 +140,7 @@ def test_a_pattern_that_cannot_be_read_is_refused_by_the_coordinator() -> None:
     play(story())
 
 
-def test_a_newer_member_brings_the_topics_of_the_classic_members_whose_group_it_joins() -> None:
+def test_a_member_that_converts_a_classic_group_brings_the_topics_of_the_classic_members() -> None:
     coordinator, _, gateway = scene(t=2, u=2)
 
     async def story() -> None:
@@ -150,8 +150,8 @@ def test_a_newer_member_brings_the_topics_of_the_classic_members_whose_group_it_
         assigned = encode_assignment(Assignment([TopicPartition("u", 0), TopicPartition("u", 1)]))
         sync = SyncGroupRequest(GROUP, generation, member_id, assignments=[MemberAssignment(member_id, assigned)])
         assert (await gateway.ask(SYNC_GROUP, 3, sync)).error_code is ErrorCode.none
-        assert (await GatewayMember(gateway, "newer").join("t")).error_code is ErrorCode.none
-        consumer = consumer_group(coordinator.group(GROUP).group)
+        assert (await GatewayMember(gateway, "converts").join("t")).error_code is ErrorCode.none
+        consumer = coordinator.group(GROUP).group.consumer
         assert consumer is not None
         assert consumer.members[member_id].assigned.keys() == {topic_id(1)}
         assert set(consumer.topics) == {"t", "u"}

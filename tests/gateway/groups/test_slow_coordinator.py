@@ -1,4 +1,4 @@
-"""Members of the newer consumer protocol behind a coordinator that is slow or away, and gateways that change."""
+"""Members of consumer groups (KIP-848) behind a coordinator that is slow or away, and gateways that change."""
 
 import asyncio
 from collections import Counter

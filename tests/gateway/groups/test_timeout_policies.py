@@ -46,7 +46,7 @@ def test_a_heartbeat_succeeds_without_a_response_only_when_it_is_in_the_log() ->
 @pytest.mark.parametrize(
     ("member_id", "epoch", "seconds"), [("m", 0, 5.0), ("m", 3, 5.0), ("", 0, 25.0), ("m", -1, 4.0)]
 )
-def test_a_heartbeat_of_the_newer_protocol_waits_briefly_unless_its_repetition_did_harm(
+def test_a_heartbeat_to_a_consumer_group_waits_briefly_unless_its_repetition_did_harm(
     member_id: str, epoch: int, seconds: float
 ) -> None:
     request = ConsumerGroupHeartbeatRequest("g", member_id, epoch)

@@ -99,7 +99,7 @@ def test_old_versions_of_a_passed_api_stay_offered_and_those_of_a_decoded_one_do
     assert offered({SASL_HANDSHAKE: (0, 1)}) == {SASL_HANDSHAKE: (1, 1)}
 
 
-def test_group_apis_need_a_handler_and_newer_group_protocols_are_refused_even_with_one() -> None:
+def test_group_apis_need_a_handler_and_unserved_group_protocols_are_refused_even_with_one() -> None:
     of_broker = dict.fromkeys((JOIN_GROUP, OFFSET_COMMIT, END_TXN, FIND_COORDINATOR, STREAMS_GROUP_HEARTBEAT), (0, 1))
     served = {key: ServedApi(API_NAMES[key], key, 0, 1, never) for key in (JOIN_GROUP, STREAMS_GROUP_HEARTBEAT)}
     assert set(offered(of_broker, served)) == {JOIN_GROUP, END_TXN, FIND_COORDINATOR}
@@ -115,9 +115,7 @@ def test_apis_that_name_topics_by_id_are_offered_only_where_brokers_know_ids() -
 
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("level", [None, 0, 1, 2])
-def test_the_consumer_protocol_shows_as_a_feature_whatever_the_brokers_level_is(
-    version: int, level: int | None
-) -> None:
+def test_consumer_groups_show_as_a_feature_whatever_the_brokers_level_is(version: int, level: int | None) -> None:
     module: Any = load_entity_module("api_versions", version, EntityType.response)
     kept = module.FinalizedFeatureKey(name="metadata.version", max_version_level=i16(27), min_version_level=i16(27))
     of_broker = () if level is None else (replace(kept, name="group.version", max_version_level=i16(level)),)

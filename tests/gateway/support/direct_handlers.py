@@ -11,6 +11,7 @@ from kio.static.protocol import Entity
 from coordinator_logic.messages import Message
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import IsCoordinator
+from streaming.gateway.groups.channel import CoordinatorTopics
 from streaming.gateway.groups.serving import GroupService, serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from streaming.gateway.options import load_gateway_options
@@ -64,7 +65,8 @@ async def direct_handlers(
     broker = Connections(bootstrap_servers)
     try:
         cluster = cluster_of(bootstrap_servers)
-        serving = serving_groups(bootstrap_servers, topics, "asked", {}, is_coordinator, cluster, broker.ask, timeouts)
+        asked = CoordinatorTopics(bootstrap_servers=bootstrap_servers, names=topics, client_id="asked", config={})
+        serving = serving_groups(asked, is_coordinator, cluster, broker.ask, timeouts)
         async with serving as service:
             yield DirectHandlers(service, cluster)
     finally:

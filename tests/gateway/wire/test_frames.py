@@ -36,8 +36,8 @@ def test_bytes_are_taken_in_the_order_of_their_arrival() -> None:
     received = buffer_of(b"abc")
     received.feed(b"defg")
     assert received.peek(4) == b"abcd"
-    assert received.take(5) == b"abcde"
-    assert received.take(5) == b"fg"
+    assert received.read(5) == b"abcde"
+    assert received.read(5) == b"fg"
     assert len(received) == 0
 
 

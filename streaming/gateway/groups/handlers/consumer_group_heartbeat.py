@@ -86,7 +86,7 @@ class ConsumerGroupHeartbeatHandler:
             if earlier.is_open:
                 return _refused(policy.unanswered if earlier.is_appended else policy.unsent)
         if earlier is not None and not earlier.is_open:
-            news = earlier.take_news()
+            news = earlier.pop_news()
             if news is not None:
                 self._go_on(request, body, news)
                 return news
@@ -97,7 +97,7 @@ class ConsumerGroupHeartbeatHandler:
         if heartbeats.is_open:
             return _refused(policy.unanswered if heartbeats.is_appended else policy.unsent)
         self._awaited.end(body, heartbeats)
-        response = heartbeats.take()
+        response = heartbeats.pop_response()
         if response is None and heartbeats.failure is not None:
             return _refused(outage_error(policy, heartbeats.failure, appended=heartbeats.is_appended))
         return response or _refused(policy.unanswered)

@@ -64,7 +64,7 @@ async def fetch_each(
     """The results of ``fetch`` for a request's groups, in their order; an error for those beyond the bounds."""
     asked = groups[:MAX_GROUPS]
     # Lists have no hash: equal entries are found by their bytes.
-    keys = await backend.lists.in_turns(caller, asked, msgspec.msgpack.encode)
+    keys = await backend.lists.make_each(caller, asked, msgspec.msgpack.encode)
     by_key = dict(zip(keys, asked, strict=True))
     fetched = await backend.ask_each(OFFSET_FETCH, caller, by_key, lambda key: fetch(by_key[key]))
 

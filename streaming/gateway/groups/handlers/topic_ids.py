@@ -82,7 +82,7 @@ async def offset_commit(backend: GroupBackend, request: ClientRequest) -> Offset
     if request.version < OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS:
         return await by_name.offset_commit(backend, request)
     body: OffsetCommitRequest = request.payload
-    async with by_name.commit_turn(backend, request) as turn:
+    async with by_name.append_permit(backend, request) as permit:
         if not await backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
             return _refuse_commit(body, Error.GROUP_AUTHORIZATION_FAILED)
         if entry_count(body.topics) > MAX_ENTRIES:
@@ -93,7 +93,7 @@ async def offset_commit(backend: GroupBackend, request: ClientRequest) -> Offset
             return _refuse_commit(body, Error.COORDINATOR_LOAD_IN_PROGRESS)
         named = replace(body, topics=resolved.named(body.topics))
         named_request = replace_request(request, version=OFFSET_COMMIT.max_version)
-        response = await by_name.commit(backend, named_request, OFFSET_COMMIT, named, turn)
+        response = await by_name.commit(backend, named_request, OFFSET_COMMIT, named, permit)
     ids = {name: topic_id for topic_id, name in resolved.names.items()}
     refused = [_failed(topic, resolved.errors[topic.name]) for topic in resolved.failed(body.topics)]
     return OffsetCommitResponse([*refused, *(replace(topic, name=ids[topic.name]) for topic in response.topics)])

@@ -62,7 +62,7 @@ class TopicGuard:
 
     topics: the internal topics.
     limits: of the gateway: how large a request may be that is collected as a whole, and how many entries it may have.
-    loop_share: gives turns to the checks of large requests.
+    loop_share: gives time to the checks of large requests.
     resume: called when a blocked request can be checked again.
     fail: called with the reason when topic ids cannot be resolved.
     """
@@ -116,7 +116,7 @@ class TopicGuard:
         return self._run(self._check_whole(head, received.peek(size)), size)
 
     def _run(self, steps: Steps[Verdict], size: int) -> Verdict:
-        """Run the check of a request: at once if it is small, and otherwise in turns with what else the loop does."""
+        """Run the check of a request: at once if it is small, and otherwise between what else the loop does."""
         if size <= LARGE_REQUEST_BYTES:
             return run_steps(steps)
         self._steps = steps

@@ -1,4 +1,4 @@
-"""The guard checks large requests in turns with other connections, and refuses what has too many entries."""
+"""The guard checks large requests between those of other connections, and refuses what has too many entries."""
 
 import asyncio
 import itertools
@@ -109,10 +109,10 @@ async def verdict_on(frame: bytes, limits: GatewayLimits | None = None) -> tuple
     ],
     ids=["topics", "tagged fields", "topics and an internal one", "partitions and an internal topic"],
 )
-def test_a_large_request_is_checked_in_turns_with_other_connections(
+def test_a_large_request_is_checked_between_those_of_other_connections(
     make: Callable[[], bytes], kind: VerdictKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop_share, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(loop_share, "SLICE_SECONDS", 0.0)
     verdict, passes = asyncio.run(verdict_on(make()))
     assert verdict.kind is kind
     assert passes >= MANY // ENTRIES_PER_STEP

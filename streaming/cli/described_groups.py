@@ -9,7 +9,10 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedMember
 from streaming.cli.console import out
 from streaming.client import CoordinatorClient
-from streaming.explain.live.described import NOTHING, AnyDescribedGroup, classic_assignment, headline, members_of
+from streaming.explain.live.described import headline
+from streaming.explain.live.group_types.classic import classic_assignment
+from streaming.explain.live.group_types.consumer import members_of
+from streaming.explain.live.group_types.description import NOTHING, AnyDescribedGroup
 
 __all__ = ["describe", "print_group"]
 

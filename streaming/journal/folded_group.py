@@ -26,6 +26,7 @@ from coordinator_logic.records import (
 )
 from coordinator_logic.states import IllegalState, IllegalTransition, State
 from streaming.journal.fold import Observer
+from streaming.journal.group_types import members_of
 from streaming.journal.turns import is_cut
 
 DOES_NOT_FIT = (IllegalState, IllegalTransition, KeyError, ValueError)
@@ -135,10 +136,7 @@ class FoldedGroup(Observer):
         self._knows_members = self._knows_offsets = self._knows_generation = False
         if group is None:
             return
-        for member_id in list(group.members):
-            group.remove_member(member_id)
-        group.consumer = None
+        members_of(group).remove_all(group)
         group.state = State.EMPTY
-        group.leader = group.protocol_name = group.subscribed_topics = None
         # Offsets of a group without a type expire some time after their commit, in place of the last member's end.
         group.protocol_type = group.protocol_type or CONSUMER_PROTOCOL_TYPE

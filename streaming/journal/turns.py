@@ -25,6 +25,7 @@ from coordinator_logic.records import (
     StaticMemberReplaced,
 )
 from coordinator_logic.states import State
+from streaming.journal.group_types import members_of
 
 
 def ends_turn(entry: JournalEntry) -> bool:
@@ -90,13 +91,12 @@ def _is_reset(entry: JournalEntry) -> bool:
 
 def _changes_subscription(record: ConsumerMemberChanged, group: Group | None) -> bool:
     """Whether a new group epoch follows the record, unless the topics are those of a pattern."""
-    consumer = None if group is None else group.consumer
-    known = None if consumer is None else consumer.members.get(record.member_id)
-    return known is None or list(known.subscribed_topic_names) != record.subscribed_topic_names
+    known = None if group is None else members_of(group).subscription(group, record.member_id)
+    return known is None or known != record.subscribed_topic_names
 
 
 def _leader_after(records: list[Record], group: Group | None) -> str | None:
     elected = [record.member_id for record in records if isinstance(record, LeaderElected)]
     if elected:
         return elected[-1]
-    return None if group is None else group.leader
+    return None if group is None else members_of(group).leader(group)

@@ -15,7 +15,7 @@ from streaming.cli.console import REFUSED, PointInTime, err, fail, out, print_js
 from streaming.cli.described_groups import describe, print_group
 from streaming.client.errors import error_of
 from streaming.contract.topics import TopicNames
-from streaming.explain.live.described import AnyDescribedGroup
+from streaming.explain.live.group_types.description import AnyDescribedGroup
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
 from streaming.journal.folded_group import Known

@@ -18,6 +18,7 @@ from coordinator_logic.records import (
 )
 from streaming.explain.story.roster import Roster
 from streaming.journal.folded_group import FoldedGroup, Known
+from streaming.journal.group_types import members_of
 
 
 class End(NamedTuple):
@@ -103,4 +104,4 @@ class PastGroup:
         group = self.group
         if group is None:
             return False
-        return member_id in (group.members if group.consumer is None else group.consumer.members)
+        return member_id in members_of(group).ids(group)

@@ -30,6 +30,7 @@ from coordinator_logic.records import (
     TransactionEnded,
 )
 from streaming.journal.fold import GroupFold, JournalFold, Observer
+from streaming.journal.group_types import members_of
 
 Place = tuple[str, int]
 """A topic and a partition."""
@@ -85,7 +86,7 @@ class GroupClaims:
             yield f"generation {group.generation}, in the journal {self._generation}"
         if self._state is not None and group.state.value != self._state:
             yield f"state {group.state.value}, in the journal {self._state}"
-        members = group.members if group.consumer is None else group.consumer.members
+        members = members_of(group).ids(group)
         for member_id in sorted({*self._members, *(members if self.is_complete else ())}):
             claimed = self._members.get(member_id, False)
             if claimed != (member_id in members):

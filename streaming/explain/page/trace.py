@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from streaming.explain.page.lanes import Lane, Lanes, partitions_in_words
+from streaming.explain.story.group_types import words_of
 from streaming.explain.story.model import Rebalance, Refusal, Story
 from streaming.explain.story.printable import printable
 from streaming.explain.story.words import sender_line
@@ -48,9 +49,9 @@ def _of_rebalance(one: Rebalance, last: int) -> Iterator[Event]:
     }
     yield _span(REBALANCES, f"{one.cause.trigger}{reached}", one.began, end, details)
     if one.joined is not None:
-        names = ("target", "members") if one.group_type == "consumer" else ("joining", "assignment")
-        yield _span(REBALANCES, names[0], one.began, one.joined)
-        yield _span(REBALANCES, names[1], one.joined, end)
+        first, second = words_of(one.group_type).spans
+        yield _span(REBALANCES, first, one.began, one.joined)
+        yield _span(REBALANCES, second, one.joined, end)
 
 
 def _of_lane(lane: Lane, track: int, last: int) -> Iterator[Event]:

@@ -24,20 +24,13 @@ from coordinator_logic.apis import (
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
-from coordinator_logic.groups.classic.data import ClassicGroup
-from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.records import ConsumerGroupFormed
 from coordinator_logic.handlers import handle
-from coordinator_logic.messages import (
-    ConsumerGroupHeartbeatRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-)
+from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest
 from coordinator_logic.records import GroupCreated, GroupDeleted, JournalEntry, QuarantinedStateDropped, RequestCause
 from coordinator_logic.states import State
 from coordinator_logic.turn import Output, Turn
+from streaming.explain.refusals.group_types import lookup_in
 from streaming.explain.refusals.losses import Loss, loss_of
 from streaming.explain.refusals.past_group import PastGroup
 from streaming.explain.replay.world import refusal
@@ -213,26 +206,8 @@ class Judge(Observer):
 
     def _is_ordinary(self, request: Request) -> bool:
         """Whether a heartbeat is certainly accepted: nearly all are, and to handle one takes long."""
-        group, body = self.past.group, request.body
-        if group is None:
-            return False
-        part = group.part
-        if isinstance(body, HeartbeatRequest) and isinstance(part, ClassicGroup):
-            found = part.check_generation(body.member_id, body.group_instance_id, body.generation_id)
-            return found is Error.NONE
-        if (
-            isinstance(body, ConsumerGroupHeartbeatRequest)
-            and isinstance(part, ConsumerGroup)
-            and body.member_epoch > 0
-        ):
-            member = part.members.get(body.member_id)
-            return (
-                member is not None
-                and member.epoch == body.member_epoch
-                and body.instance_id in (None, member.group_instance_id)
-                and body.server_assignor is None
-            )
-        return False
+        group = self.past.group
+        return group is not None and lookup_in(group).is_ordinary_heartbeat(group, request.body)
 
     def _is_refused_by_options(self, request: Request) -> bool:
         _, response = self._answer(request, self._config)
@@ -251,8 +226,8 @@ class Judge(Observer):
             group = snapshot.decode(self._snapshot)
             if group.state is State.DEAD:
                 return output, None
-            if isinstance(group.part, ClassicGroup):
-                self._hand_out_again(group.part, request.place.timestamp)
+            for over in lookup_in(group).hand_out_again(group, self._handed_out, request.place.timestamp):
+                del self._handed_out[over]
         turn = Turn(self._group_id, group, request.place.timestamp, request, config, output)
         try:
             handle(turn, request)
@@ -261,10 +236,3 @@ class Judge(Observer):
             return Output(), None
         own = [one for one in output.responses if one.address is request.address]
         return output, own[0] if own else None
-
-    def _hand_out_again(self, group: ClassicGroup, now: int) -> None:
-        for member_id, until in list(self._handed_out.items()):
-            if now >= until or member_id in group.members:
-                del self._handed_out[member_id]
-            else:
-                group.hand_out_member_id(member_id)

@@ -98,4 +98,7 @@ class PastGroup:
                 pass
 
     def _has(self, member_id: str) -> bool:
-        return self.group is not None and member_id in self.group.part.member_ids
+        group = self.group
+        if group is None:
+            return False
+        return member_id in group.part.member_ids

@@ -88,7 +88,7 @@ class Course:
         moves = moves_between(before, after, members) if before else None
         self.amend(moves=moves, shares=shares_between(before, after, self._roster.name))
 
-    def take_ended(self) -> list[Rebalance]:
+    def pop_ended(self) -> list[Rebalance]:
         """Remove the rebalances that have ended, and return them."""
         kept = 0 if self._open is None else 1
         ended = self.rebalances[: len(self.rebalances) - kept]

@@ -4,8 +4,6 @@ from enum import StrEnum
 
 import msgspec
 
-from coordinator_logic.messages.groups import CLASSIC_TYPE
-
 
 class Trigger(StrEnum):
     """What began a rebalance. docs/explain.md says how each is recognised."""
@@ -119,7 +117,7 @@ class Rebalance(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     began: int
     causes: list[Cause]
-    group_type: str = CLASSIC_TYPE
+    group_type: str
     joined: int | None = None
     ended: int | None = None
     is_interrupted: bool = False

@@ -30,7 +30,7 @@ class RebalancesOfAllGroups:
         fold = self._journal.add(entry)
         if fold is None:
             return
-        for rebalance in fold.observer.take_ended():
+        for rebalance in fold.observer.pop_ended():
             yield GroupRebalance(entry.group_id, rebalance)
         if isinstance(entry.record, GroupDeleted):
             self._journal.forget(entry.group_id, entry.incarnation)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from coordinator_logic.messages.groups import CLASSIC_TYPE
+from streaming.explain.story.group_types import words_of
 from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refusal, Refused, Story, Wait
 from streaming.explain.story.ranges import in_words
 
@@ -85,7 +85,7 @@ def rebalance_lines(rebalance: Rebalance) -> Iterator[str]:
 
 def headline(rebalance: Rebalance) -> str:
     """A rebalance in one line: when it began, why, and to which generation or epoch it led."""
-    number = "generation" if rebalance.group_type == CLASSIC_TYPE else "epoch"
+    number = words_of(rebalance.group_type).number
     reached = f" -> {number} {rebalance.generation}" if rebalance.generation is not None else ""
     return f"{clock(rebalance.began)}  {rebalance.cause.trigger}{reached}"
 
@@ -131,9 +131,8 @@ def event_line(group_id: str, rebalance: Rebalance) -> str:
 
 def phases(rebalance: Rebalance) -> str:
     """How long the phases took, or what the rebalance waits for."""
-    first, second, waits = "joining", "the assignment", ("its members to join", "the leader's assignment")
-    if rebalance.group_type != CLASSIC_TYPE:
-        first, second, waits = "the target", "its members", ("its target assignment", "its members to reach the target")
+    words = words_of(rebalance.group_type)
+    (first, second), waits = words.phases, words.waits
     end = ", interrupted by the next rebalance" if rebalance.is_interrupted else ""
     if rebalance.joined is None:
         return f"{first} was not complete{end}" if rebalance.is_interrupted else f"waits for {waits[0]}"
@@ -148,8 +147,7 @@ def phases(rebalance: Rebalance) -> str:
 def now_lines(story: Story) -> Iterator[str]:
     """The group after its last entry: its state, what it waits for, and who owns what."""
     now = story.now
-    epoch = f" in {'generation' if story.group_type == CLASSIC_TYPE else 'epoch'} {now.generation}"
-    reached = "" if now.generation is None else epoch
+    reached = "" if now.generation is None else f" in {words_of(story.group_type).number} {now.generation}"
     yield f"Now: {now.state} since {clock(now.since)}{reached}, {len(now.members)} member(s)"
     for wait in now.waits_for[:SHOWN_MEMBERS]:
         yield f"  waits for {wait.name} {wait.what}, since {clock(wait.since)}"

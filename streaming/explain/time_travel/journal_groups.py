@@ -4,15 +4,10 @@ from collections.abc import Callable, Container, Iterable
 
 import msgspec
 
-from coordinator_logic import apis
-from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.groups.classic.data import ClassicGroup
-from coordinator_logic.groups.classic.requests.describe_groups import described
-from coordinator_logic.groups.consumer.data import ConsumerGroup
-from coordinator_logic.groups.consumer.requests.consumer_group_describe import described as described_consumers
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, directory_entry
 from streaming.explain.time_travel.group_history import GroupAt, GroupHistory, group_at
+from streaming.explain.time_travel.group_types import rows_of_type
 from streaming.journal.fold import JournalFold
 from streaming.journal.folded_group import Known
 
@@ -60,15 +55,6 @@ def described_at(found: GroupAt) -> DescribedGroup | DescribedConsumerGroup:
 
     The assignor of a consumer group is empty: the journal does not have the coordinator's configuration.
     """
-    group = found.group
-    assert group is not None
-    answer: DescribedGroup | DescribedConsumerGroup
-    if isinstance(group.part, ClassicGroup):
-        answer = described(group.group_id, group.part)
-    elif isinstance(group.part, ConsumerGroup):
-        version = apis.CONSUMER_GROUP_DESCRIBE.max_version
-        consumers = described_consumers(group.group_id, group.part, CoordinatorConfig(), version)
-        answer = msgspec.structs.replace(consumers, assignor_name="")
-    else:
-        answer = DescribedGroup(group.group_id, 0, None, group.state.value, group.protocol_type or "")
+    assert found.group is not None
+    answer = rows_of_type(found.group).described(found.group)
     return msgspec.structs.replace(answer, group_state=UNKNOWN) if found.known is Known.OFFSETS else answer

@@ -8,8 +8,6 @@ from datetime import datetime
 
 import msgspec
 
-from coordinator_logic.messages.groups import CLASSIC_TYPE
-
 
 class Row(msgspec.Struct, frozen=True, rename="camel"):
     """Base class of all rows. Times are in UTC."""
@@ -66,7 +64,7 @@ class MemberRow(Row, frozen=True):
     protocols: list[str]
     subscribed_topics: list[str] | None
     assigned_partitions: int | None
-    member_type: str = CLASSIC_TYPE
+    member_type: str
     member_epoch: int | None = None
     member_state: str | None = None
     rack_id: str | None = None

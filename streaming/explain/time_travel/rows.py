@@ -7,19 +7,9 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets, offset_count
-from coordinator_logic.embedded_protocols import (
-    CONSUMER_PROTOCOL_TYPE,
-    ConsumerProtocolError,
-    TopicPartition,
-    decode_assignment,
-    subscribed_topics,
-)
 from coordinator_logic.group import Group
-from coordinator_logic.groups.classic.data import ClassicGroup
-from coordinator_logic.groups.classic.member import Member
-from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.records import QUARANTINED
-from streaming.explain.time_travel import consumer_group_rows
+from streaming.explain.time_travel.group_types import rows_of_type
 from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, Row, TargetRow
 from streaming.journal.folded_group import Known
 
@@ -52,54 +42,25 @@ def group_row(group: Group, known: Known = Known.ALL) -> GroupRow:
         row,
         state=group.state.value,
         state_since=utc(group.state_timestamp),
-        protocol_name=getattr(group.part, "protocol_name", None),
-        leader=getattr(group.part, "leader", None),
         members=group.member_count,
         group_type=group.group_type,
-        target_epoch=getattr(group.part, "target_epoch", None),
+        **rows_of_type(group).columns(group),
     )
 
 
-def member_rows(group: Group) -> Iterator[MemberRow]:
+def member_rows(group: Group) -> Iterable[MemberRow]:
     """The group's rows in ``members``."""
-    part = group.part
-    if isinstance(part, ConsumerGroup):
-        yield from consumer_group_rows.member_rows(group.group_id, part)
-    if not isinstance(part, ClassicGroup):
-        return
-    for member in part.members.values():
-        partitions = _assigned_partitions(part, member)
-        yield MemberRow(
-            group.group_id,
-            member.member_id,
-            member.group_instance_id,
-            member.client_id,
-            member.client_host,
-            member.member_id == part.leader,
-            member.session_timeout_ms,
-            member.rebalance_timeout_ms,
-            [protocol.name for protocol in member.protocols],
-            _subscribed_topics(part, member),
-            None if partitions is None else len(partitions),
-        )
+    return rows_of_type(group).members(group)
 
 
-def assignment_rows(group: Group) -> Iterator[AssignmentRow]:
+def assignment_rows(group: Group) -> Iterable[AssignmentRow]:
     """The group's rows in ``assignments``."""
-    part = group.part
-    if isinstance(part, ConsumerGroup):
-        yield from consumer_group_rows.assignment_rows(group.group_id, part)
-    if not isinstance(part, ClassicGroup):
-        return
-    for member in part.members.values():
-        for topic, partition in _assigned_partitions(part, member) or ():
-            yield AssignmentRow(group.group_id, member.member_id, topic, partition)
+    return rows_of_type(group).assignments(group)
 
 
-def target_rows(group: Group) -> Iterator[TargetRow]:
+def target_rows(group: Group) -> Iterable[TargetRow]:
     """The group's rows in ``targets``; a classic group has none."""
-    if isinstance(group.part, ConsumerGroup):
-        yield from consumer_group_rows.target_rows(group.group_id, group.part)
+    return rows_of_type(group).targets(group)
 
 
 def offset_rows(group: Group) -> Iterator[OffsetRow]:
@@ -136,26 +97,6 @@ def _offset_row(
         producer_id,
         committed.sequence or None,
     )
-
-
-def _subscribed_topics(group: ClassicGroup, member: Member) -> list[str] | None:
-    """The topics of the protocol that the group has chosen, or else of the one that the member prefers."""
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or not member.protocols:
-        return None
-    metadata = member.metadata_for(group.protocol_name) or member.protocols[0].metadata
-    try:
-        return sorted(subscribed_topics(metadata))
-    except ConsumerProtocolError:
-        return None
-
-
-def _assigned_partitions(group: ClassicGroup, member: Member) -> list[TopicPartition] | None:
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        return None
-    try:
-        return decode_assignment(member.assignment).partitions
-    except ConsumerProtocolError:
-        return None
 
 
 class GroupTable(NamedTuple):

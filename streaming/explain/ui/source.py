@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from confluent_kafka.admin import AdminClient
 
-from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.client import CoordinatorClient
 from streaming.client.librdkafka import admin_config
 from streaming.explain.lag.reading import read_lag
@@ -78,11 +77,7 @@ class CoordinatorSource:
         with self._lock:
             self._members = {key: kept for key, kept in self._members.items() if kept[0] > now}
             found = {group_id: self._members[group_id][1] for group_id in rows if group_id in self._members}
-        missing = {
-            group_id: CONSUMER_TYPE if row.group_type == CONSUMER_TYPE else CLASSIC_TYPE
-            for group_id, row in rows.items()
-            if group_id not in found
-        }
+        missing = {group_id: row.group_type for group_id, row in rows.items() if group_id not in found}
         described = groups_now(self._client, missing)
         with self._lock:
             self._members |= {group_id: (now + MEMBERS_SECONDS, group) for group_id, group in described.items()}

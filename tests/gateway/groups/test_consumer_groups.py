@@ -151,7 +151,7 @@ def test_a_member_that_converts_a_classic_group_brings_the_topics_of_the_classic
         sync = SyncGroupRequest(GROUP, generation, member_id, assignments=[MemberAssignment(member_id, assigned)])
         assert (await gateway.ask(SYNC_GROUP, 3, sync)).error_code is ErrorCode.none
         assert (await GatewayMember(gateway, "converts").join("t")).error_code is ErrorCode.none
-        consumer = coordinator.group(GROUP).group.consumer
+        consumer = consumer_group(coordinator.group(GROUP).group)
         assert consumer is not None
         assert consumer.members[member_id].assigned.keys() == {topic_id(1)}
         assert set(consumer.topics) == {"t", "u"}

@@ -1,18 +1,57 @@
 """The rows of a consumer group (KIP-848): where its members are on the way to their targets."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+import msgspec
+
+from coordinator_logic.apis import CONSUMER_GROUP_DESCRIBE
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.group import Group
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.groups.consumer.requests.consumer_group_describe import described
+from coordinator_logic.messages import DescribedConsumerGroup
 from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
+from streaming.explain.time_travel.group_types.type_rows import TypeRows
 from streaming.explain.time_travel.row_types import AssignmentRow, MemberRow, TargetRow
 
 Holders = Mapping[tuple[str, int], str]
 """The member that has each partition or has yet to revoke it, by topic id and partition."""
 
 
-def member_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[MemberRow]:
-    """The group's rows in ``members``."""
+class ConsumerRows(TypeRows):
+    """Makes the rows of consumer groups."""
+
+    def columns(self, group: Group) -> dict[str, Any]:
+        """The epoch of the target."""
+        return {"target_epoch": _part(group).target_epoch}
+
+    def members(self, group: Group) -> Iterator[MemberRow]:
+        """Its rows in ``members``."""
+        return _member_rows(group.group_id, _part(group))
+
+    def assignments(self, group: Group) -> Iterator[AssignmentRow]:
+        """Its rows in ``assignments``: what each member has, then what it has yet to revoke."""
+        return _assignment_rows(group.group_id, _part(group))
+
+    def targets(self, group: Group) -> Iterator[TargetRow]:
+        """Its rows in ``targets``."""
+        return _target_rows(group.group_id, _part(group))
+
+    def described(self, group: Group) -> DescribedConsumerGroup:
+        """The answer of ConsumerGroupDescribe, without the assignor: that is a part of the configuration."""
+        version = CONSUMER_GROUP_DESCRIBE.max_version
+        answer = described(group.group_id, _part(group), CoordinatorConfig(), version)
+        return msgspec.structs.replace(answer, assignor_name="")
+
+
+def _part(group: Group) -> ConsumerGroup:
+    assert isinstance(group.part, ConsumerGroup)
+    return group.part
+
+
+def _member_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[MemberRow]:
     holders = holders_of(consumer)
     for member in consumer.members.values():
         classic, target = member.classic, list(_target_of(consumer, member))
@@ -40,8 +79,7 @@ def member_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[MemberRow]:
         )
 
 
-def assignment_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[AssignmentRow]:
-    """The group's rows in ``assignments``: what each member has, then what it has yet to revoke."""
+def _assignment_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[AssignmentRow]:
     names = names_of_topics(consumer)
     for member in consumer.members.values():
         for held in (member.assigned, member.pending_revocation):
@@ -51,8 +89,7 @@ def assignment_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[Assignme
                     yield AssignmentRow(group_id, member.member_id, name, partition, topic_id, epoch, is_revoking)
 
 
-def target_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[TargetRow]:
-    """The group's rows in ``targets``."""
+def _target_rows(group_id: str, consumer: ConsumerGroup) -> Iterator[TargetRow]:
     names, holders = names_of_topics(consumer), holders_of(consumer)
     for member in consumer.members.values():
         for topic_id, partition in _target_of(consumer, member):

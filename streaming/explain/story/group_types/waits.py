@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from coordinator_logic.groups.classic.records import MemberAdded, MemberUpdated
 from coordinator_logic.records import JournalEntry, MemberRemoved, RequestCause, StaticMemberReplaced
 from coordinator_logic.states import State
-from streaming.explain.story.epochs import Epochs, MemberEpochs
+from streaming.explain.story.group_types.epochs import Epochs, MemberEpochs
 from streaming.explain.story.model import Wait
 from streaming.explain.story.ranges import in_words
 from streaming.explain.story.roster import Roster
@@ -14,15 +14,23 @@ Waiting = tuple[list[Wait], int | None]
 """The members that a group waits for now, and when it goes on without them, in ms; None if that is not known."""
 
 
-class Waits:
-    """Tells for whom a group waits, from the members that are known to have rejoined."""
+class _Waits:
+    """Names the members that a group waits for."""
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
+
+    def _wait(self, member_id: str, what: str, since: int, until: int | None) -> Wait:
+        return Wait(member_id, self._roster.name(member_id), what, since, until)
+
+
+class ClassicWaits(_Waits):
+    """Tells for whom a classic group waits, from the members that are known to have rejoined."""
+
+    def __init__(self, roster: Roster) -> None:
+        super().__init__(roster)
         self._joined: set[str] = set()
         self._has_initial_delay = False
-
-    # ---- classic groups ------------------------------------------------------------------------------------
 
     def begin(self, turn: Sequence[JournalEntry], *, has_initial_delay: bool) -> None:
         """A rebalance began with the last entry of this turn."""
@@ -51,8 +59,8 @@ class Waits:
         if joined is not None and entry.timestamp > joined and isinstance(entry.cause, RequestCause):
             yield self._wait(entry.cause.member_id, "to assign, as the leader", joined, entry.timestamp)
 
-    def of_classic_group(self, state: State, since: int, leader: str | None) -> Waiting:
-        """For whom a classic group waits that is in a state since then."""
+    def now(self, state: State, since: int, leader: str | None) -> Waiting:
+        """For whom a group waits that is in a state since then."""
         members = self._roster.members
         timeouts = [member.rebalance_timeout_ms for member in members.values()]
         deadline = since + max(timeouts) if timeouts and self._roster.is_complete else None
@@ -63,7 +71,9 @@ class Waits:
             return [self._wait(leader, "to assign, as the leader", since, None)], deadline
         return [], None
 
-    # ---- consumer groups -----------------------------------------------------------------------------------
+
+class ConsumerWaits(_Waits):
+    """Tells for whom a consumer group waits."""
 
     def ended_revocation(self, member_id: str, before: MemberEpochs, epochs: Epochs, time: int) -> Iterator[Wait]:
         """The revocation that has ended with a record of this time, if the member had to revoke before it."""
@@ -76,8 +86,8 @@ class Waits:
         if entry.timestamp > began and isinstance(entry.cause, RequestCause):
             yield self._wait(entry.cause.member_id, "to reach its target, as the last one", began, entry.timestamp)
 
-    def of_consumer_group(self, epochs: Epochs) -> Waiting:
-        """For whom a consumer group waits."""
+    def now(self, epochs: Epochs) -> Waiting:
+        """For whom a group with these epochs waits."""
         waits, deadlines = [], []
         for member_id, one in epochs.members.items():
             if one.must_revoke:
@@ -89,9 +99,6 @@ class Waits:
             return waits, min(deadlines, default=None)
         late = [(member, one) for member, one in epochs.members.items() if not epochs.has_arrived(one)]
         return [self._wait(member, "to reach its target", one.since, None) for member, one in late], None
-
-    def _wait(self, member_id: str, what: str, since: int, until: int | None) -> Wait:
-        return Wait(member_id, self._roster.name(member_id), what, since, until)
 
 
 def _joining(entry: JournalEntry) -> str | None:

@@ -39,7 +39,7 @@ def _new(time: int) -> MemberEpochs:
 
 
 class Epochs:
-    """The epochs of a group and its members, as far as the records that were taken tell."""
+    """The epochs of a group and its members, as far as the records tell."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -49,7 +49,7 @@ class Epochs:
         """Members that have not reached the target: to look at all of them for each record would take long."""
         self._topics: dict[str, str] = {}
 
-    def take(self, record: Record, timestamp: int) -> None:
+    def change(self, record: Record, timestamp: int) -> None:
         """Change the epochs as a record of this time does."""
         match record:
             case ConsumerMemberChanged(member_id=member_id):

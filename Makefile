@@ -116,7 +116,7 @@ kills: archive ## Kill the coordinator KILLS=10 times under twenty members; `mak
 
 chaos: RUNS ?= 200
 chaos: BESIDE ?= 1
-chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time; NEWER=yes adds members of the newer protocol
+chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time; NEWER=yes adds members of the consumer group protocol
 	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) --beside $(BESIDE) $(if $(FAULT),--only $(FAULT)) $(if $(NEWER),--newer)
 
 chaos-broken: RUNS ?= 5

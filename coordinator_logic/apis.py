@@ -90,7 +90,7 @@ OFFSET_FETCH = Api(
         5: "adds leader epochs (KIP-320)",
         7: "adds `requireStable`: UNSTABLE_OFFSET_COMMIT while a transaction has a pending offset (KIP-447)",
         OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS: "fetches several groups, each with its own error (KIP-709)",
-        9: "adds member id and epoch for the newer group protocol (KIP-848); ignored for classic groups",
+        9: "adds member id and epoch for the consumer group protocol (KIP-848); ignored for classic groups",
     },
 )
 FIND_COORDINATOR = Api(
@@ -212,7 +212,7 @@ CONSUMER_GROUP_DESCRIBE = Api(
     messages.ConsumerGroupDescribeResponse,
     {
         CONSUMER_GROUP_DESCRIBE_FIRST_VERSION_WITH_MEMBER_TYPE: (
-            "adds `memberType`: whether a member speaks the classic or the newer protocol (KIP-1099)"
+            "adds `memberType`: whether a member speaks the classic or the consumer group protocol (KIP-1099)"
         )
     },
 )

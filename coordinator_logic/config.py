@@ -63,9 +63,9 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     offsets_retention_check_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 600_000
 
     group_consumer_reconciling_heartbeat_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 1_000
-    """Not a key of Kafka's. How often a member of the newer protocol sends heartbeats while its group changes, if that
-    is more often than its heartbeat interval: a member learns of its next step from a heartbeat. A broker's members
-    keep their interval. The job raises it to two intervals of its batches, in which a heartbeat is answered."""
+    """Not a key of Kafka's. How often a member of the consumer group protocol sends heartbeats while its group changes,
+    if that is more often than its heartbeat interval: a member learns of its next step from a heartbeat. A broker's
+    members keep their interval. The job raises it to two intervals of its batches, in which a heartbeat is answered."""
 
     expiry_allowance_ms: Annotated[int, msgspec.Meta(ge=0)] = 500
     """Not a key of Kafka's. How long after its deadline a member is expelled at the earliest, if no request follows.

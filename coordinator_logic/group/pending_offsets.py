@@ -33,9 +33,9 @@ class PendingOffsets:
             producers = self._producers[topic][partition]
             del producers[producer_id]
             if not producers:
-                self.take(topic, partition)
+                self.forget(topic, partition)
 
-    def take(self, topic: str, partition: int) -> Collection[int]:
+    def forget(self, topic: str, partition: int) -> Collection[int]:
         """Forget a partition, whose offsets were deleted; returns the producers that had one."""
         pending = self._producers.get(topic)
         if pending is None:

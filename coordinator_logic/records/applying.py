@@ -58,7 +58,7 @@ def _delete_offsets(group: Group, record: OffsetsDeleted) -> None:
     for entry in record.offsets:
         for partition in entry.partitions:
             _delete_offset(group.offsets, entry.topic, partition)
-            for producer_id in pending.take(entry.topic, partition):
+            for producer_id in pending.forget(entry.topic, partition):
                 _delete_offset(group.open_transactions[producer_id].offsets, entry.topic, partition)
 
 

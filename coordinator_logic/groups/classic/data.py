@@ -103,12 +103,12 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
         self.member_index.hand_out(member_id)
         self.pending_joins[member_id] = None
 
-    def take_back_member_id(self, member_id: str) -> None:
+    def withdraw_member_id(self, member_id: str) -> None:
         """Remove a handed-out member id; ignores one that was not handed out, or that is used."""
         index = self.member_index
         if member_id in self.pending_joins:
             del self.pending_joins[member_id]
-            index.take_back(member_id)
+            index.withdraw(member_id)
 
     @property
     def members_awaiting_join(self) -> int:

@@ -69,7 +69,7 @@ class MemberIndex:
         """Count a member id that was handed out."""
         self.size += size_of_handed_out_ids([member_id])
 
-    def take_back(self, member_id: str) -> None:
+    def withdraw(self, member_id: str) -> None:
         """Forget a member id that was used, or will not be."""
         self.size -= size_of_handed_out_ids([member_id])
 

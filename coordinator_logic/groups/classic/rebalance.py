@@ -57,7 +57,7 @@ def remove_member(turn: Turn, member_id: str, reason: str) -> None:
         turn.record(MemberRemoved(member_id, member.group_instance_id, reason))
         if group.leader == member_id:
             turn.record(LeaderElected(next(iter(group.members), None)))
-    group.take_back_member_id(member_id)
+    group.withdraw_member_id(member_id)
     group.pending_syncs.pop(member_id, None)
 
 

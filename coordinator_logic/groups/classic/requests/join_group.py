@@ -133,7 +133,7 @@ def _add_member(turn: Turn, request: Request, body: JoinGroupRequest, member_id:
     )
     if group.leader is None:
         turn.record(LeaderElected(member_id))
-    group.take_back_member_id(member_id)
+    group.withdraw_member_id(member_id)
     group.member_index.park_join(group.members[member_id], request.address)
     turn.arm_heartbeat(member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete_join(turn, f"member {member_id} joined{_given_reason(body)}")

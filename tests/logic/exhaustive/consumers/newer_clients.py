@@ -1,4 +1,4 @@
-"""Clients of the newer protocol: what each can do in a state, and what it learns from the answers."""
+"""Clients of the consumer group protocol: what each can do in a state, and what it learns from the answers."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +17,7 @@ PROTOCOL_STEPS = ("follows", "beats, full", "beats, owned")
 
 
 class NewerClients:
-    """The moves of clients of the newer protocol."""
+    """The moves of clients of the consumer group protocol."""
 
     def __init__(self, stepping: Stepping) -> None:
         self._stepping, self._scope = stepping, stepping.scope

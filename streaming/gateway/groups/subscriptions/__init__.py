@@ -1,4 +1,4 @@
-"""What members subscribe to in groups that assign partitions themselves, and how these learn of the cluster's topics.
+"""What members subscribe to where the coordinator assigns the partitions (KIP-848), and how groups learn of topics.
 
 May import what the room around it may, and its backend.
 """

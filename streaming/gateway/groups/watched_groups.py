@@ -1,4 +1,4 @@
-"""The consumer groups that this gateway serves: what their members subscribe to, and what the groups were told.
+"""The groups that learn of topics from this gateway: what their members subscribe to, and what they were told.
 
 A heartbeat names its member's subscription only when that changes. So a gateway that has just started, or to which a
 client has just moved, does not know what a member subscribes to: then the group needs a lookup.
@@ -38,7 +38,7 @@ class _Member:
 
 
 class WatchedGroup:
-    """A consumer group.
+    """A group that learns of topics.
 
     ``told``: the topics as the group has confirmed to know them. ``needs_lookup``: the subscription of a member is not
     known. ``has_changed``: the group may have to be told of topics. Times are monotonic, in seconds.

@@ -24,25 +24,18 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader, readers, writers
+from kio.serial import entity_reader, readers
 
-from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
+from streaming.gateway.wire.values import MESSAGE_CODECS, Reader, Writer, value_codec
 
-__all__ = ["EntityLayout", "FieldLayout", "Reader", "UnprojectableType", "Writer", "layout_of"]
-
-Reader = Callable[[bytes, int], tuple[Any, int]]
-"""Reads a value at an offset; returns it with its size in bytes."""
-
-Writer = Callable[[BytesIO, Any], None]
+__all__ = ["EntityLayout", "FieldLayout", "LayoutMismatch", "layout_of"]
 
 THROTTLE_TIME = "throttle_time"
 NOT_THROTTLED = timedelta(0)
-MILLISECOND = timedelta(milliseconds=1)
 NO_TAGGED_FIELDS = b"\0"
 
 
-class UnprojectableType(TypeError):
+class LayoutMismatch(TypeError):
     """A version has a required field that the message lacks, or a field differs in shape."""
 
 
@@ -93,7 +86,7 @@ class EntityLayout(NamedTuple):
 def layout_of(entity_type: Any, object_type: Any) -> EntityLayout:
     """Return the layout of a type of kio for objects of that type, or of a type of messages.
 
-    Raises :class:`UnprojectableType`.
+    Raises :class:`LayoutMismatch`.
     """
     attributes = _attributes(object_type)
     plain, tagged = [], {}
@@ -214,10 +207,10 @@ def _field_layout(entity_type: Any, object_type: Any, field: Any) -> FieldLayout
     if own is None:
         default = NOT_THROTTLED if field.name == THROTTLE_TIME else default
         if default is MISSING:
-            raise UnprojectableType(f"{object_type.__name__} has no field for {field.name} of {entity_type}")
+            raise LayoutMismatch(f"{object_type.__name__} has no field for {field.name} of {entity_type}")
         name, own, is_message = "", wire, False
     if own.is_array != wire.is_array:
-        raise UnprojectableType(f"{field.name} of {entity_type} or of {object_type} is an array, the other is none")
+        raise LayoutMismatch(f"{field.name} of {entity_type} or of {object_type} is an array, the other is none")
     # Whether a tagged value is null follows from its presence, and an array has no null items.
     is_nullable = wire.is_nullable and "tag" not in field.metadata
     entity, read, write = None, None, None
@@ -226,9 +219,9 @@ def _field_layout(entity_type: Any, object_type: Any, field: Any) -> FieldLayout
         if wire.is_array or not is_nullable:
             read, write = entity.read, entity.write
     else:
-        codec = _MESSAGE_CODECS.get(field.metadata["kafka_type"]) if is_message else None
+        codec = MESSAGE_CODECS.get(field.metadata["kafka_type"]) if is_message else None
         is_nullable_value = is_nullable and not wire.is_array
-        read, write = codec or _codec(field.metadata["kafka_type"], entity_type.__flexible__, is_nullable_value)
+        read, write = codec or value_codec(field.metadata["kafka_type"], entity_type.__flexible__, is_nullable_value)
         if codec is None and not wire.is_array:
             read, write = _emptied(read, write, is_nullable, own)
     collect = list if is_message else tuple
@@ -252,55 +245,3 @@ def _emptied(read: Reader, write: Writer, is_nullable: bool, own: _Hint) -> tupl
     if is_nullable and not own.is_nullable:
         return read_empty, write
     return (read, write_empty) if own.is_nullable and not is_nullable else (read, write)
-
-
-_STRINGS_AND_BYTES: Mapping[tuple[str, bool, bool], tuple[Reader, Writer]] = {
-    ("string", False, False): (readers.read_legacy_string, writers.write_legacy_string),
-    ("string", False, True): (readers.read_nullable_legacy_string, writers.write_nullable_legacy_string),
-    ("string", True, False): (readers.read_compact_string, writers.write_compact_string),
-    ("string", True, True): (readers.read_compact_string_nullable, writers.write_nullable_compact_string),
-    ("bytes", False, False): (readers.read_legacy_bytes, writers.write_legacy_bytes),
-    ("bytes", False, True): (readers.read_nullable_legacy_bytes, writers.write_nullable_legacy_bytes),
-    ("bytes", True, False): (readers.read_compact_string_as_bytes, writers.write_compact_string),
-    ("bytes", True, True): (readers.read_compact_string_as_bytes_nullable, writers.write_nullable_compact_string),
-}
-"""By type, whether the entity is flexible (compact lengths), and whether the value can be null."""
-
-
-def _codec(kafka_type: str, is_flexible: bool, is_nullable: bool) -> tuple[Reader, Writer]:
-    """How kio reads and writes a value of one of its entities."""
-    # Records are bytes to everyone but their readers.
-    variable = _STRINGS_AND_BYTES.get(("bytes" if kafka_type == "records" else kafka_type, is_flexible, is_nullable))
-    if variable is not None:
-        return variable
-    if kafka_type == "datetime_i64":
-        # The start of a transaction is -1 while none is open, although kio's type has no null.
-        return readers.read_nullable_datetime_i64, writers.write_nullable_datetime_i64
-    name = "boolean" if kafka_type == "bool" else kafka_type
-    read = _read_timedelta_i64 if kafka_type == "timedelta_i64" else getattr(readers, f"read_{name}")
-    return read, getattr(writers, f"write_{name}")
-
-
-def _read_milliseconds_i64(frame: bytes, offset: int) -> tuple[int, int]:
-    """Read milliseconds; what a ``timedelta`` cannot hold (2.7 million years) becomes the longest that it can."""
-    milliseconds, size = readers.read_int64(frame, offset)
-    return min(max(milliseconds, timedelta.min // MILLISECOND), timedelta.max // MILLISECOND), size
-
-
-def _read_timedelta_i64(frame: bytes, offset: int) -> tuple[timedelta, int]:
-    milliseconds, size = _read_milliseconds_i64(frame, offset)
-    return timedelta(milliseconds=milliseconds), size
-
-
-def _read_topic_id(frame: bytes, offset: int) -> tuple[str, int]:
-    topic_id, size = readers.read_uuid(frame, offset)
-    return text_of_topic_id(topic_id), size
-
-
-_MESSAGE_CODECS: Mapping[str, tuple[Reader, Writer]] = {
-    "error_code": (readers.read_int16, lambda buffer, code: writers.write_error_code(buffer, ErrorCode(code))),
-    "timedelta_i32": (readers.read_int32, writers.write_int32),
-    "timedelta_i64": (_read_milliseconds_i64, writers.write_int64),
-    "uuid": (_read_topic_id, lambda buffer, text: writers.write_uuid(buffer, topic_id_of_text(text))),
-}
-"""How values of messages differ from those of kio's entities."""

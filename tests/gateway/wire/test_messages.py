@@ -33,7 +33,7 @@ from coordinator_logic.messages import (
     TopicToCommit,
     TopicToFetch,
 )
-from streaming.gateway.wire.layout import UnprojectableType
+from streaming.gateway.wire.layout import LayoutMismatch
 from streaming.gateway.wire.topic_ids import text_of_topic_id
 from tests.logic.strategies import values_of
 from tests.support.properties import examples
@@ -148,7 +148,7 @@ def test_all_topics_and_no_topics_stay_distinct_where_the_version_distinguishes_
 
 def test_a_version_with_a_required_field_that_the_message_lacks_is_refused() -> None:
     commit = OffsetCommitRequest("group", [TopicToCommit("topic", [PartitionToCommit(0, 1)])])
-    with pytest.raises(UnprojectableType, match="session_timeout"):
+    with pytest.raises(LayoutMismatch, match="session_timeout"):
         to_wire(commit, JoinGroupRequestV9)
 
 

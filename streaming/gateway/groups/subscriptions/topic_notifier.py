@@ -1,4 +1,4 @@
-"""Tells consumer groups what has become of their topics: that one has grown, is gone, or exists under another id.
+"""Tells groups what has become of their topics: that one has grown, is gone, or exists under another id.
 
 A broker's coordinator learns that from the cluster's metadata. Here each gateway looks at the topics of the groups
 whose members it serves, in intervals, and sends TopicsDescribed and TopicsDeleted. Several gateways may tell a group
@@ -59,10 +59,10 @@ class TopicNotifier:
             except CoordinatorNotAvailable as failure:
                 if str(failure) != last_failure:
                     last_failure = str(failure)
-                    log.warning("consumer groups do not learn of changed topics at the moment: %s", last_failure)
+                    log.warning("groups do not learn of changed topics at the moment: %s", last_failure)
             except Exception:
                 # If this task ended, groups would not learn of changes until the gateway restarts.
-                log.exception("looking at the topics of consumer groups")
+                log.exception("looking at the topics of groups")
 
     async def refresh(self) -> None:
         """Look at all topics once, and tell the groups. Raises :class:`CoordinatorNotAvailable`."""

@@ -99,7 +99,8 @@ oracle-consumer: setup ## Compare consumer groups with Kafka's own manager in fa
 	$(PYTHON) -m tests.oracle.consumer --scripts $(SCRIPTS) --seed $(SEED)
 
 EXAMPLES ?= 2000
-properties: $(STAMP) ## Check the properties that need no JVM with new random examples: EXAMPLES=2000, an hour or more
+properties: $(STAMP) ## Search small groups more widely than `make test`, and check the properties that need no JVM with new random examples: EXAMPLES=2000, an hour or more
+	EXHAUSTIVE=wide JAVA_HOME=/without-java $(PYTEST) -n 2 --dist loadfile tests/logic/exhaustive --timeout 0
 	PROPERTY_EXAMPLES=$(EXAMPLES) JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m hypothesis --ignore tests/oracle --timeout 0
 
 fuzz: MINUTES ?= 10

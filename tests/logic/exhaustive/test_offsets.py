@@ -45,6 +45,7 @@ from coordinator_logic.messages import (
 )
 from coordinator_logic.records import GroupDeleted, OffsetRecord
 from coordinator_logic.states import State
+from tests.logic.exhaustive.extent import covered
 from tests.logic.exhaustive.moves import Move, move
 from tests.logic.exhaustive.scope import GROUP_ID, UNIT_MS, Scope
 from tests.logic.exhaustive.search import ConcreteState, Search
@@ -319,11 +320,10 @@ def _ages(offset: CommittedOffset, now: int) -> Hashable:
 # ---- the tests -------------------------------------------------------------------------------------------------
 
 
-SEARCHES: dict[str, tuple[Topics, tuple[int, ...]]] = {
-    "subscribed topic": ((READ,), (0, 1)),
-    "other topic": ((OTHER,), (0, 1)),
-    "both topics": ((READ, OTHER), ()),
-}
+SEARCHES: dict[str, tuple[Topics, tuple[int, ...]]] = covered(
+    {"subscribed topic": ((READ,), (0, 1)), "both topics": ((READ, OTHER), ())},
+    {"other topic": ((OTHER,), (0, 1))},
+)
 ANSWERS = {
     "OffsetCommit": {0, 25, 27},
     "OffsetDelete": {0, 24, 69, 86},

@@ -1,9 +1,5 @@
-"""Exhaustive tests of group membership: contract and invariants, reachability, and progress.
+"""Exhaustive tests of group membership: contract and invariants, reachability, and progress."""
 
-The default scopes take less than a minute on one core. ``EXHAUSTIVE=large`` adds scopes that take many minutes.
-"""
-
-import os
 from functools import cache
 
 import pytest
@@ -20,31 +16,44 @@ from coordinator_logic.records import (
     MemberRemoved,
     StaticMemberReplaced,
 )
+<<<<<<< HEAD
 from coordinator_logic.states import State
+=======
+from coordinator_logic.states import TRANSITIONS, State
+from tests.logic.exhaustive.extent import covered
+>>>>>>> wt-speed
 from tests.logic.exhaustive.moves import TICK, list_of
 from tests.logic.exhaustive.scope import Scope
 from tests.logic.exhaustive.search import Search
 from tests.support.parts import classic
 
-SCOPES = {
+DEFAULT_SCOPES = {
     "one of each kind": Scope(room=2, instances=("a",), restarts=True),
+    "votes of dynamic members": Scope(room=2, lists=2, session=1, ordered=False),
+    "long rebalances": Scope(room=2, session=1, rebalance=4, old_joins=True),
+    "no delay": Scope(room=2, instances=("a",), delay=0, session=1),
+    "room for two of three": Scope(room=3, max_size=2),
+    "room for one of two": Scope(room=2, instances=("a",), max_size=1),
+}
+WIDE_SCOPES = {
     "votes": Scope(room=2, instances=("a",), lists=2, ordered=False),
     "three dynamic": Scope(room=3, old_joins=True),
     "two static": Scope(room=2, instances=("a", "b"), dynamic=False, rebalance=3),
     "two dynamic and a static": Scope(room=3, instances=("a",), session=1, ordered=False),
     "two static and a dynamic": Scope(room=3, instances=("a", "b"), session=1, ordered=False),
-    "long rebalances": Scope(room=2, session=1, rebalance=4, old_joins=True),
-    "no delay": Scope(room=2, instances=("a",), delay=0, session=1),
-    "room for two of three": Scope(room=3, max_size=2),
-    "room for one of two": Scope(room=2, instances=("a",), max_size=1),
 }
 LARGE_SCOPES = {
     "two dynamic and a static, ordered": Scope(room=3, instances=("a",), session=1),
     "two static and a dynamic, longer sessions": Scope(room=3, instances=("a", "b"), ordered=False),
     "votes, long rebalances": Scope(room=2, instances=("a",), lists=2, rebalance=3, restarts=True),
 }
-if os.environ.get("EXHAUSTIVE") == "large":
-    SCOPES |= LARGE_SCOPES
+SCOPES = covered(DEFAULT_SCOPES, WIDE_SCOPES, LARGE_SCOPES)
+
+IN_TIME = (
+    *("one of each kind", "votes of dynamic members", "votes", "three dynamic", "no delay"),
+    *("two dynamic and a static", "two static and a dynamic"),
+)
+"""The scopes in which there is room for all members, and none loses its session while it waits for others."""
 
 REACHED_BY_NO_REQUEST = {
     (State.PREPARING_REBALANCE, State.DEAD),
@@ -124,9 +133,7 @@ def test_every_group_is_deleted_if_there_are_no_more_requests(name: str) -> None
         ending |= set(passed)
 
 
-@by_scope(
-    "one of each kind", "votes", "three dynamic", "no delay", "two dynamic and a static", "two static and a dynamic"
-)
+@by_scope(*(name for name in IN_TIME if name in SCOPES))
 def test_a_group_of_correct_members_becomes_stable_without_losing_a_member(name: str) -> None:
     search = explored(name)
     for state, initial in enumerate(search.concrete_states):

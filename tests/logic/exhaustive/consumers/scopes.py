@@ -1,4 +1,4 @@
-"""The bounds of the searches. The default ones take some 20 s together."""
+"""The bounds of the searches."""
 
 from tests.logic.exhaustive.consumers.world import Scope
 
@@ -30,6 +30,18 @@ SCOPES = {
     ),
     "an assignment interval": Scope(TWO, assignment_interval_ms=1_000, keeps_quiet=False),
 }
+
+WIDE_SCOPES = {
+    name: SCOPES[name]
+    for name in (
+        "two that lose responses",
+        "three",
+        "a topic that grows",
+        "two subscriptions",
+        "an assignment interval",
+    )
+}
+"""They reach nothing that the others together do not reach."""
 
 LARGE_SCOPES = {
     "two and one that speaks the classic protocol": Scope(

@@ -1,9 +1,5 @@
-"""Every state of small consumer groups: each is safe, and each converges once its clients follow the protocol.
+"""Every state of small consumer groups: each is safe, and each converges once its clients follow the protocol."""
 
-``EXHAUSTIVE=large`` adds scopes that take minutes.
-"""
-
-import os
 from functools import cache
 
 import pytest
@@ -13,10 +9,12 @@ from coordinator_logic.group.timer import HEARTBEAT
 from coordinator_logic.groups.consumer.members import MemberState
 from coordinator_logic.groups.consumer.timers import MEMBER_JOIN, MEMBER_SYNC, REVOCATION
 from coordinator_logic.states import State
-from tests.logic.exhaustive.consumers.scopes import LARGE_SCOPES, SCOPES
+from tests.logic.exhaustive.consumers.scopes import LARGE_SCOPES, SCOPES, WIDE_SCOPES
 from tests.logic.exhaustive.consumers.search import Search
+from tests.logic.exhaustive.extent import covered
 
-ALL = SCOPES | (LARGE_SCOPES if os.environ.get("EXHAUSTIVE") == "large" else {})
+DEFAULT_SCOPES = {name: scope for name, scope in SCOPES.items() if name not in WIDE_SCOPES}
+ALL = covered(DEFAULT_SCOPES, WIDE_SCOPES, LARGE_SCOPES)
 
 
 @cache

@@ -16,8 +16,14 @@ from typing import NamedTuple, TypeVar
 import pytest
 
 from coordinator_logic.assignors.server import Partitions
+<<<<<<< HEAD
 from coordinator_logic.groups.consumer.members import ConsumerMember, MemberState
 from coordinator_logic.groups.consumer.reconciliation import Target, reconcile
+=======
+from coordinator_logic.consumer_group.members import ConsumerMember, MemberState
+from coordinator_logic.consumer_group.reconciliation import Target, reconcile
+from tests.logic.exhaustive.extent import covered
+>>>>>>> wt-speed
 
 ItemT = TypeVar("ItemT")
 
@@ -129,7 +135,7 @@ def check_converges(world: World) -> None:
         assert client.owned == assigned(member) == world.target(index).partitions.get(TOPIC, frozenset())
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", covered({"one": 1, "two": 2}, {"three": 3}).values())
 def test_every_interleaving_is_safe_and_converges(size: int) -> None:
     start = World(
         epoch=1,

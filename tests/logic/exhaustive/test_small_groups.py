@@ -16,12 +16,8 @@ from coordinator_logic.records import (
     MemberRemoved,
     StaticMemberReplaced,
 )
-<<<<<<< HEAD
 from coordinator_logic.states import State
-=======
-from coordinator_logic.states import TRANSITIONS, State
 from tests.logic.exhaustive.extent import covered
->>>>>>> wt-speed
 from tests.logic.exhaustive.moves import TICK, list_of
 from tests.logic.exhaustive.scope import Scope
 from tests.logic.exhaustive.search import Search

@@ -23,7 +23,8 @@ NO_MEMBERS = (GroupCreated, GroupDeleted, QuarantinedStateDropped, ClassicGroupF
 
 
 class KnownMember(NamedTuple):
-    """A member. ``session_timeout_ms`` is 0 for one of the newer protocol, whose session the coordinator decides.
+    """A member. ``session_timeout_ms`` is 0 for one that speaks the consumer group protocol (KIP-848): the coordinator
+    decides its session.
 
     ``topics`` are those that it subscribes to by name, None if they cannot be known; ``owned`` are the partitions
     that it said it owns when it joined last.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from coordinator_logic.records import JournalEntry
 from streaming.client.key_partition import partition_of_key
-from streaming.journal.progress import Progress
+from streaming.journal.progress import ReadingProgress
 from streaming.journal.reader import JournalReader
 
 
@@ -19,7 +19,7 @@ class GroupJournal:
         reader: A reader of the journal, which nothing else uses.
         group_id: The group.
         since: Entries that were appended before are left out, ms since the epoch.
-        report: Takes a line about the progress of a reading that takes long.
+        report: Is called with a line about the progress of a reading that takes long.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class GroupJournal:
         return self._reader.further(self._key)
 
     def _read(self, partitions: frozenset[int]) -> Iterator[JournalEntry]:
-        progress = Progress(self._reader.count(partitions), self._report)
+        progress = ReadingProgress(self._reader.count(partitions), self._report)
         for entry in self._reader.entries(partitions, self._since, self._key, progress.add):
             if entry is not None:
                 yield entry

@@ -7,7 +7,7 @@ REPORT_SECONDS = 0.5
 """How long a reading takes before it reports its progress, and how often it reports."""
 
 
-class Progress:
+class ReadingProgress:
     """Counts the records that were read, of ``total`` at most: that includes those before the time it reads from."""
 
     def __init__(self, total: int, report: Callable[[str], object], what: str = "records of the journal") -> None:

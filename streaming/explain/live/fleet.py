@@ -11,7 +11,7 @@ from streaming.explain.live.positions import EndOffsets, Positions
 from streaming.explain.live.transitions import BEGINS_REBALANCE, Transition, Transitions
 from streaming.journal.fold import GroupFold, JournalFold, Observer
 
-__all__ = ["Fleet", "GroupRow"]
+__all__ = ["Fleet", "FleetRow"]
 
 REBALANCING = frozenset(
     state.value for state in (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.ASSIGNING, State.RECONCILING)
@@ -20,7 +20,7 @@ REBALANCING = frozenset(
 MINUTE_MS = 60_000
 
 
-class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
+class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     """One group now, and how it has fared in the window.
 
     rebalances: how many began in the window. rebalances_a_minute: the same, by the window's length. rebalancing_share:
@@ -79,7 +79,7 @@ class Fleet:
         """The partitions that any group has committed, by topic and partition."""
         return {key for history in self._histories() for key in history.positions.partitions()}
 
-    def rows(self, directory: Iterable[GroupDirectoryEntry], now: int, ends: EndOffsets) -> list[GroupRow]:
+    def rows(self, directory: Iterable[GroupDirectoryEntry], now: int, ends: EndOffsets) -> list[FleetRow]:
         """A row for each group of the directory, in its order; ``now`` in ms since the epoch.
 
         If the journal is ahead of this host's clock, its last entry's time is the present.
@@ -95,12 +95,12 @@ class Fleet:
     def _histories(self) -> Iterator[_History]:
         return (fold.observer for fold in self._journal.groups.values())
 
-    def _row(self, entry: GroupDirectoryEntry, now: int, ends: EndOffsets) -> GroupRow:
+    def _row(self, entry: GroupDirectoryEntry, now: int, ends: EndOffsets) -> FleetRow:
         fold = self._journal.groups.get(entry.group_id)
         history = None if fold is None else fold.observer
         transitions = history.transitions.up_to(entry.group_state) if history is not None else []
         begun = [one for one in transitions if one.to_state in BEGINS_REBALANCE]
-        return GroupRow(
+        return FleetRow(
             group_id=entry.group_id,
             state=entry.group_state,
             group_type=entry.group_type,

@@ -17,7 +17,7 @@ from streaming.client.directory import GroupDirectory
 from streaming.client.librdkafka import admin_config, required_partition_count
 from streaming.client.topic_consumer import is_end
 from streaming.client.topic_reader import TopicReader
-from streaming.explain.live.fleet import Fleet, GroupRow
+from streaming.explain.live.fleet import Fleet, FleetRow
 from streaming.explain.live.positions import EndOffsets
 from streaming.explain.offsets.log_positions import listed_offsets
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
@@ -91,7 +91,7 @@ class LiveFleet:
         """Whether the directory was read to its end once."""
         return self._directory.is_complete
 
-    def rows(self) -> list[GroupRow]:
+    def rows(self) -> list[FleetRow]:
         """A row for each group."""
         entries = self._directory.entries()
         with self._lock:

@@ -11,7 +11,7 @@ import msgspec
 
 from streaming.explain.page.lanes import Lane, Lanes, partitions_in_words
 from streaming.explain.story.group_types import words_of
-from streaming.explain.story.model import Rebalance, Refusal, Story
+from streaming.explain.story.model import Rebalance, RefusedRequest, Story
 from streaming.explain.story.printable import printable
 from streaming.explain.story.words import sender_line
 
@@ -68,7 +68,7 @@ def _of_lane(lane: Lane, track: int, last: int) -> Iterator[Event]:
         yield _instant(track, "commit", time, {})
 
 
-def _of_refusal(one: Refusal, lanes: Sequence[Lane]) -> Event:
+def _of_refusal(one: RefusedRequest, lanes: Sequence[Lane]) -> Event:
     """The first of refused requests that are alike: in the lane of its member or client, otherwise of no track."""
     tracks = enumerate(lanes, REBALANCES + 1)
     of_member = {stay.member_id: track for track, lane in tracks for stay in lane.stays}

@@ -23,7 +23,7 @@ class Publication:
         names: The names of the topics.
         client_id: The client id of the consumer that reads the topic.
         timeout: The limit of each answer of the brokers, in seconds.
-        report: Takes a line when it is ready.
+        report: Is called with a line when it is ready.
 
     Raises:
         CannotRun: the topic cannot be created, or has no record that a publication has written.

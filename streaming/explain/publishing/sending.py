@@ -35,7 +35,7 @@ def sent(
     for entry in entries:
         if entry is not None:
             was_empty = not len(outbox)
-            outbox.take(entry, place())
+            outbox.add(entry, place())
             if was_empty:
                 waits_since = clock()
         is_due = entry is None or len(outbox) >= MOST_TOGETHER or clock() - waits_since >= LONGEST_WAIT_SECONDS

@@ -80,7 +80,7 @@ LIMITLESS = {
 """Options of the job with which no request is refused for its size or its timeout: the journal has no options."""
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """A request that was refused, the error, and to what it lost."""
 
     request: Request
@@ -111,7 +111,7 @@ class Judge(Observer):
         self._places = {(one.place.partition, one.place.offset): index for index, one in enumerate(requests)}
         self._partitions = {one.place.partition for one in requests}
         self._next = 0
-        self._verdicts: dict[int, Verdict] = {}
+        self._verdicts: dict[int, Judgement] = {}
         self._unrecorded: set[int] = set()
         self._last_recorded = -1
         self._handed_out: dict[str, int] = {}
@@ -153,7 +153,7 @@ class Judge(Observer):
             self._verdicts.pop(index, None)
             self._unrecorded.discard(index)
 
-    def finish(self) -> list[Verdict]:
+    def finish(self) -> list[Judgement]:
         """Judge the requests after the last entry; all verdicts, in the order of the requests."""
         self._judge_until(len(self._requests))
         return [self._verdicts[index] for index in sorted(self._verdicts)]
@@ -200,7 +200,7 @@ class Judge(Observer):
         if error in ORDINARY and self._is_refused_by_options(request):
             return
         if response is not None and error not in ORDINARY:
-            self._verdicts[index] = Verdict(request, error, loss_of(request, response, error, self.past))
+            self._verdicts[index] = Judgement(request, error, loss_of(request, response, error, self.past))
         elif error is Error.NONE and output.journal and request.address.api in ALWAYS_RECORDED:
             self._unrecorded.add(index)
 

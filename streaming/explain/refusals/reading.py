@@ -15,7 +15,7 @@ from streaming.explain.story.model import Refused
 from streaming.explain.story.words import clock
 from streaming.journal.fold import GroupFold
 from streaming.journal.group_journal import GroupJournal
-from streaming.journal.progress import Progress
+from streaming.journal.progress import ReadingProgress
 
 AFFORDABLE_RECORDS = 100_000
 """How many records are read unasked. If all are the group's, to decode and judge them takes a second or so."""
@@ -36,7 +36,7 @@ class KeptRequests(NamedTuple):
     notes: list[str]
 
     def told(self) -> Refused:
-        """The refusals, after the judge has taken the journal."""
+        """The refusals, after the judge has seen the journal."""
         return Refused(self.since, notes=self.notes) if self.judge is None else refused_of(self.judge, *self[1:])
 
 
@@ -62,7 +62,7 @@ def kept_requests(
         part: The time of which requests are read.
         must_read: Read them however many there are, and raise CoordinatorError if that fails. Otherwise no more than
             :data:`AFFORDABLE_RECORDS` are read, and a note says what could not be.
-        report: Takes a line about the progress of a reading that takes long.
+        report: Is called with a line about the progress of a reading that takes long.
     """
     try:
         with RequestLog(str(config["bootstrap.servers"]), config, topic, timeout, client_id) as log:
@@ -80,7 +80,7 @@ def kept_requests(
 
 
 def with_earlier_entries(kept: KeptRequests, journal: GroupJournal, *, must_read: bool) -> KeptRequests:
-    """Let the judge take the whole journal, for a story that is told from a later time on; ``must_read`` as above."""
+    """Let the judge see the whole journal, for a story that is told from a later time on; ``must_read`` as above."""
     judge = kept.judge
     if judge is None:
         return kept
@@ -98,7 +98,7 @@ def with_earlier_entries(kept: KeptRequests, journal: GroupJournal, *, must_read
 def _read(
     log: RequestLog, stretch: Stretch, topic: str, group_id: str, part: Part, report: Callable[[str], object]
 ) -> KeptRequests:
-    progress = Progress(stretch.records, report, "requests")
+    progress = ReadingProgress(stretch.records, report, "requests")
     recorded, first = log.read([stretch], group_id, progress.add)
     begins_with_log = stretch.begin == stretch.kept_from
     since = max(part.since, first or 0) if begins_with_log else part.since

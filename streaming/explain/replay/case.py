@@ -45,7 +45,7 @@ class Case(msgspec.Struct, frozen=True, rename="camel"):
     config: CoordinatorConfig = CoordinatorConfig()
 
     def readable(self) -> list[Request]:
-        """The requests in the order in which the group takes them, without those that the job would reject."""
+        """The requests in the order in which the group handles them, without those that the job would reject."""
         key = self.group_id.encode()
         records = [
             KafkaRecord(one.timestamp, one.partition, one.offset, key, bytes(one.value)) for one in self.requests

@@ -24,7 +24,7 @@ from coordinator_logic.records import (
 from coordinator_logic.states import State
 from coordinator_logic.step import step
 
-__all__ = ["Decision", "Figures", "World"]
+__all__ = ["Decision", "ReplayFigures", "World"]
 
 COMMITS = frozenset({"OffsetCommit", "TxnOffsetCommit"})
 
@@ -37,7 +37,7 @@ class Decision(NamedTuple):
     cause: str
 
 
-class Figures(msgspec.Struct, rename="camel"):
+class ReplayFigures(msgspec.Struct, rename="camel"):
     """What a timeline adds up to. Times in milliseconds."""
 
     rebalances: int = 0
@@ -55,14 +55,14 @@ class World:
     def __init__(self, group_id: str, config: CoordinatorConfig, since: int) -> None:
         self.group: Group | None = None
         self.decisions: list[Decision] = []
-        self.figures = Figures()
+        self.figures = ReplayFigures()
         self._group_id = group_id
         self._config = config
         self._since = since
         self._unstable_since: int | None = None
 
-    def take(self, request: Request) -> list[Response]:
-        """Take the group through a request; what is due fires before it."""
+    def handle(self, request: Request) -> list[Response]:
+        """Let the group handle a request; what is due fires before it."""
         return self._step([request], request.place.timestamp)
 
     def wait(self, time: int) -> list[Response]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from streaming.explain.story.group_types import words_of
-from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refusal, Refused, Story, Wait
+from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refused, RefusedRequest, Story, Wait
 from streaming.explain.story.ranges import in_words
 
 SHOWN_MEMBERS = 5
@@ -19,7 +19,7 @@ def lines_of(story: Story) -> Iterator[str]:
     refused = story.refused
     if refused is not None and refused.requests:
         yield _refused_summary(refused)
-    told: list[Rebalance | Refusal] = [*story.rebalances, *([] if refused is None else refused.refusals)]
+    told: list[Rebalance | RefusedRequest] = [*story.rebalances, *([] if refused is None else refused.refusals)]
     for one in sorted(told, key=_beginning):
         yield ""
         yield from rebalance_lines(one) if isinstance(one, Rebalance) else refusal_lines(one)
@@ -29,7 +29,7 @@ def lines_of(story: Story) -> Iterator[str]:
     yield from now_lines(story)
 
 
-def refusal_lines(refusal: Refusal) -> Iterator[str]:
+def refusal_lines(refusal: RefusedRequest) -> Iterator[str]:
     """A refusal: when, how often, whose request, and to what it lost."""
     times = "" if refusal.count == 1 else f", {refusal.count} times until {clock(refusal.last)}"
     yield f"{clock(refusal.first)}  refused {refusal.api}: {refusal.error}{times}"
@@ -38,7 +38,7 @@ def refusal_lines(refusal: Refusal) -> Iterator[str]:
     yield f"  {refusal.text} [request {refusal.partition}:{refusal.offset}{entries}]"
 
 
-def sender_line(refusal: Refusal) -> str:
+def sender_line(refusal: RefusedRequest) -> str:
     """Whose request was refused."""
     parts = [refusal.name]
     if refusal.member:
@@ -54,7 +54,7 @@ def entries_in_words(evidence: list[Evidence]) -> str:
     return f"entry {first} of the journal" if first == last else f"entries {first} to {last} of the journal"
 
 
-def _beginning(one: Rebalance | Refusal) -> int:
+def _beginning(one: Rebalance | RefusedRequest) -> int:
     return one.began if isinstance(one, Rebalance) else one.first
 
 

@@ -12,7 +12,7 @@ from coordinator_logic.group import Group
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
 from streaming.explain.time_travel.group_history import group_at
-from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import GROUP_TABLES, quarantined_row
 from streaming.job.group_batch.state_row import StateRow, load
 from streaming.journal.entries import journal_entry, readable
@@ -54,7 +54,7 @@ class GroupsFold:
         return None if found.group is None else GroupState(group_id, snapshot.encode(found.group), found.known.name)
 
 
-def rows_in(table: str, state: GroupState) -> Iterable[Row]:
+def rows_in(table: str, state: GroupState) -> Iterable[TableRow]:
     """The rows of a group in one of :data:`GROUP_TABLES`."""
     if state.snapshot is None:
         return (quarantined_row(state.group_id),) if table == "groups" else ()

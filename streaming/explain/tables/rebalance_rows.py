@@ -5,14 +5,14 @@ from datetime import datetime
 
 from streaming.explain.story.model import Rebalance
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import utc
 from streaming.journal.entries import readable, story_entry
 from streaming.journal.fold import GroupFold
 from streaming.journal.histories import last_history
 
 
-class RebalanceRow(Row, frozen=True):
+class RebalanceRow(TableRow, frozen=True):
     """A rebalance that has ended, with its most probable cause.
 
     ``generation`` is the generation, in a consumer group the epoch, to which it led; null if none began. ``joined`` is

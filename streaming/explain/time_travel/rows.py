@@ -10,7 +10,7 @@ from coordinator_logic.committed_offsets import CommittedOffset, Offsets, offset
 from coordinator_logic.group import Group
 from coordinator_logic.records import QUARANTINED
 from streaming.explain.time_travel.group_types import rows_of_type
-from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, Row, TargetRow
+from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, TableRow, TargetRow
 from streaming.journal.folded_group import Known
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -102,12 +102,12 @@ def _offset_row(
 class GroupTable(NamedTuple):
     """A table of groups: the type of its rows, and the rows of a group of which so much is known.
 
-    The offsets of a group that was read from a checkpoint may turn out to be damaged: the rows of ``offsets`` raise
-    :class:`~coordinator_logic.stored_parts.UnreadablePart` then.
+    The offsets of a group that was read from a checkpoint may be damaged: the rows of ``offsets`` then raise
+    :class:`~coordinator_logic.stored_parts.UnreadablePart`.
     """
 
-    row_type: type[Row]
-    rows: Callable[[Group, Known], Iterable[Row]]
+    row_type: type[TableRow]
+    rows: Callable[[Group, Known], Iterable[TableRow]]
 
 
 GROUP_TABLES: Mapping[str, GroupTable] = {

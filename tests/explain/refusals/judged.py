@@ -3,7 +3,7 @@
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
-from streaming.explain.refusals.judging import Judge, Verdict
+from streaming.explain.refusals.judging import Judge, Judgement
 from streaming.explain.refusals.told import refused_of
 from streaming.explain.story.model import Refused
 from streaming.journal.entries import page_entry
@@ -17,7 +17,7 @@ def judge_of(driven: Driven, skip: int = 0, first_request: int = 0, config: Coor
     return observed(judge, (page_entry(msgspec.json.encode(entry)) for entry in driven.journal[skip:]))
 
 
-def verdicts_of(driven: Driven) -> list[Verdict]:
+def verdicts_of(driven: Driven) -> list[Judgement]:
     """The refused requests."""
     return judge_of(driven).finish()
 

@@ -10,7 +10,7 @@ from coordinator_logic.groups.classic.records import GenerationStarted
 from coordinator_logic.records import MemberRemoved, RequestCause, StaticMemberReplaced
 from streaming.explain.refusals.judging import Judge
 from streaming.explain.refusals.told import REPEATED_WITHIN_MS, refused_of
-from streaming.explain.story.model import Refusal
+from streaming.explain.story.model import RefusedRequest
 from streaming.explain.story.words import clock
 from tests.explain.refusals.judged import judge_of, refused
 from tests.journal.observed import observed
@@ -31,7 +31,7 @@ def sync_all(driven: Driven, members: list[Joined]) -> None:
         driven.sync(member, assignments if member.leads else None)
 
 
-def only(driven: Driven) -> Refusal:
+def only(driven: Driven) -> RefusedRequest:
     """The one refusal."""
     (refusal,) = refused(driven).refusals
     return refusal

@@ -18,7 +18,7 @@ from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAl
 from streaming.explain.story.printable import printable
 from streaming.explain.story.words import event_line
 from streaming.journal.entries import story_entry
-from streaming.journal.progress import Progress
+from streaming.journal.progress import ReadingProgress
 from streaming.journal.reader import JournalReader
 
 Since = Annotated[
@@ -74,7 +74,7 @@ def _told(reader: JournalReader, since: int, follow: bool) -> Iterator[GroupReba
 
 def _entries(reader: JournalReader, since: int, follow: bool) -> Iterator[JournalEntry | None]:
     """The entries until now, then, if asked for, those that come."""
-    report = Progress(reader.count(reader.partitions), _note)
+    report = ReadingProgress(reader.count(reader.partitions), _note)
     yield from reader.entries(since=since, on_read=report.add)
     if follow:
         yield from reader.further()

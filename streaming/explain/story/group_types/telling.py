@@ -11,7 +11,7 @@ from streaming.explain.story.course import Course
 from streaming.explain.story.group_types.waits import Waiting
 from streaming.explain.story.moves import Owners
 from streaming.explain.story.roster import Roster
-from streaming.explain.story.triggers import Known, causes_of
+from streaming.explain.story.triggers import KnownBefore, causes_of
 
 UNSTABLE = frozenset({State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.ASSIGNING, State.RECONCILING})
 
@@ -58,7 +58,7 @@ class Telling:
 
     def begin_rebalance(self, group_type: str, *, was_empty: bool) -> None:
         """Begin a rebalance with the newest entry of the turn."""
-        known = Known(self.roster.members, self.leader, self.job_began)
+        known = KnownBefore(self.roster.members, self.leader, self.job_began)
         self.course.begin(self.turn, causes_of(self.turn, known), group_type, self.members_before, was_empty=was_empty)
 
     def move_to(self, owners: Owners, members: int) -> None:

@@ -20,13 +20,8 @@ NO_MEMBERS = (GroupCreated, GroupDeleted, QuarantinedStateDropped, ClassicGroupF
 
 
 class KnownMember(NamedTuple):
-<<<<<<< HEAD
-    """A member. ``session_timeout_ms`` is 0 for one of the consumer group protocol, whose session the coordinator
-    decides.
-=======
     """A member. ``session_timeout_ms`` is 0 for one that speaks the consumer group protocol (KIP-848): the coordinator
     decides its session.
->>>>>>> wt-journal
 
     ``topics`` are those that it subscribes to by name, None if they cannot be known; ``owned`` are the partitions
     that it said it owns when it joined last.

@@ -6,13 +6,8 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.messages import RequestEnvelope
-<<<<<<< HEAD
 from coordinator_logic.records import Cause, RequestCause, TimerCause, entry_decoder
-from streaming.explain.time_travel.row_types import Row
-=======
-from coordinator_logic.records import Cause, JournalEntry, RequestCause, TimerCause
 from streaming.explain.time_travel.row_types import TableRow
->>>>>>> wt-journal
 from streaming.explain.time_travel.rows import utc
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

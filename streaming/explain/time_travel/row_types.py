@@ -43,19 +43,14 @@ class GroupRow(TableRow, frozen=True):
 class MemberRow(TableRow, frozen=True):
     """A member.
 
-        ``protocols`` are in its order of preference. ``subscribed_topics`` and ``assigned_partitions`` are null for another
-        protocol type than ``consumer``, and if the member's bytes cannot be parsed. ``member_type`` is the protocol that it
-    <<<<<<< HEAD
-        speaks: ``classic`` or ``consumer``. A member of the consumer group protocol has no protocols, and the session
-        timeout of its group in place of one of its own.
-    =======
-        speaks: ``classic`` or ``consumer``. A member that speaks the consumer group protocol (KIP-848) has
-        no protocols, and the session timeout of its group in place of one of its own.
-    >>>>>>> wt-journal
+    ``protocols`` are in its order of preference. ``subscribed_topics`` and ``assigned_partitions`` are null for another
+    protocol type than ``consumer``, and if the member's bytes cannot be parsed. ``member_type`` is the protocol that it
+    speaks: ``classic`` or ``consumer``. A member that speaks the consumer group protocol (KIP-848) has
+    no protocols, and the session timeout of its group in place of one of its own.
 
-        The columns after ``member_type`` are null in a classic group. ``member_state`` is ``stable``,
-        ``unrevoked-partitions`` or ``unreleased-partitions``; ``revoking_partitions`` is how many partitions it has yet to
-        revoke; ``waits_for`` are the members that hold partitions of its target.
+    The columns after ``member_type`` are null in a classic group. ``member_state`` is ``stable``,
+    ``unrevoked-partitions`` or ``unreleased-partitions``; ``revoking_partitions`` is how many partitions it has yet to
+    revoke; ``waits_for`` are the members that hold partitions of its target.
     """
 
     group_id: str

@@ -89,8 +89,8 @@ def test_the_journal_is_explained(servers: str) -> None:
     assert stable["now"]["state"] == "Stable"
     assert [rebalance["causes"][0]["trigger"] for rebalance in stable["rebalances"]] == ["member joined"] * 2
     upgraded = printed(servers, "explain", "upgraded")
-    triggers = {cause["trigger"] for rebalance in upgraded["rebalances"] for cause in rebalance["causes"]}
-    assert "group changed its type" in triggers
+    assert [rebalance["groupType"] for rebalance in upgraded["rebalances"]] == ["classic", "consumer"]
+    assert [wait["what"] for wait in upgraded["now"]["waitsFor"]] == ["to reach its target"] * 2
 
 
 @pytest.mark.jvm

@@ -1,5 +1,5 @@
-# Every target first installs what it needs. After that, only `make lowest`, the test of the wheel and, unless promtool is
-# installed, the first test of the alert rules use a network.
+# Every target first installs what it needs. After that, only `make lowest`, `make release`, the tests of it and of the wheel
+# and, unless promtool is installed, the first test of the alert rules use a network.
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
@@ -9,7 +9,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle oracle-consumer fuzz soak kills chaos chaos-broken documents clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle oracle-consumer fuzz soak kills chaos chaos-broken documents release clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,13 +37,13 @@ PARALLEL := $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
 
 # Without Java, a test that starts a JVM and lacks the mark for it fails.
 check: lint ## Check style and types, and run the tests that need no JVM: under 2 minutes
-	JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m "not jvm" --ignore tests/logic/exhaustive --ignore tests/fuzz --ignore tests/clients --ignore tests/oracle --ignore-glob "tests/recovery/test_*.py"
+	JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m "not jvm" --ignore tests/logic/exhaustive --ignore tests/fuzz --ignore tests/clients --ignore tests/oracle --ignore tests/release/test_release.py --ignore-glob "tests/recovery/test_*.py"
 
 test: archive $(TYPES) ## Run all tests, with the same random examples in each run, and print the time of each part: half an hour or more
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that neither of the two goes on for long after the other.
-	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/deploy tests/explain tests/test_structure.py tests/test_examples.py)
+	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/journal tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/deploy tests/explain tests/release tests/test_structure.py tests/test_examples.py)
 # Alone: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) tests/oracle --ignore tests/oracle/assignors)
 	@echo "Times of the parts:"; cat $(TIMES)
@@ -54,7 +54,7 @@ lowest: $(STAMP) ## Run tests with the lowest versions of the dependencies that 
 	$(VENV)/bin/uv pip install --quiet --python $(LOWEST)/bin/python \
 		pytest pytest-timeout pytest-xdist hypothesis jsonschema trustme cryptography aiokafka
 	JAVA_HOME=/without-java $(LOWEST)/bin/python -m pytest -n 2 -m "not jvm" --ignore tests/logic/exhaustive \
-		tests/logic tests/contract tests/client tests/job tests/gateway tests/cli tests/embedded
+		tests/logic tests/contract tests/client tests/job tests/journal tests/gateway tests/cli tests/embedded
 	$(LOWEST)/bin/python -m pytest tests/client/test_coordinator_client.py tests/gateway/groups tests/job/test_query.py tests/cli/test_run_with_gateway.py
 
 lint: $(STAMP) $(TYPES) ## Check style, formatting, types and the directions of imports
@@ -117,7 +117,7 @@ kills: archive ## Kill the coordinator KILLS=10 times under twenty members; `mak
 
 chaos: RUNS ?= 200
 chaos: BESIDE ?= 1
-chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time; NEWER=yes adds members of the newer protocol
+chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time; NEWER=yes adds members of the consumer group protocol
 	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) --beside $(BESIDE) $(if $(FAULT),--only $(FAULT)) $(if $(NEWER),--newer)
 
 chaos-broken: RUNS ?= 5
@@ -126,6 +126,9 @@ chaos-broken: archive ## Plant defects in the job, and see that chaos finds each
 
 documents: $(STAMP) ## Write the generated parts of the documents
 	$(PYTHON) -m docs.generate
+
+release: $(STAMP) ## Build sdist and wheel, try the wheel in an empty environment, and tag the version: DRY_RUN=yes leaves out the tag
+	@$(PYTHON) -m tests.release $(if $(DRY_RUN),--dry-run)
 
 clean: ## Remove .venv and all generated files; the jars stay in their cache
 	rm -rf $(VENV) build dist bench-results *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -10,51 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from coordinator_logic.messages import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    DropQuarantinedGroupRequest,
-    DropQuarantinedGroupResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
-    Message,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetDeleteRequest,
-    OffsetDeleteResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    ReadQuarantinedGroupRequest,
-    ReadQuarantinedGroupResponse,
-    ResetOffsetsRequest,
-    ResetOffsetsResponse,
-    SetGroupConfigRequest,
-    SetGroupConfigResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-    TopicsDeletedRequest,
-    TopicsDeletedResponse,
-    TopicsDescribedRequest,
-    TopicsDescribedResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from coordinator_logic import messages
 
 JOIN_GROUP_FIRST_VERSION_REQUIRING_MEMBER_ID = 4
 JOIN_GROUP_FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
@@ -74,8 +30,8 @@ OFFSET_COMMIT_FIRST_VERSION_OF_CONSUMER_MEMBERS = 9
 CONSUMER_GROUP_HEARTBEAT_FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT = 1
 CONSUMER_GROUP_DESCRIBE_FIRST_VERSION_WITH_MEMBER_TYPE = 1
 
-RequestT = TypeVar("RequestT", bound=Message)
-ResponseT = TypeVar("ResponseT", bound=Message)
+RequestT = TypeVar("RequestT", bound=messages.Message)
+ResponseT = TypeVar("ResponseT", bound=messages.Message)
 
 
 @dataclass(frozen=True)
@@ -108,8 +64,8 @@ OFFSET_COMMIT = Api(
     "OffsetCommit",
     8,
     range(10),
-    OffsetCommitRequest,
-    OffsetCommitResponse,
+    messages.OffsetCommitRequest,
+    messages.OffsetCommitResponse,
     {
         OFFSET_COMMIT_VERSION_WITH_COMMIT_TIMESTAMP: "adds member id, generation and commit timestamps",
         OFFSET_COMMIT_VERSIONS_WITH_RETENTION_TIME.start: "adds the retention time; drops the commit timestamp",
@@ -125,8 +81,8 @@ OFFSET_FETCH = Api(
     "OffsetFetch",
     9,
     range(10),
-    OffsetFetchRequest,
-    OffsetFetchResponse,
+    messages.OffsetFetchRequest,
+    messages.OffsetFetchResponse,
     {
         OFFSET_FETCH_FIRST_VERSION_WITH_TOP_LEVEL_ERROR: (
             "fetches all topics when `topics` is null; reports an error of the group at the top level"
@@ -134,15 +90,15 @@ OFFSET_FETCH = Api(
         5: "adds leader epochs (KIP-320)",
         7: "adds `requireStable`: UNSTABLE_OFFSET_COMMIT while a transaction has a pending offset (KIP-447)",
         OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS: "fetches several groups, each with its own error (KIP-709)",
-        9: "adds member id and epoch for the newer group protocol (KIP-848); ignored for classic groups",
+        9: "adds member id and epoch for the consumer group protocol (KIP-848); ignored for classic groups",
     },
 )
 FIND_COORDINATOR = Api(
     "FindCoordinator",
     10,
     range(7),
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
+    messages.FindCoordinatorRequest,
+    messages.FindCoordinatorResponse,
     {
         1: "adds the key type: group or transactional id; only groups are served",
         FIND_COORDINATOR_FIRST_VERSION_WITH_KEYS: "looks up several keys, with one result for each (KIP-699)",
@@ -153,8 +109,8 @@ JOIN_GROUP = Api(
     "JoinGroup",
     11,
     range(10),
-    JoinGroupRequest,
-    JoinGroupResponse,
+    messages.JoinGroupRequest,
+    messages.JoinGroupResponse,
     {
         1: "adds the rebalance timeout (KIP-62); version 0 uses the session timeout",
         JOIN_GROUP_FIRST_VERSION_REQUIRING_MEMBER_ID: (
@@ -167,14 +123,19 @@ JOIN_GROUP = Api(
     },
 )
 HEARTBEAT = Api(
-    "Heartbeat", 12, range(5), HeartbeatRequest, HeartbeatResponse, {3: "adds the group instance id (KIP-345)"}
+    "Heartbeat",
+    12,
+    range(5),
+    messages.HeartbeatRequest,
+    messages.HeartbeatResponse,
+    {3: "adds the group instance id (KIP-345)"},
 )
 LEAVE_GROUP = Api(
     "LeaveGroup",
     13,
     range(6),
-    LeaveGroupRequest,
-    LeaveGroupResponse,
+    messages.LeaveGroupRequest,
+    messages.LeaveGroupResponse,
     {
         LEAVE_GROUP_FIRST_VERSION_WITH_MEMBERS: "removes several members, by member id or instance id (KIP-345)",
         5: "adds a reason for each member (KIP-800)",
@@ -184,8 +145,8 @@ SYNC_GROUP = Api(
     "SyncGroup",
     14,
     range(6),
-    SyncGroupRequest,
-    SyncGroupResponse,
+    messages.SyncGroupRequest,
+    messages.SyncGroupResponse,
     {
         3: "adds the group instance id (KIP-345)",
         SYNC_GROUP_FIRST_VERSION_WITH_PROTOCOL: "adds protocol type and name, which must be the group's (KIP-559)",
@@ -195,8 +156,8 @@ DESCRIBE_GROUPS = Api(
     "DescribeGroups",
     15,
     range(7),
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
+    messages.DescribeGroupsRequest,
+    messages.DescribeGroupsResponse,
     {
         3: "adds authorized operations (KIP-430)",
         4: "adds the members' group instance ids (KIP-345)",
@@ -209,32 +170,34 @@ LIST_GROUPS = Api(
     "ListGroups",
     16,
     range(6),
-    ListGroupsRequest,
-    ListGroupsResponse,
+    messages.ListGroupsRequest,
+    messages.ListGroupsResponse,
     {4: "adds the filter by state (KIP-518)", 5: "adds the filter by type (KIP-848)"},
 )
 """Not a request event, since no single group could answer it: it is answered from the compacted directory topic."""
-WRITE_TXN_MARKERS = Api("WriteTxnMarkers", 27, range(2), WriteTxnMarkersRequest, WriteTxnMarkersResponse, {})
+WRITE_TXN_MARKERS = Api(
+    "WriteTxnMarkers", 27, range(2), messages.WriteTxnMarkersRequest, messages.WriteTxnMarkersResponse, {}
+)
 TXN_OFFSET_COMMIT = Api(
     "TxnOffsetCommit",
     28,
     range(6),
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
+    messages.TxnOffsetCommitRequest,
+    messages.TxnOffsetCommitResponse,
     {
         2: "adds leader epochs (KIP-320)",
         TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_MEMBER: "adds the committing member, which is checked (KIP-447)",
         5: "lets the broker add the group to the transaction automatically (KIP-890)",
     },
 )
-DELETE_GROUPS = Api("DeleteGroups", 42, range(3), DeleteGroupsRequest, DeleteGroupsResponse, {})
-OFFSET_DELETE = Api("OffsetDelete", 47, range(1), OffsetDeleteRequest, OffsetDeleteResponse, {})
+DELETE_GROUPS = Api("DeleteGroups", 42, range(3), messages.DeleteGroupsRequest, messages.DeleteGroupsResponse, {})
+OFFSET_DELETE = Api("OffsetDelete", 47, range(1), messages.OffsetDeleteRequest, messages.OffsetDeleteResponse, {})
 CONSUMER_GROUP_HEARTBEAT = Api(
     "ConsumerGroupHeartbeat",
     68,
     range(2),
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
+    messages.ConsumerGroupHeartbeatRequest,
+    messages.ConsumerGroupHeartbeatResponse,
     {
         CONSUMER_GROUP_HEARTBEAT_FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT: (
             "adds the subscription by pattern; the client generates its member id (KIP-1082)"
@@ -245,23 +208,37 @@ CONSUMER_GROUP_DESCRIBE = Api(
     "ConsumerGroupDescribe",
     69,
     range(2),
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
+    messages.ConsumerGroupDescribeRequest,
+    messages.ConsumerGroupDescribeResponse,
     {
         CONSUMER_GROUP_DESCRIBE_FIRST_VERSION_WITH_MEMBER_TYPE: (
-            "adds `memberType`: whether a member speaks the classic or the newer protocol (KIP-1099)"
+            "adds `memberType`: whether a member speaks the classic or the consumer group protocol (KIP-1099)"
         )
     },
 )
-SET_GROUP_CONFIG = Api("SetGroupConfig", None, range(1), SetGroupConfigRequest, SetGroupConfigResponse, {})
-TOPICS_DESCRIBED = Api("TopicsDescribed", None, range(1), TopicsDescribedRequest, TopicsDescribedResponse, {})
-TOPICS_DELETED = Api("TopicsDeleted", None, range(1), TopicsDeletedRequest, TopicsDeletedResponse, {})
-RESET_OFFSETS = Api("ResetOffsets", None, range(1), ResetOffsetsRequest, ResetOffsetsResponse, {})
+SET_GROUP_CONFIG = Api(
+    "SetGroupConfig", None, range(1), messages.SetGroupConfigRequest, messages.SetGroupConfigResponse, {}
+)
+TOPICS_DESCRIBED = Api(
+    "TopicsDescribed", None, range(1), messages.TopicsDescribedRequest, messages.TopicsDescribedResponse, {}
+)
+TOPICS_DELETED = Api("TopicsDeleted", None, range(1), messages.TopicsDeletedRequest, messages.TopicsDeletedResponse, {})
+RESET_OFFSETS = Api("ResetOffsets", None, range(1), messages.ResetOffsetsRequest, messages.ResetOffsetsResponse, {})
 READ_QUARANTINED_GROUP = Api(
-    "ReadQuarantinedGroup", None, range(1), ReadQuarantinedGroupRequest, ReadQuarantinedGroupResponse, {}
+    "ReadQuarantinedGroup",
+    None,
+    range(1),
+    messages.ReadQuarantinedGroupRequest,
+    messages.ReadQuarantinedGroupResponse,
+    {},
 )
 DROP_QUARANTINED_GROUP = Api(
-    "DropQuarantinedGroup", None, range(1), DropQuarantinedGroupRequest, DropQuarantinedGroupResponse, {}
+    "DropQuarantinedGroup",
+    None,
+    range(1),
+    messages.DropQuarantinedGroupRequest,
+    messages.DropQuarantinedGroupResponse,
+    {},
 )
 
 APIS: dict[str, Api[Any, Any]] = {

@@ -6,8 +6,6 @@ import msgspec
 
 from coordinator_logic.stored_parts import UnreadablePart
 
-__all__ = ["CommittedOffset", "Offsets", "StoredOffsets", "offset_count"]
-
 
 class CommittedOffset(msgspec.Struct, frozen=True, array_like=True):
     """The committed offset of a partition. Times are in milliseconds since the epoch.
@@ -94,6 +92,14 @@ def offset_count(offsets: Offsets) -> int:
     if not offsets:
         return 0
     return offsets.count if isinstance(offsets, StoredOffsets) else _count(offsets)
+
+
+def offsets_of_snapshot(encoded: msgspec.Raw | Offsets, count: int | None) -> Offsets:
+    """The offsets of a snapshot; a snapshot of an older release may lack them or their count."""
+    if not isinstance(encoded, msgspec.Raw):
+        return encoded
+    stored = StoredOffsets(encoded, count or 0)
+    return stored if count else stored.positions
 
 
 def _count(offsets: Offsets) -> int:

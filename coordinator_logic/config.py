@@ -15,6 +15,10 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a new member may wait for its first join to complete. Kafka has the same constant."""
 
 
+LOGIC_VERSION = 1
+"""What the results of a step look like. Since version 1, an entry of the journal says whether it ends its turn."""
+
+
 class MigrationPolicy(Enum):
     """Which way a group with members may change its type: Kafka's values of ``group.consumer.migration.policy``."""
 
@@ -59,9 +63,9 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     offsets_retention_check_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 600_000
 
     group_consumer_reconciling_heartbeat_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 1_000
-    """Not a key of Kafka's. How often a member of the newer protocol sends heartbeats while its group changes, if that
-    is more often than its heartbeat interval: a member learns of its next step from a heartbeat. A broker's members
-    keep their interval. The job raises it to two intervals of its batches, in which a heartbeat is answered."""
+    """Not a key of Kafka's. How often a member of the consumer group protocol sends heartbeats while its group changes,
+    if that is more often than its heartbeat interval: a member learns of its next step from a heartbeat. A broker's
+    members keep their interval. The job raises it to two intervals of its batches, in which a heartbeat is answered."""
 
     expiry_allowance_ms: Annotated[int, msgspec.Meta(ge=0)] = 500
     """Not a key of Kafka's. How long after its deadline a member is expelled at the earliest, if no request follows.
@@ -113,6 +117,10 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     """Not a key of Kafka's; the job sets it. It grows with every start of the query, of this job or another one for
     these topics; 0 if that is not known. Journal entries and responses repeat it, so that a reader knows which start
     has written them."""
+
+    logic_version: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Not a key of Kafka's; the job sets it to :data:`LOGIC_VERSION`. A batch that an earlier release has planned, or
+    that is played again, has that of then, and so gives its old bytes; 0 is that of releases without it."""
 
     @property
     def server_assignors(self) -> list[str]:

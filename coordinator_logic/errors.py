@@ -5,6 +5,7 @@ the same request may succeed when the client retries it, perhaps after a pause.
 """
 
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class Error(IntEnum):
@@ -63,3 +64,10 @@ _RETRIABLE = frozenset(
         Error.UNKNOWN_TOPIC_ID,
     }
 )
+
+
+class Refusal(NamedTuple):
+    """Why a request is refused: the error, and Kafka's message or ours."""
+
+    error: Error
+    message: str

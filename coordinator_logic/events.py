@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic.messages import RequestBody, ResponseBody
+from coordinator_logic.messages.base import Message
 
 
 class Place(NamedTuple):
@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True):
     address: ReplyAddress
     client_id: str
     client_host: str
-    body: RequestBody
+    body: Message
     principal: str | None = None
     is_signed: bool = False
 
@@ -50,4 +50,4 @@ class Response(msgspec.Struct, frozen=True):
     address: ReplyAddress
     group_id: str
     error_code: int
-    body: ResponseBody
+    body: Message

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
-from coordinator_logic.group import Group
+from coordinator_logic.group import dead_group
 from coordinator_logic.handlers import HANDLERS
 from coordinator_logic.messages import (
     DropQuarantinedGroupRequest,
@@ -19,7 +19,6 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupResponse,
 )
 from coordinator_logic.records import JournalEntry, QuarantinedStateDropped
-from coordinator_logic.states import State
 from coordinator_logic.turn import Output, Turn
 
 LONGEST_PAGE = 1024 * 1024
@@ -57,12 +56,13 @@ def step_quarantined(
         place, address, body = request.place, request.address, request.body
         now = min(place.timestamp, batch_time + config.expiry_allowance_ms)
         # The incarnation of the unreadable group is not known: the entry's is the place of the request.
-        group = Group(group_id, f"{place.partition}-{place.offset}", state=State.DEAD)
+        group = dead_group(group_id, f"{place.partition}-{place.offset}")
         turn = Turn(group_id, group, now, request, config, output)
         if isinstance(body, ReadQuarantinedGroupRequest):
             turn.reply(address, _page(stored, why, body))
         elif isinstance(body, DropQuarantinedGroupRequest):
             turn.record(QuarantinedStateDropped(why, len(stored), body.reason[:LONGEST_REASON]))
+            turn.end()
             turn.reply(address, DropQuarantinedGroupResponse())
             return QuarantinedStep(output.responses, output.journal, refused, number, is_dropped=True)
         else:

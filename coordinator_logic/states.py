@@ -1,29 +1,9 @@
-"""The states of groups, and the legal transitions between those of a classic group.
+"""The states of groups of all types, as Kafka names them, and the defects that a state can show.
 
-* **Empty**: the group has no members. It may have offsets: those of a group that every member has left, or of a
-  "simple" group that only stores offsets.
-* **PreparingRebalance**: the group is collecting its members. JoinGroup requests are parked until every known member
-  has sent one or the rebalance timeout has passed. Heartbeats are answered REBALANCE_IN_PROGRESS, on which the
-  other members rejoin.
-* **CompletingRebalance**: the generation has begun and every member knows it; SyncGroup requests are parked until the
-  leader's brings the assignment.
-* **Stable**: every member can fetch its assignment. The group stays Stable until a member joins, leaves, changes or
-  expires.
-* **Dead**: the group was deleted, or its stored state cannot be read. It never leaves this state.
-
-A consumer group (KIP-848) is never in a rebalance. Its state follows from its epochs and members after every record:
-
-* **Empty**: it has no members.
-* **Assigning**: its epoch is ahead of its target assignment's.
-* **Reconciling**: a member has yet to reach the target assignment.
-* **Stable**: all members have reached it.
-
-The two tables below are the only definition of a classic group's transitions; the diagram in docs/architecture.md is
-generated from them.
-
-Source: KIP-62, KIP-134 (initial delay), and the state machine of Kafka's classic groups.
+Which states a type has, and how it gets from one to another, is in the type's room.
 """
 
+from collections.abc import Iterable
 from enum import Enum
 
 
@@ -31,67 +11,27 @@ class State(Enum):
     """A group's state; the value is its name on the wire."""
 
     EMPTY = "Empty"
+    """The group has no members. It may have offsets: those of a group that every member has left, or of a "simple"
+    group that only stores offsets."""
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
+    """Every member has what it is to have."""
     DEAD = "Dead"
+    """The group was deleted, or its stored state cannot be read. It never leaves this state."""
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
 
 
-TRANSITIONS: dict[State, dict[State, str]] = {
-    State.EMPTY: {
-        State.PREPARING_REBALANCE: "a member joins",
-        State.DEAD: "deleted or expired",
-    },
-    State.PREPARING_REBALANCE: {
-        State.EMPTY: "no member is left",
-        State.COMPLETING_REBALANCE: "all members have joined, or the timeout has passed",
-        State.DEAD: "state unreadable",
-    },
-    State.COMPLETING_REBALANCE: {
-        State.PREPARING_REBALANCE: "a member joins, changes, leaves or expires",
-        State.STABLE: "the leader syncs",
-        State.DEAD: "state unreadable",
-    },
-    State.STABLE: {
-        State.PREPARING_REBALANCE: "a member joins, changes, leaves or expires; offsets are reset",
-        State.DEAD: "state unreadable",
-    },
-    State.DEAD: {
-        State.DEAD: "deleted again",
-    },
-}
-"""By state of a classic group, the states that may follow it, each with the reason."""
-
-CAN_REBALANCE = frozenset({State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE})
-"""The states in which a rebalance can begin: in the others one is in progress, or the group is Dead."""
-
-
 class IllegalTransition(Exception):
-    """A transition that is not in the table: a defect of the coordinator, which no request can cause."""
+    """A transition that is not in the type's table: a defect of the coordinator, which no request can cause."""
 
-    def __init__(self, group_id: str, current: State, target: State) -> None:
-        legal = ", ".join(state.value for state in TRANSITIONS.get(current, {})) or "none"
+    def __init__(self, group_id: str, current: State, target: State, legal: Iterable[State]) -> None:
+        names = ", ".join(state.value for state in legal) or "none"
         super().__init__(
-            f"group {group_id!r} cannot go from {current.value} to {target.value} (legal from there: {legal})"
+            f"group {group_id!r} cannot go from {current.value} to {target.value} (legal from there: {names})"
         )
 
 
 class IllegalState(Exception):
     """A group whose fields contradict each other: a defect of the coordinator, which no request can cause."""
-
-
-def check_transition(group_id: str, current: State, target: State) -> None:
-    """Raise :class:`IllegalTransition` unless ``target`` may follow ``current``."""
-    if target not in TRANSITIONS.get(current, {}):
-        raise IllegalTransition(group_id, current, target)
-
-
-def mermaid() -> str:
-    """The state machine as a Mermaid state diagram, generated from :data:`TRANSITIONS`."""
-    lines = ["stateDiagram-v2", f"    [*] --> {State.EMPTY.value}"]
-    for current, targets in TRANSITIONS.items():
-        lines += [f"    {current.value} --> {target.value}: {why}" for target, why in targets.items()]
-    lines.append(f"    {State.DEAD.value} --> [*]")
-    return "\n".join(lines)

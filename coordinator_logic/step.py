@@ -20,9 +20,10 @@ from typing import NamedTuple
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
-from coordinator_logic.group import Group, Timer
-from coordinator_logic.handlers import HANDLERS
-from coordinator_logic.indexes.deadlines import Deadlines, earliest
+from coordinator_logic.group import Group
+from coordinator_logic.group.deadlines import Deadlines, earliest
+from coordinator_logic.group.timer import Timer
+from coordinator_logic.handlers import HANDLERS, handle
 from coordinator_logic.offsets.expiry import reschedule
 from coordinator_logic.records import JournalEntry
 from coordinator_logic.states import State
@@ -81,11 +82,11 @@ def step(
     ``deadlines_until`` to all but the last: only deadlines up to it fire. Without ``compares_clocks`` the time of the
     batch is taken from its requests, and says nothing about the clocks.
 
-    A Dead group (see :func:`coordinator_logic.snapshot.quarantined`) answers every request
+    A Dead group (see :func:`coordinator_logic.group.dead_group`) answers every request
     COORDINATOR_NOT_AVAILABLE and does not change.
     """
     output = Output()
-    if group is not None and group.state is State.DEAD:
+    if group is not None and group.part.state is State.DEAD:
         _refuse_all(group, requests, config, output)
         return StepResult(group, output.responses, output.journal, None)
     if group is not None and group.applied_until:
@@ -147,17 +148,19 @@ def _handle(
 ) -> Group | None:
     turn = Turn(group_id, group, now, request, config, output)
     recorded = len(output.journal)
-    HANDLERS[request.address.api].handle(turn, request, request.body)
+    handle(turn, request)
     return _end(turn, recorded)
 
 
 def _end(turn: Turn, recorded: int) -> Group | None:
     """Advance the group's clock and expiry after a turn; ``recorded`` journal entries are of earlier turns."""
-    group = turn.existing
+    group, journal = turn.existing, turn.output.journal
+    has_entries = len(journal) > recorded
+    if has_entries:
+        turn.end()
     if group is not None:
         group.clock = turn.now
-        journal = turn.output.journal
-        if len(journal) > recorded:
+        if has_entries:
             reschedule(turn, [entry.record for entry in journal[recorded:]])
     return group
 

@@ -1,7 +1,7 @@
 """Parts of a snapshot that stay encoded until a request needs them: most requests are heartbeats of one member."""
 
-from collections.abc import Callable, Iterator, MutableMapping
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -41,6 +41,13 @@ class StoredItems(MutableMapping[str, T]):
         self._changed: set[str] = set()
         self._codec = codec
         self._what = what
+
+    @classmethod
+    def of(cls, items: Mapping[str, T], codec: ItemCodec[T], what: str) -> Self:
+        """Items that are not encoded yet; arguments as of the class."""
+        stored = cls({}, codec, what)
+        stored.update(items)
+        return stored
 
     def outline(self, key: str, decode: Callable[[bytes], OutlineT]) -> T | OutlineT | None:
         """An item, or what ``decode`` reads of it if nothing has needed the item yet; None if there is none."""
@@ -90,8 +97,10 @@ class StoredItems(MutableMapping[str, T]):
         return len(self._encoded)
 
 
-def encoded_items(items: MutableMapping[str, T], codec: ItemCodec[T]) -> dict[str, bytes]:
-    """Items as a snapshot holds them."""
-    if isinstance(items, StoredItems):
-        return items.for_snapshot()
-    return {key: codec.encode(item) for key, item in items.items()}
+def stored_struct(struct: type[msgspec.Struct], types: Mapping[str, Any], tag: str | None = None) -> Any:
+    """The struct as a snapshot stores it: with ``types`` for some of its fields, and the tag of a group's type."""
+    fields = []
+    for field in msgspec.structs.fields(struct):
+        default: Any = {"default": field.default, "default_factory": field.default_factory}
+        fields.append((field.name, types.get(field.name, field.type), msgspec.field(**default)))
+    return msgspec.defstruct(f"Stored{struct.__name__}", fields, array_like=True, tag=tag)

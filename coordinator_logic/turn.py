@@ -6,29 +6,30 @@ the time of the turn, so that no code below it reads a clock.
 
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+from msgspec.structs import force_setattr
+
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_group.group_config import GroupConfig, effective
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
-from coordinator_logic.group import Group, Member, Timer, TimerKind
-from coordinator_logic.indexes.deadlines import Deadlines
-from coordinator_logic.limits import shortened
-from coordinator_logic.messages import JoinGroupResponse, ResponseBody, SyncGroupResponse
+from coordinator_logic.group import Group
+from coordinator_logic.group.deadlines import Deadlines
+from coordinator_logic.group.record import Record
+from coordinator_logic.group.timer import EXPIRY, HEARTBEAT, Effect, Timer
+from coordinator_logic.messages import Message
 from coordinator_logic.records import (
     Cause,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
     OffsetsCommitted,
-    Record,
     RequestCause,
-    StateChanged,
     TimerCause,
     TransactionEnded,
     apply,
     moves_back,
 )
-from coordinator_logic.states import State
+from coordinator_logic.sizes import shortened
 
 COMMITTING = (OffsetsCommitted, TransactionEnded)
 """The records that change committed offsets; a union in its place would be made for each record."""
@@ -62,7 +63,7 @@ class FiredTimer:
 
 def _cause(origin: Request | FiredTimer, config: CoordinatorConfig) -> Cause:
     if isinstance(origin, FiredTimer):
-        return TimerCause(origin.timer.kind.value, origin.timer.member_id, origin.deadline)
+        return TimerCause(origin.timer.kind, origin.timer.member_id, origin.deadline)
     return RequestCause(
         origin.address.api,
         origin.address.version,
@@ -95,11 +96,6 @@ class Turn:
         assert self.existing is not None, f"group {self.group_id!r} does not exist"
         return self.existing
 
-    @property
-    def group_config(self) -> GroupConfig:
-        """The configuration that holds for this group."""
-        return effective(self.group.configs, self.config)
-
     # ---- records -------------------------------------------------------------------------------------------
 
     def record(self, record: Record) -> None:
@@ -111,10 +107,26 @@ class Turn:
         if isinstance(record, COMMITTING) and (count := moves_back(group, record)):
             self.output.moved_back[len(self.output.journal)] = count
         apply(group, record, self.now)
-        epoch = self.config.job_epoch
+        config = self.config
+        ends_turn = False if config.logic_version else UNSET
         self.output.journal.append(
-            JournalEntry(self.group_id, group.incarnation, group.sequence, self.now, record, self._cause, epoch)
+            JournalEntry(
+                self.group_id,
+                group.incarnation,
+                group.sequence,
+                self.now,
+                record,
+                self._cause,
+                config.job_epoch,
+                ends_turn,
+            )
         )
+
+    def end(self) -> None:
+        """Mark the last entry of the turn, which has one, as such."""
+        if self.config.logic_version:
+            # Nobody has seen the entry yet. A copy of it would cost several times as much.
+            force_setattr(self.output.journal[-1], "ends_turn", True)
 
     def create_group(self) -> None:
         """Create the group; only a request can do so."""
@@ -128,35 +140,17 @@ class Turn:
         self.record(GroupDeleted(reason))
         self.existing = None
 
-    def change_state(self, target: State, reason: str) -> None:
-        """Record a transition of the group."""
-        self.record(StateChanged(self.group.state.value, target.value, reason))
-
     # ---- answers -------------------------------------------------------------------------------------------
 
-    def reply(self, address: ReplyAddress, body: ResponseBody, error: int | None = None) -> None:
+    def reply(self, address: ReplyAddress, body: Message, error: int | None = None) -> None:
         """Answer a request. ``error`` is the error of the whole request, by default the top-level one of ``body``."""
         error_code = getattr(body, "error_code", Error.NONE) if error is None else error
         self.output.responses.append(Response(address, self.group_id, int(error_code), body))
 
-    def reply_to_parked_join(self, member: Member, body: JoinGroupResponse) -> None:
-        """Answer the member's parked JoinGroup, if there is one."""
-        if member.parked_join is not None:
-            address = member.parked_join
-            self.group.member_index.park_join(member, None)
-            self.reply(address, body)
-
-    def reply_to_parked_sync(self, member: Member, body: SyncGroupResponse) -> bool:
-        """Answer the member's parked SyncGroup; False if there is none."""
-        if member.parked_sync is None:
-            return False
-        address, member.parked_sync = member.parked_sync, None
-        self.reply(address, body)
-        return True
-
     # ---- timers --------------------------------------------------------------------------------------------
 
-    def _arm(self, key: str, timer: Timer) -> None:
+    def arm(self, key: str, timer: Timer) -> None:
+        """Arm a timer, in place of one with the same key."""
         # Re-inserting keeps timers of the same deadline in the order in which they were armed.
         timers, output = self.group.timers, self.output
         timers.pop(key, None)
@@ -168,82 +162,22 @@ class Turn:
         if deadline < output.nothing_due_before:
             output.nothing_due_before = deadline
 
+    def cancel(self, key: str) -> None:
+        """Cancel a timer, if it is armed."""
+        self.group.timers.pop(key, None)
+
     def arm_heartbeat(self, member_id: str, timeout_ms: int) -> None:
         """Restart the session of a member, or the time in which a handed-out member id must be used."""
-        key = f"heartbeat-{member_id}"
-        self._arm(key, Timer(TimerKind.HEARTBEAT, self.now, timeout_ms, member_id))
-
-    def arm_session(self, member: Member) -> None:
-        """Restart a member's session with its session timeout."""
-        self.arm_heartbeat(member.member_id, member.session_timeout_ms)
+        self.arm(f"heartbeat-{member_id}", Timer(HEARTBEAT, self.now, timeout_ms, member_id))
 
     def cancel_heartbeat(self, member_id: str) -> None:
         """Cancel a member's session timer."""
-        self.group.timers.pop(f"heartbeat-{member_id}", None)
-
-    def arm_initial_join(self, delay_ms: int, remaining_ms: int) -> None:
-        """Start the initial delay, which can be extended by ``remaining_ms`` (KIP-134)."""
-        self._arm("join", Timer(TimerKind.INITIAL_JOIN, self.now, delay_ms, remaining_ms=remaining_ms))
-
-    def arm_join(self, at_least_ms: int | None = None) -> None:
-        """Start the time to join: the members' longest rebalance timeout, or ``at_least_ms`` if that is longer."""
-        timeout = self.group.rebalance_timeout_ms
-        if at_least_ms is not None:
-            timeout = max(timeout, at_least_ms)
-        self._arm("join", Timer(TimerKind.JOIN, self.now, timeout))
-
-    def cancel_join(self) -> None:
-        """Cancel the join timer."""
-        self.group.timers.pop("join", None)
-
-    def arm_sync(self) -> None:
-        """Start the time to sync for this generation: its members' longest rebalance timeout."""
-        group = self.group
-        timer = Timer(TimerKind.SYNC, self.now, group.rebalance_timeout_ms, generation=group.generation)
-        self._arm("sync", timer)
-
-    def cancel_sync(self) -> None:
-        """Cancel the sync timer."""
-        self.group.timers.pop("sync", None)
-
-    def arm_revocation(self, member_id: str, epoch: int, timeout_ms: int) -> None:
-        """Start the time in which a member of a consumer group must leave an epoch by revoking partitions."""
-        key = f"revocation-{member_id}"
-        self._arm(key, Timer(TimerKind.REVOCATION, self.now, timeout_ms, member_id, epoch))
-
-    def arm_member_join_if_absent(self, member_id: str, timeout_ms: int) -> None:
-        """Start the time in which a classic member of a consumer group must join again, unless it is running."""
-        key = f"join-{member_id}"
-        if key not in self.group.timers:
-            self._arm(key, Timer(TimerKind.MEMBER_JOIN, self.now, timeout_ms, member_id))
-
-    def cancel_member_join(self, member_id: str) -> None:
-        """Cancel the time in which a classic member of a consumer group must join again."""
-        self.group.timers.pop(f"join-{member_id}", None)
-
-    def arm_member_sync(self, member_id: str, timeout_ms: int) -> None:
-        """Start the time in which a classic member of a consumer group must fetch its assignment."""
-        self._arm(f"sync-{member_id}", Timer(TimerKind.MEMBER_SYNC, self.now, timeout_ms, member_id))
-
-    def cancel_member_sync(self, member_id: str) -> None:
-        """Cancel the time in which a classic member of a consumer group must fetch its assignment."""
-        self.group.timers.pop(f"sync-{member_id}", None)
-
-    def cancel_timers_of_consumer(self, member_id: str) -> None:
-        """Cancel all timers of a member of a consumer group."""
-        self.cancel_heartbeat(member_id)
-        self.cancel_revocation(member_id)
-        self.cancel_member_join(member_id)
-        self.cancel_member_sync(member_id)
-
-    def cancel_revocation(self, member_id: str) -> None:
-        """Cancel the time in which a member must revoke partitions."""
-        self.group.timers.pop(f"revocation-{member_id}", None)
+        self.cancel(f"heartbeat-{member_id}")
 
     def arm_expiry(self, tick: int) -> None:
         """Schedule the deletion of expired offsets for a tick (ms since the epoch)."""
-        self._arm("expiry", Timer(TimerKind.EXPIRY, self.now, tick - self.now))
+        self.arm("expiry", Timer(EXPIRY, self.now, tick - self.now, effect=Effect.EXPIRES_OFFSETS))
 
     def cancel_expiry(self) -> None:
         """Cancel the deletion of expired offsets."""
-        self.group.timers.pop("expiry", None)
+        self.cancel("expiry")

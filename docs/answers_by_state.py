@@ -13,9 +13,11 @@ import msgspec
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_protocol import Subscription, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, encode_subscription
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
+from coordinator_logic.groups.classic.records import StateChanged
+from coordinator_logic.groups.classic.transitions import TRANSITIONS
 from coordinator_logic.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
@@ -53,8 +55,7 @@ from coordinator_logic.messages import (
     TxnTopicToCommit,
     WriteTxnMarkersRequest,
 )
-from coordinator_logic.records import StateChanged
-from coordinator_logic.states import TRANSITIONS, State
+from coordinator_logic.states import State
 from coordinator_logic.step import step
 
 GROUP_ID, TOPIC, INSTANCE_ID = "group", "topic", "instance"

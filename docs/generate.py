@@ -6,7 +6,7 @@ A generated part is the text between two comment lines with its name. Everything
 import re
 from pathlib import Path
 
-from coordinator_logic.states import mermaid
+from coordinator_logic.groups.classic.transitions import mermaid
 from docs import answers_by_state, api_versions, dashboards, option_tables, spark_internals, table_columns
 from streaming.contract.schema import markdown_reference
 from streaming.explain.publishing.contract import REBALANCES
@@ -24,7 +24,7 @@ def _generated() -> dict[Path, dict[str, str]]:
         },
         ROOT / "docs" / "options.md": option_tables.tables(),
         ROOT / "docs" / "tables.md": {"tables": table_columns.markdown()},
-        ROOT / "docs" / "operations.md": {"spark internals": spark_internals.markdown()},
+        ROOT / "docs" / "operations" / "reference.md": {"spark internals": spark_internals.markdown()},
     }
 
 

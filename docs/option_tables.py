@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_origin
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.options import GatewayOptions
 from streaming.job.options import SET_BY_THE_JOB, JobOptions
 
@@ -22,7 +22,7 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "job options": JobOptions,
     "protocol options": CoordinatorConfig,
     "gateway options": GatewayOptions,
-    "gateway limits": Limits,
+    "gateway limits": GatewayLimits,
 }
 """The type of each table, by the name of its place in docs/options.md."""
 

@@ -1,5 +1,6 @@
 """The sizes of files and rooms, and which folders there are."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,7 @@ SOURCES = ("coordinator_logic", "streaming", "tests", "docs")
 
 MAX_LINES, MAX_FILES = 450, 16
 
-ROOMS = {"cli", "client", "contract", "demo", "drills", "embedded", "explain", "gateway", "job"}
+ROOMS = {"cli", "client", "contract", "drills", "embedded", "explain", "gateway", "job", "journal"}
 
 FILES = sorted(path for source in SOURCES for path in (ROOT / source).rglob("*.py"))
 
@@ -42,3 +43,42 @@ def test_every_room_says_what_it_is_for_and_what_it_may_import(room: str) -> Non
 
 def test_every_folder_of_python_files_is_a_package() -> None:
     assert [str(path.parent) for path in FILES if not (path.parent / "__init__.py").exists()] == []
+
+
+# ---- types of groups -------------------------------------------------------------------------------------------
+
+TYPE_NAMES = re.compile(
+    r"\b(CLASSIC_TYPE|CONSUMER_TYPE|ClassicGroup|ConsumerGroup)\b"
+    r"|\bgroups\.(classic|consumer)\.(data|group_type)\b"
+    r"|group_type\w* (==|!=) \""
+)
+"""What names a type of group, or compares one: Kafka's names of its APIs and of its embedded protocol do not."""
+
+MAY_NAME_TYPES = (
+    "coordinator_logic/groups/",  # their rooms, the registry and the conversions
+    "coordinator_logic/messages/groups.py",  # Kafka's names, as in ListGroups
+)
+
+
+def test_a_types_name_is_in_its_room_the_registry_the_conversions_and_one_place_of_each_room() -> None:
+    named = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in FILES
+        if path.relative_to(ROOT).parts[0] in ("coordinator_logic", "streaming")
+        and not str(path.relative_to(ROOT)).startswith(MAY_NAME_TYPES)
+        and "group_types" not in (path.stem, path.parent.name)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if TYPE_NAMES.search(line)
+    ]
+    assert named == []
+
+
+def test_what_every_group_has_and_what_concerns_any_group_imports_no_type() -> None:
+    rooms = ("group", "records", "offsets", "handlers", "timing")
+    imports = re.compile(r"^from coordinator_logic\.groups\.(?!group_type\b)", re.M)
+    assert [
+        str(path)
+        for room in rooms
+        for path in (ROOT / "coordinator_logic" / room).rglob("*.py")
+        if imports.search(path.read_text())
+    ] == []

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import ClassVar, NamedTuple
 
-from coordinator_logic.consumer_protocol.codec import Assignment, Subscription
-from coordinator_logic.consumer_protocol.topic_partition import TopicPartition, java_order
+from coordinator_logic.embedded_protocols.codec import Assignment, Subscription
+from coordinator_logic.embedded_protocols.topic_partition import TopicPartition, java_order
 
 PartitionsByMember = dict[str, list[TopicPartition]]
 """An assignment: the partitions of each member id."""

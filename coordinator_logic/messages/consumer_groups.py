@@ -1,4 +1,4 @@
-"""The messages of the newer consumer protocol (KIP-848): ConsumerGroupHeartbeat and ConsumerGroupDescribe.
+"""The messages of the consumer group protocol (KIP-848): ConsumerGroupHeartbeat and ConsumerGroupDescribe.
 
 The coordinator assigns partitions itself, but sees no cluster. So whoever sends a heartbeat describes the topics that
 it is about, and TopicsDescribed reports what changes later. Kafka's messages have no such fields.
@@ -101,7 +101,8 @@ CLASSIC_MEMBER, CONSUMER_MEMBER, UNKNOWN_MEMBER_TYPE = 0, 1, -1
 class DescribedConsumer(Message, frozen=True):
     """A member of a consumer group. ``assignment`` includes what the member has yet to revoke.
 
-    ``member_type`` (v1) is 0 for a member that speaks the classic protocol, 1 for one that speaks the newer one.
+    ``member_type`` (v1) is 0 for a member that speaks the classic protocol, 1 for one that speaks the consumer group
+    protocol.
     """
 
     member_id: str

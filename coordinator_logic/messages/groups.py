@@ -5,6 +5,10 @@ from coordinator_logic.messages.base import AUTHORIZED_OPERATIONS_NOT_ASKED, Int
 # ---- FindCoordinator (API key 10) ----------------------------------------------------------------------------------
 
 
+CLASSIC_TYPE, CONSUMER_TYPE = "classic", "consumer"
+"""Kafka's names of the types of groups."""
+
+
 class FindCoordinatorRequest(Message, frozen=True):
     """Find the coordinator of one group (``key``, v0-3) or of several (``coordinator_keys``, v4+)."""
 

@@ -9,25 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.group import Group
+from coordinator_logic.group.record import Record
 from coordinator_logic.offsets.deletion import deletions
 from coordinator_logic.partitioning import java_string_hash
-from coordinator_logic.records import (
-    EXPIRED,
-    ClassicGroupFormed,
-    ConsumerGroupFormed,
-    ConsumerMemberChanged,
-    GenerationStarted,
-    GroupConfigChanged,
-    GroupCreated,
-    GroupEpochBumped,
-    MemberAdded,
-    OffsetsCommitted,
-    Record,
-    StateChanged,
-    TopicPartitions,
-    TransactionEnded,
-)
+from coordinator_logic.records import EXPIRED, OffsetsCommitted, TopicPartitions, TransactionEnded
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
@@ -37,19 +23,6 @@ LATEST_EXPIRY_MS = 2**62
 A request may ask for any time in an int64. A later one, plus the interval of the checks and the allowance, would no
 longer fit into the int64 in which Spark stores a group's timeout.
 """
-
-
-_CHANGES_RETENTION = (
-    GroupCreated
-    | StateChanged
-    | GenerationStarted
-    | MemberAdded
-    | ClassicGroupFormed
-    | ConsumerGroupFormed
-    | ConsumerMemberChanged
-    | GroupEpochBumped
-    | GroupConfigChanged
-)
 
 
 def expire(turn: Turn) -> None:
@@ -76,10 +49,10 @@ def reschedule(turn: Turn, records: Sequence[Record]) -> None:
     early expires nothing.
     """
     group = turn.group
-    if _is_obsolete(group) or any(isinstance(record, _CHANGES_RETENTION) for record in records):
+    if _is_obsolete(group) or any(record.changes_retention for record in records):
         schedule(turn)
         return
-    base = _retention_base(group)
+    base = group.part.retention_base
     if base is None:
         return
     dues = [
@@ -87,7 +60,7 @@ def reschedule(turn: Turn, records: Sequence[Record]) -> None:
         for record in records
         if isinstance(record, OffsetsCommitted)
         for entry in record.offsets
-        if not group.is_subscribed_to(entry.topic)
+        if not group.part.is_subscribed_to(entry.topic)
     ]
     if any(isinstance(record, TransactionEnded) for record in records):
         dues.append(turn.now)
@@ -105,7 +78,7 @@ def schedule(turn: Turn) -> None:
 
 def _is_obsolete(group: Group) -> bool:
     # In Kafka, the configuration of a group that does not exist is kept until somebody deletes it.
-    is_empty = group.state is State.EMPTY and not group.configs
+    is_empty = group.part.state is State.EMPTY and not group.configs
     return is_empty and not group.offsets and not group.open_transactions
 
 
@@ -133,33 +106,16 @@ def _expirations(group: Group, config: CoordinatorConfig) -> Iterator[tuple[str,
 
     A committed offset cannot expire while an open transaction has a pending one for its partition.
     """
-    base = _retention_base(group)
+    base = group.part.retention_base
     if base is None:
         return
     pending = group.pending_offsets
     for topic, partitions in group.offsets.items():
-        if group.is_subscribed_to(topic):
+        if group.part.is_subscribed_to(topic):
             continue
         for partition, committed in partitions.items():
             if (topic, partition) not in pending:
                 yield topic, partition, _due(committed, base, config)
-
-
-def _retention_base(group: Group) -> int | None:
-    """Return the start of the retention time, ms since the epoch; 0: each offset's commit; None: nothing expires.
-
-    - An Empty group that had members: since its last member left.
-    - An Empty group that only stores offsets: since the commit of each offset.
-    - A Stable classic group of consumers: since the commit of each offset, for topics that it is not subscribed to.
-    - A group of the newer protocol: since the commit of each offset, for topics that it is not subscribed to.
-    - Other states, other protocol types and unreadable subscriptions: nothing expires.
-    """
-    if group.consumer is not None:
-        return 0
-    if group.state is State.EMPTY:
-        return 0 if group.protocol_type is None else group.state_timestamp
-    knows_topics = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.subscribed_topics is not None
-    return 0 if group.state is State.STABLE and knows_topics else None
 
 
 def _due(committed: CommittedOffset, base: int, config: CoordinatorConfig) -> int:

@@ -1,97 +1,10 @@
-"""The records of what changes in a group, and the only code that applies them.
+"""The records that every group has, the journal's and the directory's entries, and the only code that applies records.
 
-A handler decides and returns records; :func:`apply` decides nothing. It alone changes a group's state, generation,
-protocol, leader, members, assignments and offsets. So folding a group's journal gives exactly those fields. The room
+A handler decides and returns records; :func:`apply` decides nothing. It alone changes offsets and configuration, and
+has the part of a group apply the records of its type. So folding a group's journal gives exactly those fields. The room
 imports the group and the messages.
 """
 
-from coordinator_logic.consumer_group.records import (
-    ClassicGroupFormed,
-    ConsumerGroupFormed,
-    ConsumerGroupRecord,
-    ConsumerMemberChanged,
-    GroupEpochBumped,
-    MemberAssignmentChanged,
-    PatternsResolved,
-    TargetAssignmentChanged,
-    TopicsChanged,
-)
-from coordinator_logic.records.applying import apply, fold
-from coordinator_logic.records.definitions import (
-    EXPIRED,
-    QUARANTINED,
-    AssignmentChanged,
-    Cause,
-    GenerationStarted,
-    GroupConfigChanged,
-    GroupCreated,
-    GroupDeleted,
-    GroupDirectoryEntry,
-    JournalEntry,
-    LeaderElected,
-    MemberAdded,
-    MemberRemoved,
-    MembershipRecord,
-    MemberUpdated,
-    OffsetCommitted,
-    OffsetRecord,
-    OffsetsCommitted,
-    OffsetsDeleted,
-    QuarantinedStateDropped,
-    Record,
-    RequestCause,
-    StateChanged,
-    StaticMemberReplaced,
-    TimerCause,
-    TopicPartitions,
-    TransactionalOffsetsCommitted,
-    TransactionEnded,
-    directory_entry,
-    quarantined_entry,
-)
-from coordinator_logic.records.moves_back import moves_back
-
-__all__ = [
-    "EXPIRED",
-    "QUARANTINED",
-    "AssignmentChanged",
-    "Cause",
-    "ClassicGroupFormed",
-    "ConsumerGroupFormed",
-    "ConsumerGroupRecord",
-    "ConsumerMemberChanged",
-    "GenerationStarted",
-    "GroupConfigChanged",
-    "GroupCreated",
-    "GroupDeleted",
-    "GroupDirectoryEntry",
-    "GroupEpochBumped",
-    "JournalEntry",
-    "LeaderElected",
-    "MemberAdded",
-    "MemberAssignmentChanged",
-    "MemberRemoved",
-    "MemberUpdated",
-    "MembershipRecord",
-    "OffsetCommitted",
-    "OffsetRecord",
-    "OffsetsCommitted",
-    "OffsetsDeleted",
-    "PatternsResolved",
-    "QuarantinedStateDropped",
-    "Record",
-    "RequestCause",
-    "StateChanged",
-    "StaticMemberReplaced",
-    "TargetAssignmentChanged",
-    "TimerCause",
-    "TopicPartitions",
-    "TopicsChanged",
-    "TransactionEnded",
-    "TransactionalOffsetsCommitted",
-    "apply",
-    "directory_entry",
-    "fold",
-    "moves_back",
-    "quarantined_entry",
-]
+from coordinator_logic.records.applying import *
+from coordinator_logic.records.definitions import *
+from coordinator_logic.records.moves_back import *

@@ -1,28 +1,37 @@
 """The records of what changes in a group, and the journal's and the directory's entries."""
 
+from typing import ClassVar, TypeAlias
+
+import msgspec
+
 from coordinator_logic.committed_offsets import offset_count
-from coordinator_logic.consumer_group.records import ClassicGroupFormed, ConsumerGroupRecord
-from coordinator_logic.group import CLASSIC_TYPE, Group
-from coordinator_logic.messages import NO_GENERATION, Int32, Int64, Message, Protocol
+from coordinator_logic.group import Group
+from coordinator_logic.group.part import load_types, new_part
+from coordinator_logic.group.record import Record, add_records, known_records
+from coordinator_logic.messages import NO_GENERATION, Int32, Int64, Message
 
 
-class GroupCreated(Message, frozen=True, tag_field="type"):
+class GroupCreated(Record, frozen=True):
     """The group was created: Empty, generation 0."""
 
+    changes_retention: ClassVar[bool] = True
 
-class GroupDeleted(Message, frozen=True, tag_field="type"):
+
+class GroupDeleted(Record, frozen=True):
     """The group and its offsets were deleted."""
 
     reason: str
 
 
-class GroupConfigChanged(Message, frozen=True, tag_field="type"):
+class GroupConfigChanged(Record, frozen=True):
     """The group has exactly these values of its own, by name; the coordinator's hold for all others."""
+
+    changes_retention: ClassVar[bool] = True
 
     configs: dict[str, int]
 
 
-class QuarantinedStateDropped(Message, frozen=True, tag_field="type"):
+class QuarantinedStateDropped(Record, frozen=True):
     """The stored state of a quarantined group, of ``size`` bytes, was dropped: the group no longer exists.
 
     ``why`` says why it could not be read, ``reason`` why it was dropped.
@@ -33,37 +42,7 @@ class QuarantinedStateDropped(Message, frozen=True, tag_field="type"):
     reason: str
 
 
-class StateChanged(Message, frozen=True, tag_field="type"):
-    """The group changed its state. For PreparingRebalance, ``reason`` says why the group rebalances."""
-
-    from_state: str
-    to_state: str
-    reason: str
-
-
-class MemberAdded(Message, frozen=True, tag_field="type"):
-    """A member joined for the first time. The first member of a group determines the protocol type."""
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocol_type: str
-    protocols: list[Protocol]
-
-
-class MemberUpdated(Message, frozen=True, tag_field="type"):
-    """A member rejoined with other protocols or timeouts."""
-
-    member_id: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocols: list[Protocol]
-
-
-class StaticMemberReplaced(Message, frozen=True, tag_field="type"):
+class StaticMemberReplaced(Record, frozen=True):
     """A static member rejoined with a new member id and takes over the old one's place and assignment."""
 
     group_instance_id: str
@@ -71,34 +50,12 @@ class StaticMemberReplaced(Message, frozen=True, tag_field="type"):
     new_member_id: str
 
 
-class MemberRemoved(Message, frozen=True, tag_field="type"):
+class MemberRemoved(Record, frozen=True):
     """A member left, was expelled, or lost its place because the group is full."""
 
     member_id: str
     group_instance_id: str | None
     reason: str
-
-
-class LeaderElected(Message, frozen=True, tag_field="type"):
-    """The group has a new leader; null if no member is left."""
-
-    member_id: str | None
-
-
-class GenerationStarted(Message, frozen=True, tag_field="type"):
-    """A generation began, with the protocol that its members voted for; null if no member is left.
-
-    No member is in a generation that begins with a reset of offsets.
-    """
-
-    generation: int
-    protocol_name: str | None
-
-
-class AssignmentChanged(Message, frozen=True, tag_field="type"):
-    """The leader assigned; a member that is not listed has an empty assignment."""
-
-    assignments: dict[str, bytes]
 
 
 class OffsetCommitted(Message, frozen=True):
@@ -113,14 +70,14 @@ class OffsetCommitted(Message, frozen=True):
     expire_timestamp: int | None
 
 
-class OffsetsCommitted(Message, frozen=True, tag_field="type", omit_defaults=True):
+class OffsetsCommitted(Record, frozen=True, omit_defaults=True):
     """A request committed these offsets; ``reason`` is what an operator gave who has reset them."""
 
     offsets: list[OffsetCommitted]
     reason: str = ""
 
 
-class TransactionalOffsetsCommitted(Message, frozen=True, tag_field="type"):
+class TransactionalOffsetsCommitted(Record, frozen=True):
     """A request committed these offsets in a producer's transaction; they are pending until it ends."""
 
     transactional_id: str
@@ -129,7 +86,7 @@ class TransactionalOffsetsCommitted(Message, frozen=True, tag_field="type"):
     offsets: list[OffsetCommitted]
 
 
-class TransactionEnded(Message, frozen=True, tag_field="type"):
+class TransactionEnded(Record, frozen=True):
     """A producer's transaction ended; its pending offsets are committed, or dropped if it was aborted."""
 
     producer_id: int
@@ -144,7 +101,7 @@ class TopicPartitions(Message, frozen=True):
     partitions: list[int]
 
 
-class OffsetsDeleted(Message, frozen=True, tag_field="type"):
+class OffsetsDeleted(Record, frozen=True):
     """These offsets were deleted, committed and pending ones."""
 
     offsets: list[TopicPartitions]
@@ -154,24 +111,22 @@ class OffsetsDeleted(Message, frozen=True, tag_field="type"):
 EXPIRED = "expired"
 """The reason of :class:`OffsetsDeleted` and :class:`GroupDeleted` if no request caused them."""
 
-MembershipRecord = (
-    GroupCreated
-    | GroupDeleted
-    | QuarantinedStateDropped
-    | GroupConfigChanged
-    | StateChanged
-    | MemberAdded
-    | MemberUpdated
-    | StaticMemberReplaced
-    | MemberRemoved
-    | LeaderElected
-    | GenerationStarted
-    | AssignmentChanged
-    | ClassicGroupFormed
-)
 OffsetRecord = OffsetsCommitted | TransactionalOffsetsCommitted | TransactionEnded | OffsetsDeleted
 
-Record = MembershipRecord | OffsetRecord | ConsumerGroupRecord
+add_records(
+    (
+        GroupCreated,
+        GroupDeleted,
+        GroupConfigChanged,
+        QuarantinedStateDropped,
+        StaticMemberReplaced,
+        MemberRemoved,
+        OffsetsCommitted,
+        TransactionalOffsetsCommitted,
+        TransactionEnded,
+        OffsetsDeleted,
+    )
+)
 
 
 class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
@@ -204,22 +159,39 @@ class TimerCause(Message, frozen=True, tag_field="type", tag="Timer"):
 Cause = RequestCause | TimerCause
 
 
+AnyRecord: TypeAlias = Record
+"""In a decoder, the union of all records: see :func:`entry_decoder`."""
+
+
 class JournalEntry(Message, frozen=True):
     """The value of a record of ``group-journal``: one change with its cause.
 
     ``sequence`` counts 1, 2, 3, ... within an incarnation of a group; readers drop entries that repeat
     (group id, incarnation, sequence). ``timestamp`` is the time of the change by the group's clock, ms since the epoch.
     ``job_epoch`` grows with every start of the query, of this job or another one: where two entries differ, that of the
-    higher one holds.
+    higher one holds. ``ends_turn`` says whether the entry is the last one of its turn, which is the handling of one
+    request or one fired timer; entries of earlier releases lack it.
     """
 
     group_id: str
     incarnation: str
     sequence: int
     timestamp: int
-    record: Record
+    record: "AnyRecord"
     cause: Cause
     job_epoch: int = 0
+    ends_turn: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+def entry_decoder() -> msgspec.json.Decoder[JournalEntry]:
+    """A decoder of journal entries in JSON, which knows the records of all types of groups.
+
+    A type that is registered after the first decoder was made is not known to any.
+    """
+    # The type of the field is read when the first decoder is made, by its name in this module.
+    load_types()
+    globals()["AnyRecord"] = known_records()
+    return msgspec.json.Decoder(JournalEntry)
 
 
 class GroupDirectoryEntry(Message, frozen=True):
@@ -236,13 +208,14 @@ class GroupDirectoryEntry(Message, frozen=True):
 
 def directory_entry(group: Group) -> GroupDirectoryEntry:
     """Summarise a group for the directory."""
+    part = group.part
     return GroupDirectoryEntry(
         group_id=group.group_id,
-        group_state=group.state.value,
-        group_type=group.group_type,
-        protocol_type=group.protocol_type or "",
-        generation=group.generation,
-        members=group.member_count,
+        group_state=part.state.value,
+        group_type=part.type_name,
+        protocol_type=part.protocol_type or "",
+        generation=part.generation,
+        members=part.member_count,
         offsets=offset_count(group.offsets),
     )
 
@@ -253,4 +226,5 @@ QUARANTINED = "Quarantined"
 
 def quarantined_entry(group_id: str) -> GroupDirectoryEntry:
     """The directory's entry of a group whose stored state cannot be read."""
-    return GroupDirectoryEntry(group_id, QUARANTINED, CLASSIC_TYPE, "", generation=NO_GENERATION, members=0)
+    type_name = new_part().type_name
+    return GroupDirectoryEntry(group_id, QUARANTINED, type_name, "", generation=NO_GENERATION, members=0)

@@ -2,7 +2,8 @@
 
 from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.group import Group
-from coordinator_logic.records.definitions import OffsetsCommitted, Record, TransactionEnded
+from coordinator_logic.group.record import Record
+from coordinator_logic.records.definitions import OffsetsCommitted, TransactionEnded
 
 
 def moves_back(group: Group, record: Record) -> int:

@@ -19,7 +19,8 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Request
-from coordinator_logic.group import Group, Timer, TimerKind
+from coordinator_logic.group import Group
+from coordinator_logic.group.timer import Effect, Timer
 from coordinator_logic.timing.sessions import NEVER_LATE_MS, renew_sessions_after_late_answer
 
 WENT_BACK_MS = 2_000
@@ -128,6 +129,6 @@ def bring_back(group: Group, batch_time: int) -> None:
 
 def _armed_now(timer: Timer, now: int) -> Timer:
     timeout_ms = timer.timeout_ms
-    if timer.kind is TimerKind.EXPIRY:
+    if timer.effect is Effect.EXPIRES_OFFSETS:
         timeout_ms += timer.armed_at - now
     return msgspec.structs.replace(timer, armed_at=now, timeout_ms=timeout_ms)

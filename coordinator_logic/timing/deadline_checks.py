@@ -12,8 +12,9 @@ The initial delay ends by the time of the batch, because its end removes nothing
 from typing import NamedTuple
 
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.group import Group, TimerKind
-from coordinator_logic.indexes.deadlines import earliest
+from coordinator_logic.group import Group
+from coordinator_logic.group.deadlines import earliest
+from coordinator_logic.group.timer import Effect
 from coordinator_logic.timing.clocks import (
     WENT_BACK_MS,
     append_distance,
@@ -23,9 +24,6 @@ from coordinator_logic.timing.clocks import (
 
 REPEAT_AFTER_MS = 60_000
 """A check that was not read for so long counts as lost, for example to the retention of the requests."""
-
-
-REBALANCES = (TimerKind.INITIAL_JOIN, TimerKind.JOIN)
 
 
 class Schedule(NamedTuple):
@@ -85,14 +83,14 @@ def due_until(group: Group, batch_time: int, started_at: int, config: Coordinato
     due = _earliest(group, started_at)
     if due is None or due[1] > batch_time:
         return None
-    kind, deadline = due
-    if kind is TimerKind.INITIAL_JOIN:
+    effect, deadline = due
+    if effect is Effect.ENDS_DELAY:
         return deadline
     allowance = config.expiry_allowance_ms
     if deadline > group.checked_until or deadline + allowance > batch_time:
         return None
     started_at = max(started_at, group.sessions_from)
-    rebalances = (timer.deadline(started_at) for timer in group.timers.values() if timer.kind in REBALANCES)
+    rebalances = (timer.deadline(started_at) for timer in group.timers.values() if timer.effect.answers_joins)
     return min([group.checked_until, *rebalances]) + allowance
 
 
@@ -118,8 +116,8 @@ def schedule_check(group: Group, batch_time: int, started_at: int, reads_check: 
     return Schedule(asks, batch_time if has_answered_join else max(deadline, group.next_check_at))
 
 
-def _earliest(group: Group, started_at: int) -> tuple[TimerKind, int] | None:
-    """The kind of the group's first timer, and its deadline (ms since the epoch)."""
+def _earliest(group: Group, started_at: int) -> tuple[Effect, int] | None:
+    """The effect of the group's first timer, and its deadline (ms since the epoch)."""
     started_at = max(started_at, group.sessions_from)
     due = earliest(group.timers, started_at)
-    return None if due is None else (due[1].kind, due[1].deadline(started_at))
+    return None if due is None else (due[1].effect, due[1].deadline(started_at))

@@ -9,12 +9,10 @@ than ``late.answer.ms`` after the last one, the answer was late, and sessions co
 
 from collections.abc import Iterable
 
-from coordinator_logic.apis import JOIN_GROUP
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.errors import Error
 from coordinator_logic.events import Response
 from coordinator_logic.group import Group
-from coordinator_logic.messages import ConsumerGroupHeartbeatResponse
+from coordinator_logic.handler import HANDLERS
 
 NEVER_LATE_MS = 2_000
 """A delay up to this is never late: a third of the shortest session that Kafka allows by default (6 s)."""
@@ -25,9 +23,6 @@ SCHEDULING_MARGIN_MS = 1_000
 A batch that is on time starts up to a few hundred ms after its interval. With an interval of 2 s a margin of 1 s still
 leaves a member a second of the shortest session: 2 s until its JoinGroup is read, 3 s until it has the answer.
 """
-
-STARTS_A_SESSION = (Error.NONE, Error.MEMBER_ID_REQUIRED)
-"""The errors of a JoinGroup whose answer starts a session: MEMBER_ID_REQUIRED hands out an id that expires like one."""
 
 
 def late_answer_ms(batch_interval_ms: int) -> int:
@@ -56,14 +51,8 @@ def remember_join_answers(
     if config.late_answer_ms is None:
         return False
     for response in responses:
-        if _starts_a_session(response):
+        starts_session = HANDLERS[response.address.api].starts_session
+        if starts_session is not None and starts_session(response):
             group.join_answered_at = batch_time
             break
     return group.join_answered_at == batch_time
-
-
-def _starts_a_session(response: Response) -> bool:
-    if response.address.api == JOIN_GROUP.name:
-        return response.error_code in STARTS_A_SESSION
-    # The answer to a join of the newer protocol has an assignment always; others have one if it has changed.
-    return isinstance(response.body, ConsumerGroupHeartbeatResponse) and response.body.assignment is not None

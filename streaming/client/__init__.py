@@ -9,7 +9,7 @@ import it.
 * :class:`Consumer` subscribes, polls, commits and rebalances as Kafka's own consumer does.
 """
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client.answers import Answer
 from streaming.client.consumer.consumer import Consumer
 from streaming.client.consumer.types import ConsumerConfig, ConsumerRecord, OffsetAndMetadata, RebalanceListener
@@ -29,7 +29,7 @@ from streaming.client.errors import (
     UnknownMemberId,
     UnreleasedInstanceId,
 )
-from streaming.client.membership.consumer_protocol.types import PartitionCallbacks, TopicSubscription
+from streaming.client.membership.consumer_groups.types import PartitionCallbacks, TopicSubscription
 from streaming.client.membership.group_member import GroupMember
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind

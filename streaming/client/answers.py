@@ -38,7 +38,7 @@ class Answer(Generic[ResponseT]):
         """
         request = f"{self.api} for group {self.group_id!r}"
         if self.error_code != Error.NONE:
-            # The newer APIs explain an error in their body.
+            # The APIs of consumer groups explain an error in their body.
             reason = self.message or getattr(self.body, "error_message", None)
             failure = coordinator_error(self.error_code, f"{request}: {reason}" if reason else request)
             failure.body = self.body

@@ -7,37 +7,26 @@ from typing import Generic, TypeVar
 import msgspec
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from streaming.client.librdkafka import LibrdkafkaConfig, required_partition_count
+from streaming.client.librdkafka import required_partition_count
+from streaming.client.topic_consumer import is_end
 
 log = logging.getLogger(__name__)
-
-CONSUMER_SETTINGS: LibrdkafkaConfig = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
-"""What :class:`CompactedTopic` requires of its consumer."""
 
 ValueT = TypeVar("ValueT")
 
 
-class CompactedTopic(Generic[ValueT]):
-    """The values of one topic, as far as its records were passed to :meth:`apply`. Not thread-safe.
+class LatestValues(Generic[ValueT]):
+    """The latest value of each key of a topic, as far as its records were added. Not thread-safe.
 
-    The constructor assigns all partitions of the topic to ``consumer``, from their beginning. ``decode`` may raise
-    msgspec.DecodeError, UnicodeDecodeError or RecursionError: such a record is logged, counted and ignored.
-
-    Raises as :func:`~streaming.client.librdkafka.required_partition_count`, whose ``timeout`` (in seconds) it takes.
+    ``decode`` may raise msgspec.DecodeError, UnicodeDecodeError or RecursionError: such a record is logged, counted and
+    ignored.
     """
 
-    def __init__(self, consumer: Consumer, topic: str, decode: Callable[[bytes], ValueT], timeout: float) -> None:
+    def __init__(self, topic: str, decode: Callable[[bytes], ValueT]) -> None:
         self._topic = topic
         self._decode = decode
         self._values: dict[bytes | None, ValueT] = {}
         self._unreadable = 0
-        self._unfinished = set(range(required_partition_count(consumer, topic, timeout)))
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in self._unfinished])
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every partition was read to its end once."""
-        return not self._unfinished
 
     @property
     def values(self) -> list[ValueT]:
@@ -53,18 +42,9 @@ class CompactedTopic(Generic[ValueT]):
         """How many records were ignored because they cannot be decoded."""
         return self._unreadable
 
-    def apply(self, record: Message) -> KafkaError | None:
-        """Apply what the consumer returned; returns its error, unless that is the end of a partition."""
-        error = record.error()
-        if error is None:
-            self._apply_value(record.key(), record.value())
-        elif error.code() == KafkaError._PARTITION_EOF:
-            self._unfinished.discard(record.partition() or 0)
-        else:
-            return error
-        return None
-
-    def _apply_value(self, key: bytes | None, value: bytes | None) -> None:
+    def add(self, record: Message) -> None:
+        """Add a record, which is no error."""
+        key, value = record.key(), record.value()
         if value is None:
             self._values.pop(key, None)
             return
@@ -74,3 +54,33 @@ class CompactedTopic(Generic[ValueT]):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
             self._unreadable += 1
             log.warning("ignoring an unreadable record of topic %s, key %r: %s", self._topic, key, failure)
+
+
+class CompactedTopic(LatestValues[ValueT]):
+    """The values of one topic, as far as what its consumer returned was passed to :meth:`apply`.
+
+    The constructor assigns all partitions of the topic to ``consumer``, from their beginning. The consumer needs the
+    settings :data:`~streaming.client.topic_consumer.TO_END`.
+
+    Raises as :func:`~streaming.client.librdkafka.required_partition_count`, whose ``timeout`` (in seconds) it takes.
+    """
+
+    def __init__(self, consumer: Consumer, topic: str, decode: Callable[[bytes], ValueT], timeout: float) -> None:
+        super().__init__(topic, decode)
+        self._unfinished = set(range(required_partition_count(consumer, topic, timeout)))
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in self._unfinished])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every partition was read to its end once."""
+        return not self._unfinished
+
+    def apply(self, record: Message) -> KafkaError | None:
+        """Apply what the consumer returned; returns its error, unless that is the end of a partition."""
+        if is_end(record):
+            self._unfinished.discard(record.partition() or 0)
+            return None
+        error = record.error()
+        if error is None:
+            self.add(record)
+        return error

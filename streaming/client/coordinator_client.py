@@ -9,19 +9,22 @@ import msgspec
 
 from coordinator_logic import apis, messages
 from coordinator_logic.apis import Api, RequestT, ResponseT
-from coordinator_logic.consumer_protocol import TopicPartition
-from coordinator_logic.consumer_protocol.primitives import grouped_by_topic
+from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups
 from coordinator_logic.messages import Message, ResponseEnvelope
 from streaming.client.answers import Answer
 from streaming.client.directory import read_directory
 from streaming.client.errors import coordinator_error
+from streaming.client.group_types import CLASSIC, CONSUMER, DESCRIBED_BY, AnyDescribedGroup, DescribeApi, DescribedT
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.request_reply import RequestReply
 from streaming.contract.topics import TopicNames
 
 EntryT = TypeVar("EntryT")
+
+_NOT_FOUND = Error.GROUP_ID_NOT_FOUND
 
 JOIN_TIMEOUT_MARGIN_MS = 5_000
 """How much longer than the rebalance timeout a client waits for the answer to JoinGroup, as in Kafka's client."""
@@ -162,26 +165,30 @@ class CoordinatorClient:
 
     def describe_groups(self, group_ids: Sequence[str]) -> messages.DescribeGroupsResponse:
         """Groups with their members, in the order of ``group_ids``; a missing group has GROUP_ID_NOT_FOUND (69)."""
-        described = self._of_each(
-            apis.DESCRIBE_GROUPS,
-            [(group_id, messages.DescribeGroupsRequest([group_id])) for group_id in group_ids],
-            lambda body: body.groups,
-            lambda group_id, answer: messages.DescribedGroup(group_id, answer.error_code, answer.message),
-        )
-        return messages.DescribeGroupsResponse(described)
+        return messages.DescribeGroupsResponse(self._describe(CLASSIC, group_ids))
 
     def describe_consumer_groups(self, group_ids: Sequence[str]) -> messages.ConsumerGroupDescribeResponse:
         """Consumer groups (KIP-848) with epochs, assignments and targets, in the order of ``group_ids``.
 
         A classic group and a missing one have GROUP_ID_NOT_FOUND (69).
         """
-        described = self._of_each(
-            apis.CONSUMER_GROUP_DESCRIBE,
-            [(group_id, messages.ConsumerGroupDescribeRequest([group_id])) for group_id in group_ids],
-            lambda body: body.groups,
-            lambda group_id, answer: messages.DescribedConsumerGroup(group_id, answer.error_code, answer.message),
-        )
-        return messages.ConsumerGroupDescribeResponse(described)
+        return messages.ConsumerGroupDescribeResponse(self._describe(CONSUMER, group_ids))
+
+    def describe_any(self, group_ids: Sequence[str]) -> list[AnyDescribedGroup]:
+        """Groups of any type, in the order of ``group_ids``; a missing group has GROUP_ID_NOT_FOUND (69)."""
+        found: dict[str, AnyDescribedGroup] = {}
+        for described_by in DESCRIBED_BY.values():
+            missing = [each for each in group_ids if each not in found or found[each].error_code == _NOT_FOUND]
+            for group in self._describe(described_by, missing):
+                if group.group_id not in found or not group.error_code:
+                    found[group.group_id] = group
+        return [found[group_id] for group_id in group_ids]
+
+    def _describe(
+        self, described_by: DescribeApi[RequestT, ResponseT, DescribedT], group_ids: Sequence[str]
+    ) -> list[DescribedT]:
+        requests = [(group_id, described_by.request([group_id])) for group_id in group_ids]
+        return self._of_each(described_by.api, requests, described_by.listed, described_by.failed)
 
     def _of_each(
         self,

@@ -2,16 +2,15 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 
 import msgspec
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer
 
 from coordinator_logic.records import GroupDirectoryEntry
-from streaming.client.compacted_topic import CONSUMER_SETTINGS, CompactedTopic
-from streaming.client.errors import CoordinatorNotAvailable, RequestTimedOut
-from streaming.client.librdkafka import LibrdkafkaConfig, new_consumer
+from streaming.client.compacted_topic import CompactedTopic, LatestValues
+from streaming.client.librdkafka import LibrdkafkaConfig
+from streaming.client.topic_consumer import TO_END, TopicConsumer
 from streaming.client.topic_reader import TopicReader
 from streaming.contract.topics import LONGEST_GROUP_ID_BYTES
 
@@ -117,19 +116,9 @@ def read_directory(
         CoordinatorNotAvailable: the topic does not exist, or cannot be read.
         RequestTimedOut: no broker answers, or the topic could not be read to its end in time.
     """
-    deadline = time.monotonic() + timeout
-    consumer = new_consumer(bootstrap_servers, client_id, config, CONSUMER_SETTINGS)
-    try:
-        directory = CompactedTopic(consumer, topic, decode_entry, timeout)
-        while not directory.is_complete:
-            remaining = deadline - time.monotonic()
-            record = consumer.poll(remaining) if remaining > 0 else None
-            if record is None:
-                raise RequestTimedOut(f"topic {topic!r} could not be read to its end within {timeout:g} s")
-            error = directory.apply(record)
-            if error is not None and not error.retriable():
-                problem = f"topic {topic!r} cannot be read: {error.str()}"
-                raise CoordinatorNotAvailable(problem) from KafkaException(error)
-    finally:
-        consumer.close()
+    directory = LatestValues(topic, decode_entry)
+    with TopicConsumer(bootstrap_servers, topic, client_id, config, timeout, TO_END) as consumer:
+        consumer.assign(dict.fromkeys(consumer.partitions, 0))
+        for record in consumer.read_to_end(within=timeout):
+            directory.add(record)
     return sorted(directory.values, key=lambda entry: entry.group_id)

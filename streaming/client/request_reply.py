@@ -192,23 +192,36 @@ class RequestReply:
 
         Raises CoordinatorNotAvailable if the client is closed already.
         """
-        sender = sender or self._sender
-        correlation_id = str(uuid.uuid4())
+        envelope = self._envelope(group_id, api, version, body, sender or self._sender)
+        correlation_id, value = envelope.correlation_id, _encode(envelope)
+        pending = _Pending(f"{api} for group {group_id!r}", timeout, on_appended)
+        partition = partition_for(group_id, self._request_partitions)
+        self._register(correlation_id, pending, partition)
+        pending.future.add_done_callback(lambda done: self._pop(correlation_id) if done.cancelled() else None)
+        if pending.is_sent:
+            self._produce(correlation_id, pending, partition, group_id.encode(), value)
+        return pending.future
+
+    def _envelope(
+        self, group_id: str, api: str, version: int, body: messages.Message | Mapping[str, Any], sender: Sender
+    ) -> RequestEnvelope:
         envelope = RequestEnvelope(
             api=api,
             version=version,
-            correlation_id=correlation_id,
+            correlation_id=str(uuid.uuid4()),
             reply_partition=self._reply_partition,
             body=msgspec.Raw(_encode(body)),
             client_id=sender.client_id,
             client_host=sender.client_host,
             principal=sender.principal,
         )
-        if self._identity_key is not None:
-            envelope = signed(envelope, group_id, self._identity_key)
-        pending = _Pending(f"{api} for group {group_id!r}", timeout, on_appended)
-        key, value = group_id.encode(), _encode(envelope)
-        partition = partition_for(group_id, self._request_partitions)
+        return envelope if self._identity_key is None else signed(envelope, group_id, self._identity_key)
+
+    def _register(self, correlation_id: str, pending: _Pending, partition: int) -> None:
+        """Await an answer from now on. While the partition's broker acknowledges nothing, the request is not sent.
+
+        Raises CoordinatorNotAvailable if the client is closed.
+        """
         with self._lock:
             if self._closed:
                 raise CoordinatorNotAvailable(f"{pending.request} was not sent: the client is closed")
@@ -217,13 +230,9 @@ class RequestReply:
             now = time.monotonic()
             if now - next(iter(unacknowledged.values()), now) >= self._stall_timeout:
                 pending.is_sent = False
-                pending.deadline = now + min(timeout, self._stall_timeout)
+                pending.deadline = now + min(pending.timeout, self._stall_timeout)
             else:
                 unacknowledged[correlation_id] = now
-        pending.future.add_done_callback(lambda done: self._pop(correlation_id) if done.cancelled() else None)
-        if pending.is_sent:
-            self._produce(correlation_id, pending, partition, key, value)
-        return pending.future
 
     def _produce(self, correlation_id: str, pending: _Pending, partition: int, key: bytes, value: bytes) -> None:
         try:

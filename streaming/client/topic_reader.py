@@ -7,9 +7,9 @@ from contextlib import closing
 
 from confluent_kafka import Consumer, Message
 
-from streaming.client.compacted_topic import CONSUMER_SETTINGS
 from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, new_consumer
+from streaming.client.topic_consumer import TO_END
 
 __all__ = ["TopicReader"]
 
@@ -81,4 +81,4 @@ class TopicReader:
             self._closing.wait(RETRY_SECONDS)
 
     def _new_consumer(self) -> Consumer:
-        return new_consumer(self._bootstrap_servers, self._client_id, self._config, CONSUMER_SETTINGS)
+        return new_consumer(self._bootstrap_servers, self._client_id, self._config, TO_END)

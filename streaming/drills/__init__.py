@@ -1,5 +1,4 @@
-"""What ``group-coordinator drill`` does: break a coordinator under live clients, measure, and write a report.
+"""What ``group-coordinator drill`` and ``demo`` do: break a coordinator under live clients, measure, and report.
 
-The room may import ``streaming.job``, ``streaming.gateway``, ``streaming.client``, ``streaming.embedded``,
-``streaming.contract`` and ``coordinator_logic``; only the command line imports it.
+The room may import every other room but the command line, which alone imports it.
 """

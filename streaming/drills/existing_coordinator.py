@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,8 +13,9 @@ from streaming.contract.errors import BadOptions, CannotRun
 from streaming.contract.topics import TopicNames
 from streaming.drills.clients.live_clients import CLIENT_ID, Config
 from streaming.drills.errors import DrillFailed
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
+from streaming.drills.waiting import await_until
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
 
 ANSWER_LIMIT_SECONDS = 10.0
@@ -28,9 +28,9 @@ NO_SIGNAL = 0
 SIGNALS = {"kill": signal.SIGKILL, "standby": signal.SIGTERM}
 """The drills that make sense here, with what they send to the active job."""
 
-LIMITS: Mapping[str, Limits] = {
-    "kill": Limits(first_answer_seconds=120),
-    "standby": Limits(first_answer_seconds=10, longest_gap_seconds=5, slowdown=4, errors=False),
+OBJECTIVES: Mapping[str, RecoveryObjectives] = {
+    "kill": RecoveryObjectives(first_answer_seconds=120),
+    "standby": RecoveryObjectives(first_answer_seconds=10, longest_gap_seconds=5, slowdown=4, errors=False),
 }
 
 AFTERWARDS = {
@@ -106,22 +106,23 @@ def scenario(drill: str, job: ActiveJob, look: Callable[[], ActiveJob]) -> Scena
         drill=drill,
         title=f"The active job gets {number.name}",
         what=f"{number.name} to {described(job)}.",
-        limits=LIMITS[drill],
+        objectives=OBJECTIVES[drill],
         play=play,
     )
 
 
 def _successor(job: ActiveJob, look: Callable[[], ActiveJob]) -> ActiveJob:
     """The job that is active after this one. Raises DrillFailed if there is none in time."""
-    deadline = time.monotonic() + SUCCESSOR_LIMIT_SECONDS
-    while True:
+    found: list[ActiveJob] = []
+
+    def has_changed() -> bool:
         # The first answer may still be of the job that got the signal; and after its end, none is active for a moment.
         with suppress(CannotRun):
-            now_active = look()
-            if now_active.started_at != job.started_at:
-                return now_active
-        if time.monotonic() > deadline:
-            raise DrillFailed(f"no other job has become active within {SUCCESSOR_LIMIT_SECONDS:g} s")
+            found.append(look())
+        return bool(found) and found[-1].started_at != job.started_at
+
+    await_until(has_changed, lambda: "another active job", SUCCESSOR_LIMIT_SECONDS)
+    return found[-1]
 
 
 def _command_line(process_id: int) -> str:

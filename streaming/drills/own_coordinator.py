@@ -1,15 +1,16 @@
 """A coordinator of the drills' own: a broker, jobs as processes, a gateway, and the commands that an operator types."""
 
 import shutil
-import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
 
 from streaming.contract.errors import BadOptions
 from streaming.drills.errors import DrillFailed
 from streaming.drills.recording import StepKind
+from streaming.drills.waiting import await_until
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.embedded.child_process import ChildProcess
 from streaming.embedded.job_process import PROGRAM, JobProcess
@@ -20,7 +21,6 @@ from streaming.job.checkpoints.lock import is_locked
 COMMAND_LIMIT_SECONDS = 300.0
 JVM_END_LIMIT_SECONDS = 60.0
 LOG_LINES = 15
-PAUSE_SECONDS = 0.05
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "500"}
 """Options of the jobs, which the user's override: with Kafka's 3 s, the drills' groups form later."""
@@ -38,6 +38,15 @@ def check_settings(settings: Sequence[str]) -> None:
         key = setting.partition("=")[0].replace("_", "-")
         if key in OWN_OPTIONS:
             raise BadOptions(f"--set {key}: a drill chooses this option of its jobs itself")
+
+
+@contextmanager
+def own_folder(purpose: str) -> Iterator[Path]:
+    """A new folder for :class:`OwnCoordinator`, which is removed afterwards."""
+    # The JVM of a job that was killed at the end may still write.
+    prefix = f"group-coordinator-{purpose}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 class OwnCoordinator:
@@ -69,10 +78,13 @@ class OwnCoordinator:
             on_failure.callback(self.__exit__)
             self._say("step", "a broker, a job and a gateway are started")
             self._stack.enter_context(self.broker)
+            self._say("step", "the broker is ready")
             self.start_job().await_ready()
+            self._say("step", "the job is ready")
             log = self._stack.enter_context((self.folder / "gateway.log").open("w"))
             options = {"bootstrap-servers": self.bootstrap_servers, "listen": self.gateway}
             self._stack.enter_context(running_gateway(options, lambda line: print(line, file=log, flush=True)))
+            self._say("step", f"the gateway listens at {self.gateway}")
             on_failure.pop_all()
         return self
 
@@ -95,6 +107,12 @@ class OwnCoordinator:
         assert self._job is not None
         return self._job
 
+    @property
+    def standby(self) -> JobProcess:
+        """The job that stands by, or is about to."""
+        assert self._standby is not None
+        return self._standby
+
     # ---- jobs ---------------------------------------------------------------------------------------------------
 
     def start_job(self) -> JobProcess:
@@ -103,11 +121,11 @@ class OwnCoordinator:
         self._job.start()
         return self._job
 
-    def start_standby(self) -> None:
-        """Start a job that stands by, and return when it does. Raises NotReported."""
+    def start_standby(self) -> JobProcess:
+        """Start a job that is to stand by, and return at once."""
         self._standby = self._new_job(("--standby",))
         self._standby.start()
-        self._standby.await_standby()
+        return self._standby
 
     def switch_to_standby(self) -> None:
         """Note that the job that stands by is to be the active one from now on."""
@@ -120,11 +138,11 @@ class OwnCoordinator:
 
     def await_end_of_jvm(self) -> None:
         """Wait until the JVM of a killed job has ended: it may finish a batch. Raises DrillFailed."""
-        deadline = time.monotonic() + JVM_END_LIMIT_SECONDS
-        while is_locked(self.checkpoint):
-            if time.monotonic() > deadline:
-                raise DrillFailed(f"the JVM of the killed job still uses {self.checkpoint}")
-            time.sleep(PAUSE_SECONDS)
+        await_until(
+            lambda: not is_locked(self.checkpoint),
+            lambda: f"the end of the killed job's JVM, which uses {self.checkpoint}",
+            JVM_END_LIMIT_SECONDS,
+        )
 
     def _new_job(self, more: Sequence[str]) -> JobProcess:
         self._jobs += 1

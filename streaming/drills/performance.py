@@ -63,4 +63,4 @@ def _measure(report: DrillReport, scenario: Scenario, stage: Stage, first_step: 
     report.episode = episode
     report.fault_at = stage.recording.began_at + timedelta(seconds=start - episode.start)
     report.figures, report.noticed = figures_of(episode), noticed_in(episode)
-    report.expectations = judge(scenario.limits, report.figures, report.noticed)
+    report.expectations = judge(scenario.objectives, report.figures, report.noticed)

@@ -2,12 +2,13 @@
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 
-StepKind = Literal["step", "command", "fault", "repair"]
+StepKind = Literal["step", "command", "fault", "repair", "reached"]
 NoticeKind = Literal["error", "rejoin", "expelled", "lost", "skipped", "repeated"]
 
 DIGITS = 6
@@ -17,7 +18,7 @@ LAST_SECONDS = 2.0
 """A request without an answer that was sent so shortly before the end of an episode says nothing."""
 
 
-class Request(msgspec.Struct, rename="camel"):
+class ProbeRequest(msgspec.Struct, rename="camel"):
     """A request of the probe: when it was sent and answered, in seconds; ``error`` is empty for a good answer."""
 
     sent: float
@@ -45,7 +46,9 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Something that was done, ``at`` in seconds: a step, a command line, the fault, or the begin of its repair."""
+    """Something that was done, ``at`` in seconds: a step, a command line, the fault, the begin of its repair,
+    or something that was awaited.
+    """
 
     at: float
     kind: StepKind
@@ -53,13 +56,17 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Recording:
-    """Collects requests, notices and steps, with the seconds since its creation. Thread-safe."""
+    """Collects requests, notices and steps, with the seconds since its creation. Thread-safe.
 
-    def __init__(self) -> None:
+    show: called with every step, on the thread that records it.
+    """
+
+    def __init__(self, show: Callable[[Step], object] | None = None) -> None:
+        self._show = show
         self.began_at = datetime.now(UTC)
         self._began = time.monotonic()
         self._lock = threading.Lock()
-        self._requests: list[Request] = []
+        self._requests: list[ProbeRequest] = []
         self._notices: list[Notice] = []
         self._steps: list[Step] = []
 
@@ -67,14 +74,14 @@ class Recording:
         """Seconds since the recording began."""
         return time.monotonic() - self._began
 
-    def sent(self) -> Request:
+    def sent(self) -> ProbeRequest:
         """Record a request that is sent now; the caller passes it to :meth:`answered`."""
-        request = Request(self.now())
+        request = ProbeRequest(self.now())
         with self._lock:
             self._requests.append(request)
         return request
 
-    def answered(self, request: Request, error: str = "") -> None:
+    def answered(self, request: ProbeRequest, error: str = "") -> None:
         """Record the answer to a request, or the error with which it failed."""
         request.error = error
         request.answered = self.now()
@@ -85,10 +92,12 @@ class Recording:
             self._notices.append(Notice(self.now(), client, kind, text))
 
     def step(self, kind: StepKind, text: str) -> Step:
-        """Record what is done now."""
+        """Record what is done now, and show it."""
         step = Step(self.now(), kind, text)
         with self._lock:
             self._steps.append(step)
+        if self._show is not None:
+            self._show(step)
         return step
 
     def unanswered(self, start: float, end: float) -> int:
@@ -121,7 +130,7 @@ class Recording:
                 end=end - fault,
                 repair=next((step.at - fault for step in steps if step.kind == "repair"), None),
                 requests=[
-                    Request(
+                    ProbeRequest(
                         round(r.sent - fault, DIGITS),
                         None if r.answered is None else round(r.answered - fault, DIGITS),
                         r.error,
@@ -143,6 +152,6 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     start: float
     end: float
     repair: float | None
-    requests: list[Request]
+    requests: list[ProbeRequest]
     notices: list[Notice]
     steps: list[Step]

@@ -8,11 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from streaming.contract.errors import BadOptions, CannotRun
+from streaming.drills.audience import Audience
 from streaming.drills.clients.live_clients import Config, LiveClients
 from streaming.drills.existing_coordinator import active_job, confirmed, described, scenario
-from streaming.drills.own_coordinator import OwnCoordinator, check_settings
+from streaming.drills.own_coordinator import OwnCoordinator, check_settings, own_folder
 from streaming.drills.performance import perform
-from streaming.drills.recording import Recording, Step, StepKind
+from streaming.drills.recording import Recording
 from streaming.drills.reports.page import page
 from streaming.drills.reports.report import DrillReport, Report, as_json, report_of
 from streaming.drills.scenarios import SCENARIOS
@@ -30,22 +31,6 @@ Run = Callable[[list[Scenario], list[DrillReport]], object]
 
 Each moves from the first list to the second one when it has its report.
 """
-
-
-class Audience:
-    """How a run of drills tells what happens: the beginning of each scenario, each step, and each result."""
-
-    def __init__(
-        self,
-        begin: Callable[[Scenario], object],
-        step: Callable[[Step], object],
-        end: Callable[[DrillReport], object],
-        line: Callable[[str], None],
-    ) -> None:
-        self.begin = begin
-        self.step = step
-        self.end = end
-        self.line = line
 
 
 def run_drills(drill: str, settings: Sequence[str], audience: Audience) -> Report:
@@ -88,7 +73,7 @@ def run_all(waiting: list[Scenario], run: Run, audience: Audience) -> list[Drill
                 audience.line(why)
             else:
                 reports.append(_unfinished(waiting.pop(0), why))
-                audience.end(reports[-1])
+                _show_result(reports[-1], audience)
     return reports
 
 
@@ -98,19 +83,11 @@ def _run_until_failure(
     """See :data:`Run`."""
     is_unfinished = False
     with ExitStack() as stack:
-        # The JVM of a job that was killed at the end may still write.
-        temporary = tempfile.TemporaryDirectory(prefix="group-coordinator-drill-", ignore_cleanup_errors=True)
-        folder = Path(stack.enter_context(temporary))
-        recording = Recording()
-
-        def say(kind: StepKind, text: str) -> None:
-            audience.step(recording.step(kind, text))
-
-        coordinator = stack.enter_context(OwnCoordinator(folder, settings, say))
-        clients = stack.enter_context(
-            LiveClients(coordinator.bootstrap_servers, recording, gateway=coordinator.gateway)
-        )
-        stage = Stage(recording, audience.step, clients, coordinator)
+        folder = stack.enter_context(own_folder("drill"))
+        recording = Recording(audience.step)
+        coordinator = stack.enter_context(OwnCoordinator(folder, settings, recording.step))
+        clients = LiveClients(coordinator.bootstrap_servers, recording, gateway=coordinator.gateway)
+        stage = Stage(recording, stack.enter_context(clients), coordinator)
         while waiting and not is_unfinished:
             reports.append(_perform(waiting[0], stage, audience))
             # Not before it has its report: what breaks it off belongs to it.
@@ -142,12 +119,12 @@ def run_on_existing(
     began_at = datetime.now(UTC)
     job = active_job(bootstrap_servers, prefix, config)
     confirmed(drill, job, process_id)
-    recording = Recording()
+    recording = Recording(audience.step)
     clients = LiveClients(bootstrap_servers, recording, prefix=prefix, config=config)
     look = partial(active_job, bootstrap_servers, prefix, config)
     try:
         with clients:
-            done = _perform(scenario(drill, job, look), Stage(recording, audience.step, clients), audience)
+            done = _perform(scenario(drill, job, look), Stage(recording, clients), audience)
     finally:
         clients.delete_groups()
     return report_of(f"The coordinator at {bootstrap_servers}, {described(job)}", began_at, [done])
@@ -185,7 +162,13 @@ def write_report(report: Report, folder: Path) -> tuple[Path, Path]:
 
 
 def _perform(each: Scenario, stage: Stage, audience: Audience) -> DrillReport:
-    audience.begin(each)
+    audience.begin(f"{each.drill}: {each.title}", each.what)
     report = perform(each, stage)
-    audience.end(report)
+    _show_result(report, audience)
     return report
+
+
+def _show_result(report: DrillReport, audience: Audience) -> None:
+    for each in report.expectations:
+        audience.check(each.met, f"{each.what}: {each.measured} (expected: {each.expected})")
+    audience.end(report.verdict, report.seconds, report.failure or report.skipped)

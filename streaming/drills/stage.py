@@ -7,27 +7,20 @@ from dataclasses import dataclass
 from streaming.drills.clients.live_clients import LiveClients
 from streaming.drills.errors import DrillFailed
 from streaming.drills.own_coordinator import OwnCoordinator
-from streaming.drills.recording import Recording, Step, StepKind
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.recording import Recording, StepKind
+from streaming.drills.reports.verdict import RecoveryObjectives
+from streaming.drills.waiting import await_until
 
 ANSWER_LIMIT_SECONDS = 300.0
 """How long a drill waits for the first answer after its fault."""
-
-PAUSE_SECONDS = 0.05
-
-Show = Callable[[Step], object]
-"""Called with every step, to show it."""
 
 
 class Stage:
     """The clients, the recording, and the coordinator if it is the drills' own. Call it from one thread."""
 
-    def __init__(
-        self, recording: Recording, show: Show, clients: LiveClients, coordinator: OwnCoordinator | None = None
-    ) -> None:
+    def __init__(self, recording: Recording, clients: LiveClients, coordinator: OwnCoordinator | None = None) -> None:
         self.recording = recording
         self.clients = clients
-        self._show = show
         self._coordinator = coordinator
         self._broken_at = 0.0
         self._answered_since: float | None = None
@@ -40,7 +33,7 @@ class Stage:
 
     def step(self, text: str, kind: StepKind = "step") -> None:
         """Say what is done next."""
-        self._show(self.recording.step(kind, text))
+        self.recording.step(kind, text)
 
     def fault(self, text: str) -> None:
         """Say which fault is made now; times to recovery count from here."""
@@ -66,19 +59,19 @@ class Stage:
         """
         if self._answered_since == self._broken_at:
             return
-        deadline = time.monotonic() + ANSWER_LIMIT_SECONDS
-        while (answered := self.recording.first_answer_after(self._broken_at)) is None:
-            self._check_job()
-            if time.monotonic() > deadline:
-                raise DrillFailed(f"no request was answered within {ANSWER_LIMIT_SECONDS:g} s")
-            time.sleep(PAUSE_SECONDS)
+        await_until(self._is_answered, lambda: "an answer to any request", ANSWER_LIMIT_SECONDS)
         self._answered_since = self._broken_at
+        answered = self.recording.first_answer_after(self._broken_at)
+        assert answered is not None
         self.step(f"the first answer came {answered - self._broken_at:.1f} s after that")
 
-    def _check_job(self) -> None:
+    def _is_answered(self) -> bool:
+        if self.recording.first_answer_after(self._broken_at) is not None:
+            return True
         if self._coordinator is not None and not self._coordinator.job.process.is_running:
             job = self._coordinator.job
             raise DrillFailed(f"{job.name} has ended; the end of its log:\n{job.tail()}")
+        return False
 
 
 def nothing(_stage: Stage) -> None:
@@ -96,6 +89,6 @@ class Scenario:
     drill: str
     title: str
     what: str
-    limits: Limits
+    objectives: RecoveryObjectives
     play: Callable[[Stage], None]
     prepare: Callable[[Stage], None] = nothing

@@ -251,7 +251,7 @@ class EmbeddedBroker:
         return properties_file
 
     def _format(self, kafka: list[str], properties_file: Path) -> None:
-        """Format the folder with Kafka's tool. It writes the feature levels, which the newer APIs need."""
+        """Format the folder with Kafka's tool. It writes the feature levels, which the APIs of consumer groups need."""
         tool = [*kafka, "kafka.tools.StorageTool", "format", "-c", str(properties_file)]
         outcome = subprocess.run(
             [*tool, "-t", _new_cluster_id()],

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from streaming.client.directory import GroupDirectory
 from streaming.gateway.wire.api_keys import API_NAMES
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
-from streaming.gateway.wire.frames import Refusal
+from streaming.gateway.wire.frames import RefusalReason
 
 __all__ = ["NOT_DECODED", "NO_RESPONSE", "OTHER", "GatewayMetrics"]
 
@@ -38,8 +38,12 @@ class GatewayMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._answers: dict[tuple[str, int, str], Counter] = {}
+        self._add_requests()
+        self._add_connections()
+        self._add_closed_connections()
+
+    def _add_requests(self) -> None:
         counter = partial(Counter, namespace=PREFIX, registry=self.registry)
-        gauge = partial(Gauge, namespace=PREFIX, registry=self.registry)
         seconds = partial(
             Histogram, labelnames=["api"], namespace=PREFIX, registry=self.registry, buckets=LATENCY_BUCKETS
         )
@@ -55,6 +59,12 @@ class GatewayMetrics:
         self._upstream_seconds = seconds(
             "upstream_seconds", "Seconds from sending a request to the real broker to the first byte of its response."
         )
+        self._failed_handlers = counter(
+            "failed_handlers", "Connections closed because a request's handler failed.", ["api"]
+        )
+
+    def _add_connections(self) -> None:
+        gauge = partial(Gauge, namespace=PREFIX, registry=self.registry)
         self.connections = gauge("connections", "Open connections of clients.")
         self.buffered = gauge("buffered_bytes", "Bytes in the gateway that slow receivers have not taken yet.")
         self.request_bytes = gauge(
@@ -64,10 +74,13 @@ class GatewayMetrics:
         self.waiting_connections = gauge(
             "waiting_connections", "Connections whose next request waits, because of queued-max-request-bytes."
         )
+
+    def _add_closed_connections(self) -> None:
+        counter = partial(Counter, namespace=PREFIX, registry=self.registry)
         self._refused = counter(
             "refused_frames", "Connections closed because of an invalid or unacceptable request.", ["reason"]
         )
-        for reason in Refusal:
+        for reason in RefusalReason:
             self._refused.labels(reason.value)
         self.rejected_connections = counter(
             "rejected_connections",
@@ -81,9 +94,6 @@ class GatewayMetrics:
         )
         self._lost_upstreams = counter(
             "lost_upstreams", "Connections closed because the connection to the broker failed."
-        )
-        self._failed_handlers = counter(
-            "failed_handlers", "Connections closed because a request's handler failed.", ["api"]
         )
 
     def watch(self, directory: GroupDirectory) -> None:
@@ -121,7 +131,7 @@ class GatewayMetrics:
         """Record how long the broker took to start its response."""
         self._upstream_seconds.labels(_known_api(api)).observe(seconds)
 
-    def count_refusal(self, reason: Refusal) -> None:
+    def count_refusal(self, reason: RefusalReason) -> None:
         """Count a connection that is closed because of an invalid or unacceptable request."""
         self._refused.labels(reason.value).inc()
 

@@ -6,13 +6,13 @@ import msgspec
 
 from streaming.gateway.wire.loop_share import CLIENT_SHARE
 
-__all__ = ["Limits"]
+__all__ = ["GatewayLimits"]
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+class GatewayLimits(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """A gateway's limits. The defaults suit any standard Kafka client."""
 
     max_connections: Count = 10_000

@@ -13,7 +13,7 @@ import msgspec
 
 from streaming.contract.errors import BadOptions
 from streaming.contract.option_sources import OptionLoader
-from streaming.gateway.limits import Limits, Milliseconds
+from streaming.gateway.limits import GatewayLimits, Milliseconds
 from streaming.gateway.wire.brokers import Address
 
 __all__ = ["GatewayOptions", "load_gateway_options"]
@@ -79,7 +79,7 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """How often the gateway refreshes the list of brokers, their supported API versions, and the topics of consumer
     groups (KIP-848)."""
 
-    limits: Limits = msgspec.field(default_factory=Limits)
+    limits: GatewayLimits = msgspec.field(default_factory=GatewayLimits)
 
     kafka: dict[str, str] = {}
     """librdkafka's properties for the gateway's own clients. The TLS settings apply to all connections to brokers."""

@@ -10,6 +10,7 @@ from streaming.contract.identity import read_identity_keys
 from streaming.contract.monitoring_server import serving_monitoring
 from streaming.contract.topics import TopicNames
 from streaming.embedded.stop_signals import STOP_SIGNALS
+from streaming.gateway.groups.channel import CoordinatorTopics
 from streaming.gateway.groups.serving import serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from streaming.gateway.health import GatewayHealth
@@ -66,19 +67,20 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
     def is_coordinator(group_id: str, node_id: int) -> bool:
         return coordinator_node(group_id, cluster.node_ids()) == node_id
 
-    topics = TopicNames(options.topic_prefix)
-    identity_key = next(iter(read_identity_keys(options.identity_key_file)), None)
+    topics = CoordinatorTopics(
+        bootstrap_servers=options.bootstrap_servers,
+        names=TopicNames(options.topic_prefix),
+        client_id=CLIENT_ID,
+        config=options.kafka,
+        identity_key=next(iter(read_identity_keys(options.identity_key_file)), None),
+    )
     async with (
         _monitoring(options, metrics, health, report),
         serving_groups(
-            options.bootstrap_servers,
             topics,
-            CLIENT_ID,
-            options.kafka,
             is_coordinator,
             cluster,
             timeouts=GroupTimeouts(topic_refresh_seconds=options.metadata_refresh_ms / 1000),
-            identity_key=identity_key,
             loop_share=loop_share,
         ) as groups,
         serving_transactions(options, groups, cluster) as transactions,

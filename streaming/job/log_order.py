@@ -2,7 +2,7 @@
 
 from operator import itemgetter
 
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 
 _place = itemgetter(0, 1, 2)
 """A record's place in the log: timestamp, partition and offset. No two records share one."""

@@ -15,17 +15,16 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from coordinator_logic.apis import RESET_OFFSETS
+from coordinator_logic.group.record import Record
 from coordinator_logic.records import (
     EXPIRED,
     JournalEntry,
     OffsetsCommitted,
     OffsetsDeleted,
-    Record,
     RequestCause,
-    StateChanged,
     TransactionalOffsetsCommitted,
 )
-from coordinator_logic.states import State
+from streaming.job.group_types import GROUP_TYPES
 
 EXACT_WAIT_MS = 1_000
 """Up to this wait the milliseconds are exact; beyond it a wait has three significant digits.
@@ -112,13 +111,17 @@ class Totals(msgspec.Struct, array_like=True):
         return _decoder.decode(encoded)
 
 
+_REBALANCE_ENDS = {record: ends for kind in GROUP_TYPES.values() for record, ends in kind.rebalance_ends.items()}
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Totals)
 
 
 def of_response(api: str, error_code: int, waited_ms: int) -> AnsweredRequest:
     """Return the measure of a response; the wait is negative if the broker's clock is ahead of the driver's."""
-    return AnsweredRequest(api, error_code, _rounded(waited_ms))
+    if not -EXACT_WAIT_MS <= waited_ms <= EXACT_WAIT_MS:
+        waited_ms = int(round(waited_ms, 3 - len(str(abs(waited_ms)))))
+    return AnsweredRequest(api, error_code, waited_ms)
 
 
 def of_entry(entry: JournalEntry, moved_back: int = 0) -> Increment | MovedBack | None:
@@ -132,9 +135,10 @@ def of_entry(entry: JournalEntry, moved_back: int = 0) -> Increment | MovedBack 
 
 def _of_record(record: Record) -> Increment | None:
     """The measure of a journal record: what Kafka's own sensors of the same names count."""
+    completes_rebalance = _REBALANCE_ENDS.get(type(record))
+    if completes_rebalance is not None and completes_rebalance(record):
+        return Increment("rebalances_completed", 1)
     match record:
-        case StateChanged(to_state=State.STABLE.value):
-            return Increment("rebalances_completed", 1)
         case OffsetsCommitted() | TransactionalOffsetsCommitted():
             return Increment("offsets_committed", len(record.offsets))
         case OffsetsDeleted():
@@ -164,9 +168,3 @@ def totals(measures: Iterable[Measure | None], due_times: Iterable[int] = ()) ->
                 moved[cause] = moved.get(cause, 0) + count * measure.amount
                 added.offsets_committed += count * measure.committed
     return added
-
-
-def _rounded(waited_ms: int) -> int:
-    if -EXACT_WAIT_MS <= waited_ms <= EXACT_WAIT_MS:
-        return waited_ms
-    return int(round(waited_ms, 3 - len(str(abs(waited_ms)))))

@@ -5,9 +5,10 @@ The part without Spark is in :mod:`streaming.job.group_batch`.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from pyspark.sql.streaming.state import GroupState
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
 
 from streaming.job import measures
@@ -17,10 +18,7 @@ from streaming.job.group_batch.replay import process_batch
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.log_order import sort_records
-from streaming.job.rows import KafkaRecord, Row
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.state import GroupState
+from streaming.job.rows.records import KafkaRecord, Row
 
 INPUT_COLUMNS = KafkaRecord._fields
 """The columns of a record that the query passes on besides the group id, by the names of :class:`KafkaRecord`."""
@@ -51,9 +49,7 @@ class GroupOperator:
 
     settings: Settings
 
-    def __call__(
-        self, key: tuple[str], frames: "Iterator[pd.DataFrame]", state: "GroupState"
-    ) -> "Iterator[pd.DataFrame]":
+    def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         stored = StateRow.unpacked(bytes(state.get[0])) if state.exists else None
         batch_time = state.getCurrentProcessingTimeMs()
         outcome = self.outcome(key[0], _records(frames), stored, batch_time)
@@ -90,7 +86,7 @@ def timeout_of(wake_at: int, batch_time: int) -> int:
 
 
 def output_columns(rows: Sequence[Row], due_times: Iterable[int] = ()) -> list[Sequence[Any]]:
-    """Turn rows into the columns of :data:`OUTPUT_SCHEMA`.
+    """Convert rows to the columns of :data:`OUTPUT_SCHEMA`.
 
     The first row carries the totals of their measures and the groups' due times. Without rows, a row without a topic
     is added to carry them; the query drops it.

@@ -34,9 +34,9 @@ ENVIRONMENT_PREFIX = "GROUP_COORDINATOR_"
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
-SET_BY_THE_JOB = frozenset({"requests.topic", "requests.partitions", "late.answer.ms", "job.epoch"})
-"""Keys of CoordinatorConfig that are not options: the job derives them from the topics, the batch interval and its
-election."""
+SET_BY_THE_JOB = frozenset({"requests.topic", "requests.partitions", "late.answer.ms", "job.epoch", "logic.version"})
+"""Keys of CoordinatorConfig that are not options: the job derives them from the topics, the batch interval, its
+election and its release."""
 
 REFUSED = {
     **dict.fromkeys(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 
 from streaming.job.log_order import sort_records
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 
 LOCAL_DIRECTORIES = "SPARK_LOCAL_DIRS"
 """The environment variable with which Spark names the folders for temporary files to its Python workers."""

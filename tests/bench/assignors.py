@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from coordinator_logic.assignors import GroupSubscription, TopicMetadata, assignor_by_name
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     decode_subscription,
     encode_assignment,

@@ -1,11 +1,11 @@
 """Compare this checkout with another one on the same machine: `python -m tests.bench.compare --against <checkout>`.
 
 The coordinator runs with the code of each checkout; broker, load generator and Python environment are this checkout's.
-Both coordinators are started and warmed up first. Then they are measured in short turns, during which the other one is
-stopped (SIGSTOP), and the ratio of a figure is the median of the ratios of its turns: the speed of a shared machine
-changes by more within minutes than two versions differ. The order changes with every turn. Metrics are enabled. It
-takes 13 minutes. Where "everything else" used more CPU in one checkout's turns than in the other's, another process
-disturbed the comparison.
+Both coordinators are started and warmed up first. Then they are measured alternately, in short rounds, during which the
+other one is stopped (SIGSTOP), and the ratio of a figure is the median of the ratios of its rounds: the speed of a
+shared machine changes by more within minutes than two versions differ. The order changes with every round. Metrics are
+enabled. It takes 13 minutes. Where "everything else" used more CPU in one checkout's rounds than in the other's,
+another process disturbed the comparison.
 """
 
 import math
@@ -45,10 +45,10 @@ WARM_UP_BURSTS = 2
 # After 25 s, Java's compilers still take 60 of the 160 ms of CPU time of a batch, and differently in each run.
 WARM_UPS = (Load(STEADY_RATE, STEADY_GROUPS, 1, 50.0, 10.0), Load(FULL_RATE, STEADY_GROUPS, 1, 5.0, 5.0))
 LOADS = {Load(STEADY_RATE, STEADY_GROUPS, 1, 2.0, 8.0): 10, Load(FULL_RATE, STEADY_GROUPS, 1, 2.0, 8.0): 6}
-"""Heartbeats of a turn, and how many turns each checkout has."""
+"""Heartbeats of a round, and how many rounds each checkout has."""
 FORMATIONS = (10, 4)
 """Members of a group, and how many such groups."""
-FORMATION_TURNS, BURST_TURNS, KILL_TURNS = 3, 3, 3
+FORMATION_ROUNDS, BURST_ROUNDS, KILL_ROUNDS = 3, 3, 3
 
 HIGHER_IS_BETTER = frozenset({"groups touched per second"})
 
@@ -57,7 +57,7 @@ Measure = Callable[["Side"], Figures]
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of every turn by name: of this checkout, and of the other one."""
+    """The figures of every round by name: of this checkout, and of the other one."""
 
     date: str
     machine: dict[str, str]
@@ -84,7 +84,7 @@ class Side(NamedTuple):
     figures: dict[str, list[float]]
 
     def note(self, figures: Figures) -> None:
-        """Keep the figures of a turn."""
+        """Keep the figures of a round."""
         for name, value in figures.items():
             self.figures.setdefault(name, []).append(value)
 
@@ -97,7 +97,7 @@ class Side(NamedTuple):
 
 @contextmanager
 def warm(bench: Bench, name: str, checkout: Path) -> Iterator[Side]:
-    """Start the coordinator of a checkout, warm it up and stop it for its turns."""
+    """Start the coordinator of a checkout, warm it up and stop it for its rounds."""
     settings = LATENCY_PROFILE | {"metrics-port": 0}
     with (
         running(name, bench.broker, bench.folder, settings, SHIPPED_MODULE, checkout) as coordinator,
@@ -116,9 +116,9 @@ def warm(bench: Bench, name: str, checkout: Path) -> Iterator[Side]:
             side.signal(signal.SIGCONT)
 
 
-def take_turns(sides: Sequence[Side], measure: Measure, turns: int) -> None:
-    """Measure the sides in turns; the others are stopped meanwhile."""
-    for number in range(turns):
+def measure_alternately(sides: Sequence[Side], measure: Measure, rounds: int) -> None:
+    """Measure the sides alternately; the others are stopped meanwhile."""
+    for number in range(rounds):
         for side in sides if number % 2 == 0 else reversed(sides):
             side.signal(signal.SIGCONT)
             side.note(measure(side))
@@ -159,7 +159,7 @@ def formation(bench: Bench) -> Measure:
 
 
 def burst(side: Side) -> Figures:
-    """A heartbeat of each of many groups at once. The groups are formed in the first turn."""
+    """A heartbeat of each of many groups at once. The groups are formed in the first round."""
     if not side.touched:
         side.touched.extend(side.events.form_groups(group_names("touched", TOUCHED_GROUPS), 1))
     *_, seconds = burst_seconds(side.events, side.touched, WARM_UP_BURSTS + 1)
@@ -174,18 +174,18 @@ def kill(side: Side) -> Figures:
 
 
 def compare(bench: Bench, checkouts: Sequence[tuple[str, Path]]) -> list[dict[str, list[float]]]:
-    """Measure the coordinators of the checkouts in turns; returns the figures of each."""
+    """Measure the coordinators of the checkouts alternately; returns the figures of each."""
     with ExitStack() as stack:
         sides = [stack.enter_context(warm(bench, name, checkout)) for name, checkout in checkouts]
-        for load, turns in LOADS.items():
-            bench.report(f"{turns} turns of {load}")
-            take_turns(sides, loaded(load), turns)
+        for load, rounds in LOADS.items():
+            bench.report(f"{rounds} rounds of {load}")
+            measure_alternately(sides, loaded(load), rounds)
         bench.report(f"groups of {FORMATIONS[0]}")
-        take_turns(sides, formation(bench), FORMATION_TURNS)
+        measure_alternately(sides, formation(bench), FORMATION_ROUNDS)
         bench.report(f"bursts to {TOUCHED_GROUPS:,} groups")
-        take_turns(sides, burst, BURST_TURNS)
+        measure_alternately(sides, burst, BURST_ROUNDS)
         bench.report("kill -9, and a new start")
-        take_turns(sides, kill, KILL_TURNS)
+        measure_alternately(sides, kill, KILL_ROUNDS)
         return [side.figures for side in sides]
 
 
@@ -204,7 +204,7 @@ def table(comparison: Comparison) -> Table:
 def main(
     against: Annotated[Path, typer.Option("--against", help="The root of the other checkout.")],
 ) -> None:
-    """Measure the coordinators of this and of another checkout in turns, and print the ratios."""
+    """Measure the coordinators of this and of another checkout alternately, and print the ratios."""
     other = against.resolve()
     if not (other / "streaming").is_dir():
         raise typer.BadParameter(f"{other} is not a checkout of this project: it has no folder streaming")

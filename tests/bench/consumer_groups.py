@@ -1,4 +1,4 @@
-"""The newer consumer protocol alone (KIP-848), without Spark: a heartbeat beside a classic one, and an assignment.
+"""The consumer group protocol alone (KIP-848), without Spark: a heartbeat beside a classic one, and an assignment.
 
 Both heartbeats change nothing, and both groups have as many members and partitions. As in a worker, a step decodes the
 snapshot, processes the request and encodes the new snapshot.
@@ -14,7 +14,7 @@ from coordinator_logic import snapshot
 from coordinator_logic.assignors.server import SubscribedMember
 from coordinator_logic.assignors.server.uniform import assign_uniformly
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     TopicPartition,
@@ -62,7 +62,7 @@ def figures(sizes: Sequence[GroupSize] = SIZES, rounds: int = ROUNDS) -> Iterato
     """Compare heartbeats in groups of several sizes, and measure the uniform assignor."""
     for size in sizes:
         compared = compare_heartbeats(size, rounds)
-        name = f"a heartbeat of the newer protocol, {size.members} members and {size.partitions} partitions, step"
+        name = f"a heartbeat in a consumer group, {size.members} members and {size.partitions} partitions, step"
         yield LogicFigure(f"{name}, to a classic one", compared.consumer / compared.classic, "x", RATIO_GOAL)
     for different in (False, True):
         kind = "different" if different else "equal"
@@ -71,7 +71,7 @@ def figures(sizes: Sequence[GroupSize] = SIZES, rounds: int = ROUNDS) -> Iterato
 
 
 def compare_heartbeats(size: GroupSize, rounds: int) -> Compared:
-    """Measure both heartbeats in turns, so that what slows the machine slows both."""
+    """Measure both heartbeats alternately, so that what slows the machine slows both."""
     classic, consumer = _classic_group(size), _consumer_group(size)
     times: tuple[list[float], list[float]] = ([], [])
     gc.disable()

@@ -237,7 +237,7 @@ class Events:
         limit_seconds: float = LIMIT_SECONDS,
         samples: list[Sample] | None = None,
     ) -> Timings:
-        """Send the requests in turn, one at each of ``times`` (seconds from now), and wait for their responses.
+        """Send the requests in order, one at each of ``times`` (seconds from now), and wait for their responses.
 
         A latency counts from when its request was due; see :mod:`tests.bench.latency`. A request has failed when its
         response is an error, or has not arrived ``limit_seconds`` after the last request was due. One request in

@@ -111,7 +111,7 @@ class _Driver:
         return self.events.form_groups((f"{kind}-{groups}-{members}-{number}" for number in range(groups)), members)
 
     def heartbeats(self, at: int, members: list[Membership], rate: int, seconds: float | None = None) -> Point:
-        """Send the members' heartbeats in turn, ``rate`` a second."""
+        """Send the members' heartbeats one after the other, ``rate`` a second."""
         requests = self.events.heartbeats(members)
         began = time.time()
         timings = self.events.send_on_schedule(requests, schedule(rate, seconds or self._steps.seconds))

@@ -16,7 +16,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
 from tests.cli.test_commands import printed_json, run
@@ -92,7 +92,7 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
 
     shown = run("groups", "quarantine", "show", "billing", *connection).stdout
     assert shown == (
-        "billing: the snapshot has format version 255; readable here: 1, 2, 3, 4\n"
+        "billing: the snapshot has format version 255; readable here: 1, 2, 3, 4, 5\n"
         f"format version 255, {len(STORED)} bytes\n"
     )
 

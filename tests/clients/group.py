@@ -49,8 +49,8 @@ class Member:
 class WatchedGroup:
     """Members with the same settings on one topic, and everything that they report.
 
-    ``assignor``: by default range with the classic protocol, and what the coordinator prefers with the newer one.
-    ``violations`` lists what members did that no member may do, ``refused_commits`` the errors of commits.
+    ``assignor``: by default range with the classic protocol, and what the coordinator prefers with the consumer group
+    protocol. ``violations`` lists what members did that no member may do, ``refused_commits`` the errors of commits.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 POLL_SECONDS = 0.1
 
@@ -15,6 +15,10 @@ class LiveConsumer:
 
     def __init__(self, topic: str, settings: dict[str, Any]) -> None:
         self.partitions: set[int] = set()
+        self.assignments = 0
+        """How often it was assigned partitions."""
+        self.consumed: set[tuple[int, int]] = set()
+        """The partitions and offsets of the records that it has consumed."""
         self._topic = topic
         self._consumer = Consumer({"auto.offset.reset": "earliest", "enable.auto.commit": False, **settings})
         self._is_stopped = threading.Event()
@@ -46,15 +50,24 @@ class LiveConsumer:
             return str(failure.args[0].name())
         return None
 
+    def committed(self, partition: int) -> int:
+        """Fetch the committed offset of a partition; raises KafkaException."""
+        (found,) = self._consumer.committed([TopicPartition(self._topic, partition)], timeout=LIMIT_SECONDS)
+        return int(found.offset)
+
     def _run(self) -> None:
         while not self._is_stopped.is_set():
-            self._consumer.poll(POLL_SECONDS)
+            message = self._consumer.poll(POLL_SECONDS)
+            if message is not None and message.error() is None:
+                self.consumed.add((message.partition() or 0, message.offset() or 0))
 
     def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self.partitions = {each.partition for each in partitions}
+        # All partitions, or those that are added, depending on the assignor and the protocol.
+        self.partitions = self.partitions | {each.partition for each in partitions}
+        self.assignments += 1
 
-    def _revoked(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
-        self.partitions = set()
+    def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.partitions = self.partitions - {each.partition for each in partitions}
 
     def _describe(self) -> str:
         return f"it owns {self.partitions}"

@@ -24,8 +24,8 @@ CONSUMER_GROUPS = {
     "group.consumer.session.timeout.ms": CONSUMER_SESSION_MS,
     "group.consumer.heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
 }
-"""In the newer protocol, the coordinator decides about sessions and heartbeats. A session is longer than a gateway's
-restart, and no longer than that for the tests that wait for its end."""
+"""In the consumer group protocol, the coordinator decides about sessions and heartbeats. A session is longer than a
+gateway's restart, and no longer than that for the tests that wait for its end."""
 
 
 class System:

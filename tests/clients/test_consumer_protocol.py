@@ -1,4 +1,4 @@
-"""Members of the newer consumer protocol (KIP-848, ``group.protocol=consumer``), alone and with classic ones."""
+"""Members of the consumer group protocol (KIP-848, ``group.protocol=consumer``), alone and with classic ones."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -16,11 +16,11 @@ SESSION_MS = 120_000
 """Longer than a restart takes, even on a busy machine."""
 
 LONGEST_CONSUMER_SESSION_MS = 60_000
-"""The longest that the coordinator allows in the newer protocol."""
+"""The longest that the coordinator allows in the consumer group protocol."""
 
 NAMES = ("a", "b")
 ASSIGNED_BY_COORDINATOR = "uniform"
-"""The assignor of the newer consumer protocol; those of the classic one run in members."""
+"""The assignor of the consumer group protocol; those of the classic one run in members."""
 
 KINDS = [
     (Library.JAVA, "range", False),

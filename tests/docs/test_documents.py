@@ -15,7 +15,12 @@ from coordinator_logic.apis import APIS
 from docs import generate as documents
 from streaming.contract import schema
 from streaming.explain.publishing.contract import REBALANCES
+from tests.docs.markdown import DOCUMENTS, ROOT, anchors, links, name_of, titles
 from tests.support.coordinator_process import CoordinatorProcess
+
+SOURCES = ("coordinator_logic", "streaming", "tests")
+NAMED = re.compile(r'(?:"([^"\n]+)" in )?(docs/[\w/-]+\.md)\b')
+"""A document that code names, with one of its headings if that is named."""
 
 GROUP = "billing"
 RESPONSE_SECONDS = 60.0
@@ -39,19 +44,26 @@ def test_a_document_without_the_markers_of_a_generated_part_is_an_error() -> Non
         documents.with_generated_parts("# Nothing here\n", {"reference": "x"})
 
 
-def headings(document: Path) -> set[str]:
-    """The names by which links reach the headings of a document."""
-    titles = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_link_of_a_document_reaches_its_heading(document: Path) -> None:
+    for target in links(document):
+        file, _, anchor = target.partition("#")
+        reached = document.parent / file if file else document
+        assert reached.exists(), target
+        assert not anchor or anchor in anchors(reached), target
 
 
-def test_every_link_between_documents_reaches_its_heading() -> None:
-    for document in [documents.ROOT / "README.md", *(documents.ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\((?!http)([^)#]*(?:#[^)]*)?)\)", document.read_text()):
-            file, _, heading = target.partition("#")
-            reached = document.parent / file if file else document
-            assert reached.exists(), f"{document.name}: {target}"
-            assert not heading or heading in headings(reached), f"{document.name}: {target}"
+def test_every_document_that_the_code_names_exists() -> None:
+    named = [
+        (path.relative_to(ROOT).as_posix(), heading, ROOT / document)
+        for source in SOURCES
+        for path in (ROOT / source).rglob("*.py")
+        for heading, document in NAMED.findall(path.read_text())
+    ]
+    assert len(named) > 10
+    missing = [(path, document) for path, _, document in named if not document.exists()]
+    assert missing == []
+    assert [each for each in named if each[1] and each[1] not in titles(each[2])] == []
 
 
 def test_the_schema_accepts_every_message_of_the_conversation() -> None:

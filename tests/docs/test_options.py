@@ -9,12 +9,12 @@ import pytest
 
 from docs.generate import ROOT
 from docs.option_tables import KAFKAS, TABLES, options_of
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.options import GatewayOptions
 from streaming.job.options import JobOptions
+from tests.docs.markdown import DOCUMENTS
 
 DEFAULTS = {option.key: option.default for options_type in TABLES.values() for option in options_of(options_type)}
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 STATED_IN_BRACKETS = re.compile(r"`([\w.-]+)`\s+\(([\d,]+(?: (?:ms|s|min|kB|KiB|MiB))?)\)")
 STATED_BEFORE = re.compile(r"\b([\d,]+(?: (?:ms|s|min|kB|KiB|MiB)\b)?)(?: \w+){0,3}\s+\(`([\w.-]+)`\)")
@@ -55,7 +55,7 @@ def test_no_type_of_options_lacks_a_table() -> None:
         if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct)
     }
     assert {JobOptions, GatewayOptions, *nested} == set(TABLES.values())
-    assert Limits in nested
+    assert GatewayLimits in nested
 
 
 def test_the_documents_state_the_defaults_of_the_code() -> None:

@@ -2,24 +2,24 @@
 
 from collections.abc import Sequence
 
-from streaming.drills.recording import Episode, Notice, Request, Step
+from streaming.drills.recording import Episode, Notice, ProbeRequest, Step
 
 STEADY_LATENCY = 0.2
 
 
-def steady(start: float, end: float, latency: float = STEADY_LATENCY) -> list[Request]:
+def steady(start: float, end: float, latency: float = STEADY_LATENCY) -> list[ProbeRequest]:
     """Ten requests a second, each answered after ``latency`` seconds."""
     count = round((end - start) * 10)
-    return [Request(start + number / 10, start + number / 10 + latency) for number in range(count)]
+    return [ProbeRequest(start + number / 10, start + number / 10 + latency) for number in range(count)]
 
 
-def waiting(start: float, end: float, until: float) -> list[Request]:
+def waiting(start: float, end: float, until: float) -> list[ProbeRequest]:
     """Ten requests a second that are all answered at the same time."""
-    return [Request(request.sent, until) for request in steady(start, end)]
+    return [ProbeRequest(request.sent, until) for request in steady(start, end)]
 
 
 def episode(
-    requests: Sequence[Request],
+    requests: Sequence[ProbeRequest],
     notices: Sequence[Notice] = (),
     *,
     repair: float | None = None,

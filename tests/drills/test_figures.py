@@ -2,7 +2,7 @@
 
 import pytest
 
-from streaming.drills.recording import Notice, Request
+from streaming.drills.recording import Notice, ProbeRequest
 from streaming.drills.reports.figures import figures_of, noticed_in
 from tests.drills.episodes import STEADY_LATENCY, episode, killed_for_six_seconds, steady, waiting
 
@@ -37,7 +37,7 @@ def test_a_start_that_stays_slow_has_a_slowdown_and_does_not_settle() -> None:
 
 
 def test_without_any_answer_there_is_no_time_to_recovery() -> None:
-    lost = [Request(request.sent) for request in steady(0, 20)]
+    lost = [ProbeRequest(request.sent) for request in steady(0, 20)]
     figures = figures_of(episode([*steady(-5, -0.3), *lost]))
     assert figures.first_answer_seconds is None
     assert figures.longest_gap_seconds == pytest.approx(20 - (-0.4 + STEADY_LATENCY))
@@ -47,7 +47,7 @@ def test_without_any_answer_there_is_no_time_to_recovery() -> None:
 
 
 def test_an_answer_with_an_error_is_no_answer() -> None:
-    refused = [Request(request.sent, request.answered, "COORDINATOR_NOT_AVAILABLE") for request in steady(0, 5)]
+    refused = [ProbeRequest(request.sent, request.answered, "COORDINATOR_NOT_AVAILABLE") for request in steady(0, 5)]
     figures = figures_of(episode([*steady(-5, -0.2), *refused, *steady(5, 20)]))
     assert figures.first_answer_seconds == pytest.approx(5.0 + STEADY_LATENCY)
     assert figures.failed == len(refused)
@@ -67,7 +67,7 @@ def test_only_what_clients_notice_after_the_fault_counts() -> None:
         Notice(3, "member", "rejoin", ""),
         Notice(4, "check", "lost", "partition 0"),
     ]
-    noticed = noticed_in(episode([*steady(-5, 5), Request(6), Request(7, 8, "NOT_COORDINATOR")], notices))
+    noticed = noticed_in(episode([*steady(-5, 5), ProbeRequest(6), ProbeRequest(7, 8, "NOT_COORDINATOR")], notices))
     assert (noticed.expelled, noticed.rejoins, noticed.lost, noticed.skipped) == (1, 1, 1, 0)
     assert noticed.error_texts == {
         "member: commit: RequestTimedOut": 2,

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from streaming.drills.recording import Episode, Notice, Request
+from streaming.drills.recording import Episode, Notice, ProbeRequest
 from streaming.drills.reports.figures import figures_of, noticed_in
 from streaming.drills.reports.page import page
 from streaming.drills.reports.report import DrillReport, Report, as_json, report_of
 from streaming.drills.reports.timeline import timeline
-from streaming.drills.reports.verdict import Limits, judge
+from streaming.drills.reports.verdict import RecoveryObjectives, judge
 from streaming.drills.run import write_report
 from tests.drills.episodes import episode, killed_for_six_seconds, steady
 
@@ -31,7 +31,7 @@ def drill_report(recorded: Episode, title: str = "The job is killed") -> DrillRe
         what="kill -9 of <the job>",
         began_at=BEGAN,
         fault_at=BEGAN,
-        expectations=judge(Limits(first_answer_seconds=60), figures, noticed),
+        expectations=judge(RecoveryObjectives(first_answer_seconds=60), figures, noticed),
         figures=figures,
         noticed=noticed,
         generations={"drill-1": (3, 3)},
@@ -108,7 +108,7 @@ def test_the_json_has_every_request_and_reads_back(report: Report) -> None:
 
 
 def test_the_timeline_has_a_point_for_each_answer_and_a_cross_for_each_error() -> None:
-    requests = [*steady(-5, 10), Request(11), Request(12, 13, "NOT_COORDINATOR")]
+    requests = [*steady(-5, 10), ProbeRequest(11), ProbeRequest(12, 13, "NOT_COORDINATOR")]
     recorded = episode(requests, [Notice(3, "member", "rejoin", "a < b")], repair=2.0)
     picture = ElementTree.fromstring(timeline(recorded, figures_of(recorded), "a & b"))
     assert len(picture.findall(f"{SVG}circle")) == 150

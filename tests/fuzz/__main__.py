@@ -1,8 +1,8 @@
 """Fuzz everything that reads bytes of others, e.g. ``python -m tests.fuzz --minutes 10``.
 
 Four targets share the time: frames of the wire protocol, records of the requests topic, snapshots in the checkpoint,
-and the consumer protocol's bytes. atheris guides the inputs by the code that they reach. A number of inputs instead of
-a time, with a seed and an empty corpus, gives the same inputs in each run.
+and the bytes of the consumer embedded protocol. atheris guides the inputs by the code that they reach. A number of
+inputs instead of a time, with a seed and an empty corpus, gives the same inputs in each run.
 """
 
 import argparse

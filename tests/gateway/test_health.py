@@ -13,6 +13,7 @@ from streaming.client import directory
 from streaming.contract.monitoring_server import Check, serving_monitoring
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups import channel
+from streaming.gateway.groups.channel import CoordinatorTopics
 from streaming.gateway.groups.serving import GroupService, serving_groups
 from streaming.gateway.health import LONGEST_PAUSE_SECONDS, GatewayHealth
 from streaming.gateway.options import load_gateway_options
@@ -25,7 +26,7 @@ NO_BROKER = "127.0.0.1:1"
 OPTIONS = load_gateway_options({"bootstrap-servers": NO_BROKER})
 REFRESH_SECONDS = 5.0
 LONGEST_REFRESH_SECONDS = 30.0
-"""As docs/operations.md has it: four times the time between two refreshes, and 10 s."""
+"""As docs/operations/reference.md has it: four times the time between two refreshes, and 10 s."""
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +66,10 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 @asynccontextmanager
 async def watched_groups(gateway: GatewayHealth) -> AsyncIterator[GroupService]:
     """The group APIs of a gateway that waits for its brokers."""
-    serving = serving_groups(NO_BROKER, TopicNames(), "health", {"log_level": 0}, every_group, Cluster(OPTIONS, {}))
+    topics = CoordinatorTopics(
+        bootstrap_servers=NO_BROKER, names=TopicNames(), client_id="health", config={"log_level": 0}
+    )
+    serving = serving_groups(topics, every_group, Cluster(OPTIONS, {}))
     async with serving as groups, gateway.watching(groups):
         yield groups
 

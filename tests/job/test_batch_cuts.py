@@ -23,7 +23,7 @@ from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord, Row
+from streaming.job.rows.records import KafkaRecord, Row
 from tests.logic.driver import GROUP_ID
 from tests.logic.strategies import STORIES, Move
 from tests.logic.test_properties import played

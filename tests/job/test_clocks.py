@@ -23,7 +23,7 @@ from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.log_order import sort_records
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.support.properties import examples
 from tests.support.request_events import commit, dumped, envelope
 

@@ -7,7 +7,7 @@ import pytest
 from streaming.job.group_batch.settings import Settings
 from streaming.job.log_order import sort_records
 from streaming.job.operator import GroupOperator
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.job.test_operator import CONFIG, NOW, TOPICS, values
 from tests.support.request_events import commit, dumped
 

@@ -13,7 +13,7 @@ from streaming.job.measures import (
     Totals,
 )
 from streaming.job.operator import OUTPUT_SCHEMA, output_columns
-from streaming.job.rows import Row
+from streaming.job.rows.records import Row
 
 HEARTBEAT = AnsweredRequest("Heartbeat", 0, 120)
 MEASURES = [

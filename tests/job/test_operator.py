@@ -29,8 +29,9 @@ from streaming.job.lifecycle.query_start import protocol_config
 from streaming.job.operator import INPUT_COLUMNS, GroupOperator
 from streaming.job.options import JobOptions
 from streaming.job.profiles import PROFILES, ProfileName
-from streaming.job.rows import KafkaRecord, Limits, Row
+from streaming.job.rows.records import KafkaRecord, Row, SizeLimits
 from streaming.job.topics.layout import Partitions
+from tests.support.parts import classic
 from tests.support.request_events import commit, envelope
 
 NOW = 1_000_000
@@ -100,7 +101,7 @@ def test_a_rejected_record_does_not_delay_a_groups_deadlines() -> None:
     stable = process(SETTINGS, "g", [], joined, NOW + 100).state
     late = process(SETTINGS, "g", records(b"nonsense", at=NOW + 60_000), stable, NOW + 60_000)
     assert late.state is not None
-    assert snapshot.decode(late.state.snapshot).members == {}
+    assert classic(snapshot.decode(late.state.snapshot)).members == {}
 
 
 class TestLateAnswer:
@@ -113,7 +114,7 @@ class TestLateAnswer:
 
     def members(self, outcome: Outcome) -> int:
         assert outcome.state is not None
-        return len(snapshot.decode(outcome.state.snapshot).members)
+        return len(classic(snapshot.decode(outcome.state.snapshot)).members)
 
     def test_a_group_is_called_again_in_the_batch_after_it_answered_a_join(self) -> None:
         joined = self.joined()
@@ -162,7 +163,11 @@ class TestLateAnswer:
         assert late.rows == [], "no member rejoins, and the group does not change"
         assert late.state is not None
         after = snapshot.decode(late.state.snapshot)
-        assert (after.members, after.generation, after.state) == (before.members, before.generation, before.state)
+        assert (classic(after).members, after.generation, after.state) == (
+            classic(before).members,
+            before.generation,
+            before.state,
+        )
         assert self.members(process(SETTINGS, "g", [], late.state, NOW + 70_499)) == 1
         in_time = process(SETTINGS, "g", [], stored, NOW + 200)
         assert self.members(process(SETTINGS, "g", [], in_time.state, NOW + 10_500)) == 0
@@ -259,18 +264,18 @@ def test_a_static_member_that_returns_to_an_empty_group_gets_an_error() -> None:
     joined = process(SETTINGS, "g", records(static), None, NOW + 1).state
     assert joined is not None
     group = snapshot.decode(joined.snapshot)
-    group.state = State.EMPTY
+    group.part.state = State.EMPTY
     corrupt = StateRow(snapshot.encode(group))
     outcome = process(SETTINGS, "g", records(static, at=NOW + 10), corrupt, NOW + 20)
     assert error_codes(outcome) == [-1]
     (reject,) = values(outcome.rows, TOPICS.rejects)
     assert "IllegalState: group 'g' is Empty and has the static member 'instance'" in reject["reason"]
     assert outcome.state is not None
-    assert list(snapshot.decode(outcome.state.snapshot).members) == list(group.members)
+    assert list(classic(snapshot.decode(outcome.state.snapshot)).members) == list(classic(group).members)
 
 
 def test_a_request_that_would_exceed_the_snapshot_limit_changes_nothing() -> None:
-    settings = Settings(TOPICS, 4, CONFIG, limits=Limits(snapshot=1_000))
+    settings = Settings(TOPICS, 4, CONFIG, limits=SizeLimits(snapshot=1_000))
     small = process(settings, "g", records(commit("g", 1)), None, NOW + 1)
     large = commit("g", 2)
     large["body"]["topics"][0]["partitions"][0]["committedMetadata"] = "x" * 2_000

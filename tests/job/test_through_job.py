@@ -1,4 +1,4 @@
-"""Random scripts through the real Spark job, many at once, with both Python workers in turn on one checkpoint."""
+"""Random scripts through the real Spark job, many at once, with both Python workers alternately on one checkpoint."""
 
 import asyncio
 import uuid

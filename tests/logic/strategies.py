@@ -8,8 +8,11 @@ from msgspec import inspect
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
+from coordinator_logic.group.part import GroupPart
+from coordinator_logic.groups import TYPES
 from coordinator_logic.messages import JoinGroupResponse, LeavingMember, SyncGroupResponse
 from tests.logic.driver import Driven, Joined, listing, reading
+from tests.support.parts import classic
 
 TEXT = st.text(max_size=8)
 BYTES = st.binary(max_size=16)
@@ -44,6 +47,8 @@ def _values(info: inspect.Type) -> st.SearchStrategy[Any]:
             return st.dictionaries(_values(info.key_type), _values(info.value_type), max_size=3)
         case inspect.UnionType():
             return st.one_of([_values(member) for member in info.types])
+        case inspect.StructType(cls=cls) if cls is GroupPart:
+            return st.one_of([values_of(group_type.part) for group_type in TYPES.values()])
         case inspect.StructType():
             return st.builds(info.cls, **{f.name: _values(f.type) for f in info.fields})
         case _:
@@ -122,8 +127,8 @@ class Story:
                 protocol_type="connect" if variant == 9 else "consumer",
             )
         elif action == "sync":
-            members = driven.group.members if driven.exists else {}
-            name = driven.group.protocol_name if driven.exists else None
+            members = classic(driven.group).members if driven.exists else {}
+            name = classic(driven.group).protocol_name if driven.exists else None
             assignments = {member_id: b"for " + member_id.encode() for member_id in members} if sender.leads else None
             driven.sync(stale, assignments, version=4, protocol_name=name if variant else None)
         elif action == "heartbeat":

@@ -7,15 +7,17 @@ import pytest
 
 from coordinator_logic import snapshot
 from coordinator_logic.errors import Error
-from coordinator_logic.records import MemberAdded, apply
+from coordinator_logic.groups.classic.records import MemberAdded
+from coordinator_logic.records import apply
 from coordinator_logic.states import IllegalState, State
 from tests.logic.driver import Driven
+from tests.support.parts import classic
 
 
 def corrupt(driven: Driven, state: State) -> None:
     """Put the stored group into another state by hand."""
     group = driven.group
-    group.state = state
+    group.part.state = state
     driven.snapshot = snapshot.encode(group)
     driven.journal.clear()
 
@@ -41,7 +43,7 @@ def test_a_group_put_into_dead_by_hand_refuses_its_members_and_keeps_them(driven
 def test_a_handed_out_id_that_is_a_member_raises(driven: Driven) -> None:
     (member,) = driven.stable_group(1)
     group = driven.group
-    group.pending_joins[member.member_id] = None
+    classic(group).pending_joins[member.member_id] = None
     driven.snapshot = snapshot.encode(group)
     with pytest.raises(IllegalState, match=f"already has a member '{member.member_id}'"):
         driven.join(member.member_id)

@@ -3,8 +3,11 @@ from itertools import product
 import pytest
 
 from coordinator_logic.group import Group
-from coordinator_logic.records import StateChanged, apply
-from coordinator_logic.states import TRANSITIONS, IllegalTransition, State, check_transition, mermaid
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.classic.records import StateChanged
+from coordinator_logic.groups.classic.transitions import TRANSITIONS, check_transition, mermaid
+from coordinator_logic.records import apply
+from coordinator_logic.states import IllegalTransition, State
 
 LEGAL_SOURCES = {
     State.EMPTY: {State.PREPARING_REBALANCE},
@@ -35,14 +38,14 @@ def test_the_table_has_exactly_kafkas_transitions(current: State, target: State)
     ],
 )
 def test_a_rebalance_can_begin_unless_one_is_in_progress(state: State, can: bool) -> None:
-    assert Group("g", "0-0", state=state).can_rebalance is can
+    assert ClassicGroup(state).can_rebalance is can
 
 
 def test_a_transition_keeps_the_previous_state_and_the_time() -> None:
     group = Group("g", "0-0")
-    assert (group.state, group.previous_state) == (State.EMPTY, State.DEAD)
+    assert (group.state, group.part.previous_state) == (State.EMPTY, State.DEAD)
     apply(group, StateChanged("Empty", "PreparingRebalance", "a member joins"), 1234)
-    assert (group.state, group.previous_state) == (State.PREPARING_REBALANCE, State.EMPTY)
+    assert (group.state, group.part.previous_state) == (State.PREPARING_REBALANCE, State.EMPTY)
     assert group.state_timestamp == 1234
 
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from coordinator_logic.consumer_group.members import (
+from coordinator_logic.groups.consumer.members import (
     ConsumerMember,
     MemberOutline,
     decode_member,

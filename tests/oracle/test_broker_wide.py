@@ -13,13 +13,13 @@ from coordinator_logic.handlers.list_groups import list_groups
 from coordinator_logic.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import directory_entry
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.projection import from_wire, to_wire
 from tests.oracle.reference_broker import CONFIG, VERSIONS
 from tests.oracle.scripts.script import Script
 from tests.oracle.scripts.steps import ANONYMOUS, STATES, commit, in_state
 from tests.oracle.sides.connection import Connections
 from tests.oracle.sides.lockstep import Lockstep
 from tests.oracle.sides.logic_side import through_wire
+from tests.support.wire_types import from_wire, to_wire
 
 LIST_GROUPS_KEY = 16
 ROUNDS = 6

@@ -7,7 +7,8 @@ import pytest
 from coordinator_logic.apis import APIS
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.handlers import HANDLERS, join_group
+from coordinator_logic.groups.classic.requests import join_group
+from coordinator_logic.handlers import HANDLERS
 from coordinator_logic.messages import JoinGroupRequest
 from coordinator_logic.turn import Turn
 from streaming.embedded.broker import EmbeddedBroker
@@ -19,6 +20,7 @@ from tests.oracle.scripts.script import Send, read
 from tests.oracle.scripts.shrink import shrink
 from tests.oracle.scripts.transcript import transcript
 from tests.oracle.sides.lockstep import ScriptRun
+from tests.support.parts import classic
 
 SEED = 4
 SCRIPTS = 100
@@ -62,7 +64,7 @@ def join_without_pending_id(turn: Turn, request: Request, body: JoinGroupRequest
     """A faulty handler: it generates a member id but does not remember it as pending."""
     join_group.handle(turn, request, body)
     if turn.output.responses and turn.output.responses[-1].error_code == Error.MEMBER_ID_REQUIRED:
-        turn.group.pending_joins.popitem()
+        classic(turn.group).pending_joins.popitem()
 
 
 def test_a_fault_in_our_logic_is_found_and_its_script_is_shrunk(

@@ -21,7 +21,7 @@ from streaming.client.request_reply import RequestReply
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.oracle.scripts.script import Json, References, Script, Send, Wait
 from tests.support.kafka_io import reading
 

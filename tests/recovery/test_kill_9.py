@@ -24,7 +24,7 @@ from streaming.client import (
     MemberEventKind,
 )
 from streaming.embedded.broker import EmbeddedBroker
-from tests.support.any_protocol import AnyProtocol
+from tests.recovery.any_protocol import AnyProtocol
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import reading
 from tests.support.waiting import wait_until

@@ -37,7 +37,7 @@ from streaming.client import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from tests.support.any_protocol import AnyProtocol
+from tests.recovery.any_protocol import AnyProtocol
 
 SESSION_TIMEOUT_MS = 30_000
 CONSUMER_SESSION_TIMEOUT_MS = 60_000

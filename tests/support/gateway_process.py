@@ -12,7 +12,7 @@ class GatewayProcess(Process):
     """A gateway at an address that stays the same through every start: ``bootstrap_servers``.
 
     bootstrap_servers: the brokers. settings: options of the gateway by their keys. module: started in place of the
-    command line, with the same arguments.
+    command line, with the same arguments. environment: adds to the variables of this process.
     """
 
     def __init__(
@@ -23,13 +23,14 @@ class GatewayProcess(Process):
         *,
         name: str = "gateway",
         module: str = "streaming.cli",
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.bootstrap_servers = free_address()
         command = [sys.executable, "-m", module, "gateway", "--json", "--listen", self.bootstrap_servers]
         command += ["--bootstrap-servers", bootstrap_servers, "--topic-prefix", topic_prefix]
         for key, value in (settings or {}).items():
             command += ["--set", f"{key}={value}"]
-        super().__init__(name, command)
+        super().__init__(name, command, environment=environment)
 
     @property
     def port(self) -> int:

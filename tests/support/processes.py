@@ -21,8 +21,8 @@ class Process:
     """A command that can be started, stopped, killed and started again.
 
     ``output`` keeps the lines of its stdout and stderr since the last start. ``on_line`` is called with each line, on
-    the thread that reads them. ``environment`` adds to the variables of this process. The command also ends with this
-    process, even if that is killed.
+    the thread that reads them. ``environment`` adds to the variables of this process; a start uses its present entries.
+    The command also ends with this process, even if that is killed.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Process:
         self.output: list[str] = []
         self._command = list(command)
         self._on_line = on_line
-        self._environment = dict(environment or {})
+        self.environment = dict(environment or {})
         self._process: subprocess.Popen[str] | None = None
         self._pid = 0
         self._reader: threading.Thread | None = None
@@ -54,7 +54,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **self._environment},
+            env={**os.environ, **self.environment},
             start_new_session=True,
         )
         assert process.stdout is not None

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from coordinator_logic.assignors.base import GroupSubscription, TopicMetadata
 from coordinator_logic.assignors.range import RangeAssignor
 from coordinator_logic.assignors.server.base import Partitions, SubscribedMember
-from coordinator_logic.consumer_protocol.codec import Subscription
+from coordinator_logic.embedded_protocols.codec import Subscription
 
 
 def assign_ranges(members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]) -> dict[str, Partitions]:

@@ -28,8 +28,8 @@ from coordinator_logic.assignors.sticky.member_data import (
     encode_owned_partitions,
 )
 from coordinator_logic.assignors.sticky.ownership import previous_owners, resolve_ownership
-from coordinator_logic.consumer_protocol.codec import NO_GENERATION, Assignment, Subscription
-from coordinator_logic.consumer_protocol.topic_partition import TopicPartition, java_order
+from coordinator_logic.embedded_protocols.codec import NO_GENERATION, Assignment, Subscription
+from coordinator_logic.embedded_protocols.topic_partition import TopicPartition, java_order
 
 
 class StickyAssignment(NamedTuple):

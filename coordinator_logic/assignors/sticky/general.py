@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Set
 from coordinator_logic.assignors.base import TopicMetadata, topic_partitions
 from coordinator_logic.assignors.racks import RackInfo
 from coordinator_logic.assignors.sticky.partition_movements import PartitionMovements
-from coordinator_logic.consumer_protocol.topic_partition import TopicPartition, java_order
+from coordinator_logic.embedded_protocols.topic_partition import TopicPartition, java_order
 
 
 class GeneralAssignmentBuilder:

@@ -7,10 +7,10 @@ data. ``cooperative-sticky`` uses the field, and the user data only for the gene
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from coordinator_logic.consumer_protocol import primitives
-from coordinator_logic.consumer_protocol.codec import NO_GENERATION
-from coordinator_logic.consumer_protocol.primitives import ConsumerProtocolError, Reader
-from coordinator_logic.consumer_protocol.topic_partition import TopicPartition
+from coordinator_logic.embedded_protocols import primitives
+from coordinator_logic.embedded_protocols.codec import NO_GENERATION
+from coordinator_logic.embedded_protocols.primitives import ConsumerProtocolError, Reader
+from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
 
 
 class MemberData(NamedTuple):

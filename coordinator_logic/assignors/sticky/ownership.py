@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from coordinator_logic.assignors.base import TopicMetadata
 from coordinator_logic.assignors.sticky.member_data import MemberData
-from coordinator_logic.consumer_protocol.topic_partition import TopicPartition
+from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

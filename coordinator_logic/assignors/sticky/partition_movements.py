@@ -4,7 +4,7 @@ Moving one partition of a topic from A to B and another one from B to A does not
 members start over with a new partition. The builder therefore reverts an earlier move instead of adding its opposite.
 """
 
-from coordinator_logic.consumer_protocol.topic_partition import TopicPartition
+from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
 
 
 class PartitionMovements:

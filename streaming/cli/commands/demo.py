@@ -1,5 +1,7 @@
 """``group-coordinator demo``: the whole system on this machine, and what happens when its processes are killed."""
 
+import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,12 +20,19 @@ def demo(html: Html = None, as_json: AsJson = False) -> None:
     if kafka-python is installed (the extra [demo]).
     """
     require("demo", "job", "gateway")
-    from streaming.demo.scenario import DemoFailed, run_demo
+    from streaming.cli.console_audience import ConsoleAudience
+    from streaming.client import CoordinatorError
+    from streaming.drills.demo.run import run_demo
+    from streaming.drills.errors import DrillFailed
+    from streaming.embedded.job_process import NotReported
 
     try:
         with failures_as_lines():
-            passed = run_demo(err if as_json else out, as_json, html)
-    except DemoFailed as error:
-        fail(str(error), REFUSED)
+            checks = run_demo(ConsoleAudience(err if as_json else out), html)
+    except (DrillFailed, NotReported, CoordinatorError) as failure:
+        fail(str(failure), REFUSED)
+    passed = all(check.passed for check in checks)
+    if as_json:
+        sys.stdout.write(json.dumps({"passed": passed, "checks": [vars(check) for check in checks]}, indent=2) + "\n")
     if not passed:
         raise typer.Exit(REFUSED)

@@ -27,6 +27,36 @@ ADVERTISED_HELP = "Host that the gateway advertises to clients."
 CERTIFICATE_HELP = "PEM file of the listeners' certificate: turns on TLS."
 KEY_HELP = "PEM file of the certificate's key."
 
+BrokersBehind = Annotated[
+    str | None,
+    option(
+        "--bootstrap-servers",
+        "-b",
+        metavar="HOST:PORT,...",
+        text="Kafka brokers behind the gateway.",
+        panel=KAFKA_PANEL,
+        envvar=BOOTSTRAP_VARIABLE,
+    ),
+]
+TopicPrefix = Annotated[
+    str | None,
+    option(
+        metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL, envvar=PREFIX_VARIABLE
+    ),
+]
+Listen = Annotated[
+    str | None, option(metavar="HOST:PORT", text=LISTEN_HELP, panel=CLIENTS_PANEL, default="127.0.0.1:19092")
+]
+AdvertisedHost = Annotated[
+    str | None, option(metavar="HOST", text=ADVERTISED_HELP, panel=CLIENTS_PANEL, default="the host of --listen")
+]
+Certificate = Annotated[Path | None, option(metavar="FILE", text=CERTIFICATE_HELP, panel=CLIENTS_PANEL)]
+Key = Annotated[Path | None, option(metavar="FILE", text=KEY_HELP, panel=CLIENTS_PANEL, default="in --tls-cert")]
+MaxConnections = Annotated[
+    int | None, option(metavar="COUNT", text="Client connections at a time.", panel=CLIENTS_PANEL, default=10_000)
+]
+MetricsPort = Annotated[int | None, option(metavar="PORT", text=METRICS_HELP)]
+
 FLAGS = (
     *("bootstrap_servers", "listen", "advertised_host", "topic_prefix", "metrics_port"),
     *("tls_cert", "tls_key", "max_connections"),
@@ -36,37 +66,14 @@ FLAGS = (
 
 def gateway(
     context: typer.Context,
-    bootstrap_servers: Annotated[
-        str | None,
-        option(
-            "--bootstrap-servers",
-            "-b",
-            metavar="HOST:PORT,...",
-            text="Kafka brokers behind the gateway.",
-            panel=KAFKA_PANEL,
-            envvar=BOOTSTRAP_VARIABLE,
-        ),
-    ] = None,
-    topic_prefix: Annotated[
-        str | None,
-        option(
-            metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL, envvar=PREFIX_VARIABLE
-        ),
-    ] = None,
-    listen: Annotated[
-        str | None, option(metavar="HOST:PORT", text=LISTEN_HELP, panel=CLIENTS_PANEL, default="127.0.0.1:19092")
-    ] = None,
-    advertised_host: Annotated[
-        str | None, option(metavar="HOST", text=ADVERTISED_HELP, panel=CLIENTS_PANEL, default="the host of --listen")
-    ] = None,
-    tls_cert: Annotated[Path | None, option(metavar="FILE", text=CERTIFICATE_HELP, panel=CLIENTS_PANEL)] = None,
-    tls_key: Annotated[
-        Path | None, option(metavar="FILE", text=KEY_HELP, panel=CLIENTS_PANEL, default="in --tls-cert")
-    ] = None,
-    max_connections: Annotated[
-        int | None, option(metavar="COUNT", text="Client connections at a time.", panel=CLIENTS_PANEL, default=10_000)
-    ] = None,
-    metrics_port: Annotated[int | None, option(metavar="PORT", text=METRICS_HELP)] = None,
+    bootstrap_servers: BrokersBehind = None,
+    topic_prefix: TopicPrefix = None,
+    listen: Listen = None,
+    advertised_host: AdvertisedHost = None,
+    tls_cert: Certificate = None,
+    tls_key: Key = None,
+    max_connections: MaxConnections = None,
+    metrics_port: MetricsPort = None,
     config: ConfigurationFile = None,
     settings: AnyOption = None,
     as_json: JsonLines = False,

@@ -12,14 +12,14 @@ from coordinator_logic.messages import DescribedGroup, ListGroupsRequest, ListGr
 from coordinator_logic.records import JournalEntry
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, PointInTime, err, fail, out, print_json, time_given
-from streaming.cli.described_groups import describe, print_group
+from streaming.cli.described_groups import print_group
 from streaming.client.errors import error_of
+from streaming.client.group_types import AnyDescribedGroup
 from streaming.contract.topics import TopicNames
-from streaming.explain.live.described import AnyDescribedGroup
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
-from streaming.job.backups.journal_reader import journal_entries
-from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.journal.folded_group import Known
+from streaming.journal.reader import journal_entries
 
 GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.")]
 
@@ -65,7 +65,7 @@ def describe_groups(connection: Connection, group: GroupIds, at: PointInTime = N
     """
     if at is None:
         with connection.client() as client:
-            described = describe(client, group)
+            described = client.describe_any(group)
     else:
         described = _described_at(connection, at, group)
     if connection.as_json:

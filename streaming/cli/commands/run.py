@@ -39,6 +39,7 @@ PARTITIONS_HELP = "Partitions of the state; fixed once the checkpoint exists."
 STORE_HELP = "memory or rocksdb; fixed once the checkpoint exists."
 LISTEN_HELP = "Address of the gateway's first listener."
 
+Embedded = Annotated[bool, flag("--embedded", "Start a broker on this machine, instead of -b.", KAFKA_PANEL)]
 EmbeddedPort = Annotated[
     int,
     option(
@@ -50,6 +51,37 @@ EmbeddedPort = Annotated[
         max=65535,
     ),
 ]
+Checkpoint = Annotated[str | None, option(metavar="FOLDER", text=CHECKPOINT_HELP, panel=STATE_PANEL)]
+Standby = Annotated[bool | None, flag("--standby", "Wait while another job is active, and take over.", STATE_PANEL)]
+NewCheckpoint = Annotated[
+    bool | None, flag("--new-checkpoint", "Start without the groups of an earlier checkpoint.", STATE_PANEL)
+]
+Profile = Annotated[str | None, option(metavar="NAME", text=PROFILE_HELP, panel=STATE_PANEL, default=DEFAULT_PROFILE)]
+TriggerInterval = Annotated[
+    int | None, option(metavar="MS", text=TRIGGER_HELP, panel=STATE_PANEL, default="the profile's")
+]
+StatePartitions = Annotated[int | None, option(metavar="COUNT", text=PARTITIONS_HELP, panel=STATE_PANEL, default=1)]
+StateStore = Annotated[
+    str | None, option(metavar="NAME", text=STORE_HELP, panel=STATE_PANEL, default=DEFAULT_STATE_STORE)
+]
+Gateway = Annotated[bool, flag("--gateway", "Also start a gateway for unmodified Kafka clients.", GATEWAY_PANEL)]
+GatewayListen = Annotated[
+    str | None, option(metavar="HOST:PORT", text=LISTEN_HELP, panel=GATEWAY_PANEL, default="127.0.0.1:19092")
+]
+RequestPartitions = Annotated[
+    int | None, option(metavar="COUNT", text="Partitions of the request topic.", panel=TOPICS_PANEL, default=1)
+]
+ResponsePartitions = Annotated[
+    int | None, option(metavar="COUNT", text="Partitions of the response topic.", panel=TOPICS_PANEL, default=8)
+]
+ReplicationFactor = Annotated[
+    int | None, option(metavar="COUNT", text="Replicas.", panel=TOPICS_PANEL, default="3, or one for each broker")
+]
+Master = Annotated[str | None, option(metavar="URL", text="Spark's master.", panel=SPARK_PANEL, default="local[*]")]
+DriverMemory = Annotated[
+    str | None, option(metavar="SIZE", text="Heap of the driver.", panel=SPARK_PANEL, default="1g")
+]
+MetricsPort = Annotated[int | None, option(metavar="PORT", text=METRICS_HELP, panel=SPARK_PANEL)]
 
 JOB_FLAGS = (
     *("checkpoint", "topic_prefix", "request_partitions", "response_partitions", "replication_factor"),
@@ -68,52 +100,24 @@ class GatewayFlags(NamedTuple):
 def run(
     context: typer.Context,
     bootstrap_servers: Brokers = None,
-    embedded: Annotated[
-        bool, flag("--embedded", "Start a broker on this machine, instead of -b.", KAFKA_PANEL)
-    ] = False,
+    embedded: Embedded = False,
     embedded_port: EmbeddedPort = 0,
     topic_prefix: Prefix = None,
-    checkpoint: Annotated[str | None, option(metavar="FOLDER", text=CHECKPOINT_HELP, panel=STATE_PANEL)] = None,
-    standby: Annotated[
-        bool | None, flag("--standby", "Wait while another job is active, and take over.", STATE_PANEL)
-    ] = None,
-    new_checkpoint: Annotated[
-        bool | None, flag("--new-checkpoint", "Start without the groups of an earlier checkpoint.", STATE_PANEL)
-    ] = None,
-    profile: Annotated[
-        str | None, option(metavar="NAME", text=PROFILE_HELP, panel=STATE_PANEL, default=DEFAULT_PROFILE)
-    ] = None,
-    trigger_interval_ms: Annotated[
-        int | None, option(metavar="MS", text=TRIGGER_HELP, panel=STATE_PANEL, default="the profile's")
-    ] = None,
-    state_partitions: Annotated[
-        int | None, option(metavar="COUNT", text=PARTITIONS_HELP, panel=STATE_PANEL, default=1)
-    ] = None,
-    state_store: Annotated[
-        str | None, option(metavar="NAME", text=STORE_HELP, panel=STATE_PANEL, default=DEFAULT_STATE_STORE)
-    ] = None,
-    gateway: Annotated[
-        bool, flag("--gateway", "Also start a gateway for unmodified Kafka clients.", GATEWAY_PANEL)
-    ] = False,
-    gateway_listen: Annotated[
-        str | None, option(metavar="HOST:PORT", text=LISTEN_HELP, panel=GATEWAY_PANEL, default="127.0.0.1:19092")
-    ] = None,
-    request_partitions: Annotated[
-        int | None, option(metavar="COUNT", text="Partitions of the request topic.", panel=TOPICS_PANEL, default=1)
-    ] = None,
-    response_partitions: Annotated[
-        int | None, option(metavar="COUNT", text="Partitions of the response topic.", panel=TOPICS_PANEL, default=8)
-    ] = None,
-    replication_factor: Annotated[
-        int | None, option(metavar="COUNT", text="Replicas.", panel=TOPICS_PANEL, default="3, or one for each broker")
-    ] = None,
-    master: Annotated[
-        str | None, option(metavar="URL", text="Spark's master.", panel=SPARK_PANEL, default="local[*]")
-    ] = None,
-    driver_memory: Annotated[
-        str | None, option(metavar="SIZE", text="Heap of the driver.", panel=SPARK_PANEL, default="1g")
-    ] = None,
-    metrics_port: Annotated[int | None, option(metavar="PORT", text=METRICS_HELP, panel=SPARK_PANEL)] = None,
+    checkpoint: Checkpoint = None,
+    standby: Standby = None,
+    new_checkpoint: NewCheckpoint = None,
+    profile: Profile = None,
+    trigger_interval_ms: TriggerInterval = None,
+    state_partitions: StatePartitions = None,
+    state_store: StateStore = None,
+    gateway: Gateway = False,
+    gateway_listen: GatewayListen = None,
+    request_partitions: RequestPartitions = None,
+    response_partitions: ResponsePartitions = None,
+    replication_factor: ReplicationFactor = None,
+    master: Master = None,
+    driver_memory: DriverMemory = None,
+    metrics_port: MetricsPort = None,
     config: ConfigurationFile = None,
     settings: AnyOption = None,
     as_json: JsonLines = False,

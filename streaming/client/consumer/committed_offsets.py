@@ -11,8 +11,8 @@ from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass
 
 from coordinator_logic import apis
-from coordinator_logic.consumer_protocol import TopicPartition
-from coordinator_logic.consumer_protocol.primitives import grouped_by_topic
+from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import (
     FetchedGroup,
@@ -80,7 +80,7 @@ class GroupOffsets:
             self.run_callbacks()
             if failure is None:
                 return
-            # The epoch of the newer protocol may move on while the commit is on its way.
+            # The epoch of a consumer group's member may move on while the commit is on its way.
             is_outdated = failure.error is Error.STALE_MEMBER_EPOCH and self._member.generation != commit.generation
             if not (failure.retriable or is_outdated) or time.monotonic() + self._retry_backoff >= deadline:
                 raise failure

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.errors import Error
 from streaming.client.consumer.committed_offsets import OffsetFetch
 from streaming.client.consumer.fetcher import Fetcher
@@ -35,6 +35,13 @@ from streaming.client.consumer.types import (
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.errors import CoordinatorError, NoOffsetForPartition, RequestTimedOut
 from streaming.client.membership.membership_state import Generation
+from streaming.client.membership.types import GroupProtocol
+
+_COORDINATORS: Mapping[GroupProtocol, type[ConsumerCoordinator | ReconcilingCoordinator]] = {
+    "classic": ConsumerCoordinator,
+    "consumer": ReconcilingCoordinator,
+}
+"""The consumer's part in each protocol."""
 
 _FETCH_SECONDS = 0.1
 """How long a poll waits for records before it continues with the group's work."""
@@ -74,9 +81,7 @@ class Consumer:
             )
             self._fetcher = Fetcher(config)
             undo.callback(self._fetcher.close)
-            coordinator = ReconcilingCoordinator if config.group_protocol == "consumer" else ConsumerCoordinator
-            self._coordinator: ReconcilingCoordinator | ConsumerCoordinator
-            self._coordinator = coordinator(self._client, config, self._state, self._fetcher)
+            self._coordinator = _COORDINATORS[config.group_protocol](self._client, config, self._state, self._fetcher)
             undo.pop_all()
         self._offsets = self._coordinator.offsets
 

@@ -1,4 +1,4 @@
-"""Describes the topics that a consumer of the newer protocol subscribes to: the coordinator sees no cluster.
+"""Describes the topics that a consumer with the consumer group protocol subscribes to: the coordinator sees no cluster.
 
 The brokers are queried every ``metadata_max_age_ms``, earlier on request and while a subscribed topic does not exist,
 and on a thread of their own, so that no poll waits for a broker.
@@ -16,7 +16,7 @@ from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.client.consumer.topic_pattern import CoordinatorPattern, Pattern
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.errors import CoordinatorError
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
+from streaming.client.membership.consumer_groups.types import TopicSubscription
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class DescribedTopics:
         self._refresh_requested = True
 
     def poll(self, timeout: float = 0.0) -> None:
-        """Send a query if one is due, and take its answer; wait for the answer up to ``timeout`` seconds."""
+        """Send a query if one is due, and apply its answer; wait for the answer up to ``timeout`` seconds."""
         if not self._names and self._pattern is None:
             return
         now = time.monotonic()
@@ -68,7 +68,7 @@ class DescribedTopics:
             self._send(now, with_ids=requested or now >= self._ids_due)
         if self._answer is not None and wait_for_futures([self._answer], timeout).done:
             answer, self._answer = self._answer, None
-            self._take(answer)
+            self._apply_answer(answer)
 
     def _send(self, now: float, *, with_ids: bool) -> None:
         self._queried_at, self._refresh_requested = now, False
@@ -83,7 +83,7 @@ class DescribedTopics:
             f"{self._config.group_id}-topics", lambda: _query(cluster, names, pattern, known, timeout)
         )
 
-    def _take(self, answer: Future[TopicSubscription]) -> None:
+    def _apply_answer(self, answer: Future[TopicSubscription]) -> None:
         now = time.monotonic()
         try:
             subscription = answer.result()

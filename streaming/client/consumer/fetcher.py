@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client import librdkafka
 from streaming.client.consumer.types import ConsumerConfig, ConsumerRecord
 from streaming.client.errors import NoOffsetForPartition

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Iterable
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client.consumer.committed_offsets import GroupOffsets
 from streaming.client.consumer.fetcher import Fetcher
 from streaming.client.consumer.subscription_state import SubscriptionState

@@ -12,7 +12,7 @@ from coordinator_logic.assignors import (
     RebalanceProtocol,
     common_rebalance_protocol,
 )
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     decode_assignment,
@@ -24,9 +24,9 @@ from coordinator_logic.messages import JoinedMember
 from streaming.client.consumer.committed_offsets import GroupOffsets
 from streaming.client.consumer.fetcher import Fetcher
 from streaming.client.consumer.group_assignment import GroupAssignment
+from streaming.client.consumer.metadata_watch import MetadataWatch, TopicUpdate, describe_change
 from streaming.client.consumer.subscription_state import SubscriptionState
 from streaming.client.consumer.topic_pattern import Pattern
-from streaming.client.consumer.topic_watch import TopicUpdate, TopicWatch, describe_change
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.membership.group_member import GroupMember
@@ -45,7 +45,7 @@ class ConsumerCoordinator(MemberCallbacks):
         self._fetcher = fetcher
         self._assignors: dict[str, Assignor] = {assignor.name: assignor for assignor in config.assignors()}
         self._protocol = common_rebalance_protocol(self._assignors.values())
-        self._watch = TopicWatch(config)
+        self._watch = MetadataWatch(config)
         self._applied_pattern: Pattern | None = None
         self._joined_topics: frozenset[str] | None = None
         self.member = GroupMember(client, self, config.member_config(), config.observer)

@@ -1,9 +1,9 @@
-"""The consumer's part in a group with the newer protocol (KIP-848): its subscription and its assignment."""
+"""The consumer's part in the consumer group protocol (KIP-848): its subscription and its assignment."""
 
 import time
 from collections.abc import Sequence
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client.consumer.committed_offsets import GroupOffsets
 from streaming.client.consumer.described_topics import DescribedTopics
 from streaming.client.consumer.fetcher import Fetcher
@@ -12,7 +12,7 @@ from streaming.client.consumer.subscription_state import SubscriptionState
 from streaming.client.consumer.topic_pattern import Pattern
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.coordinator_client import CoordinatorClient
-from streaming.client.membership.consumer_protocol.types import PartitionCallbacks, TopicSubscription
+from streaming.client.membership.consumer_groups.types import PartitionCallbacks, TopicSubscription
 from streaming.client.membership.group_member import GroupMember
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client.consumer.topic_pattern import Pattern
 from streaming.client.consumer.types import ConsumerRecord, OffsetAndMetadata, RebalanceListener
 

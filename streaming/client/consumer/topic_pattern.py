@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from coordinator_logic.consumer_group.patterns import InvalidPattern, check_pattern, matching_topics
+from coordinator_logic.groups.consumer.patterns import InvalidPattern, check_pattern, matching_topics
 from streaming.contract.topics import TopicNames
 
 KAFKAS_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 from coordinator_logic.assignors import Assignor, assignor_by_name
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client.consumer.topic_pattern import CoordinatorPattern, Pattern, TopicPattern, internal_topics
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
@@ -35,8 +35,12 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = -1
 
 
-_CLASSIC_SETTINGS = ("session_timeout_ms", "heartbeat_interval_ms", "partition_assignment_strategy")
-"""What the coordinator decides with ``group_protocol="consumer"``; Kafka's client refuses these settings, too."""
+_SETTINGS_OF_OTHERS: Mapping[GroupProtocol, tuple[str, ...]] = {
+    "classic": ("group_remote_assignor",),
+    # The coordinator decides these; Kafka's client refuses them, too.
+    "consumer": ("session_timeout_ms", "heartbeat_interval_ms", "partition_assignment_strategy"),
+}
+"""The settings that a consumer with this protocol cannot have."""
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 CommitCallback = Callable[[Offsets, CoordinatorError | None], None]
@@ -134,8 +138,7 @@ class ConsumerConfig:
     def _check_protocol(self) -> None:
         if self.group_protocol not in get_args(GroupProtocol):
             raise ValueError(f"group_protocol is {self.group_protocol!r}, not classic or consumer")
-        others = ("group_remote_assignor",) if self.group_protocol == "classic" else _CLASSIC_SETTINGS
-        for name in others:
+        for name in _SETTINGS_OF_OTHERS[self.group_protocol]:
             if getattr(self, name) != getattr(type(self), name):
                 raise ValueError(f"{name} cannot be set with group_protocol={self.group_protocol!r}")
 

@@ -13,17 +13,31 @@ observer is called from several threads.
 """
 
 import logging
+from collections.abc import Callable, Mapping
 from typing import Self
 
 from coordinator_logic.errors import Error
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.membership.classic_member import ClassicMember
-from streaming.client.membership.consumer_protocol.member import ConsumerProtocolMember
-from streaming.client.membership.consumer_protocol.types import PartitionCallbacks
+from streaming.client.membership.consumer_groups.member import ConsumerGroupMember
+from streaming.client.membership.consumer_groups.types import PartitionCallbacks
 from streaming.client.membership.membership_state import Generation
-from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind, Observer
+from streaming.client.membership.types import (
+    GroupProtocol,
+    MemberCallbacks,
+    MemberConfig,
+    MemberEvent,
+    MemberEventKind,
+    Observer,
+)
 
 log = logging.getLogger(__name__)
+
+_MEMBERS: Mapping[GroupProtocol, tuple[type, Callable[..., ClassicMember | ConsumerGroupMember]]] = {
+    "classic": (MemberCallbacks, ClassicMember),
+    "consumer": (PartitionCallbacks, ConsumerGroupMember),
+}
+"""The callbacks and the member of each protocol."""
 
 
 class GroupMember:
@@ -45,13 +59,10 @@ class GroupMember:
         self.config = config
         self._observer = observer
         self._closed = False
-        self._member: ClassicMember | ConsumerProtocolMember
-        if config.group_protocol == "classic" and isinstance(callbacks, MemberCallbacks):
-            self._member = ClassicMember(client, callbacks, config, self._observe)
-        elif config.group_protocol == "consumer" and isinstance(callbacks, PartitionCallbacks):
-            self._member = ConsumerProtocolMember(client, callbacks, config, self._observe)
-        else:
+        callbacks_type, member_type = _MEMBERS[config.group_protocol]
+        if not isinstance(callbacks, callbacks_type):
             raise TypeError(f"{type(callbacks).__name__} has no callbacks for the protocol {config.group_protocol!r}")
+        self._member: ClassicMember | ConsumerGroupMember = member_type(client, callbacks, config, self._observe)
 
     def __enter__(self) -> Self:
         return self
@@ -90,8 +101,7 @@ class GroupMember:
 
         With the protocol ``consumer``, it has no effect: every ``poll`` reads the subscription anyway.
         """
-        if isinstance(self._member, ClassicMember):
-            self._member.request_rejoin(reason)
+        self._member.request_rejoin(reason)
 
     def leave(self, reason: str) -> None:
         """Give up the assignment and leave the group; a static member stays in it (KIP-345). ``poll`` rejoins.
@@ -99,10 +109,7 @@ class GroupMember:
         With the protocol ``consumer``, a static member leaves for a while: its partitions wait for it until its session
         ends. ``reason`` is for the classic protocol.
         """
-        if isinstance(self._member, ClassicMember):
-            self._member.leave(reason)
-        else:
-            self._member.leave()
+        self._member.leave(reason)
 
     def close(self, reason: str = "the member is being closed") -> None:
         """Leave the group as :meth:`leave` does, and end the heartbeats. The client stays open."""

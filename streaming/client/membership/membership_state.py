@@ -33,7 +33,7 @@ class Generation(NamedTuple):
         return self.generation_id != NO_GENERATION and self.member_id != ""
 
 
-class Phase(Enum):
+class RebalancePhase(Enum):
     """The phase of a membership as the member sees it; each value names the event that started the phase."""
 
     UNJOINED = "unjoined"
@@ -51,7 +51,7 @@ class Membership:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self._generation = Generation()
-        self._phase = Phase.UNJOINED
+        self._phase = RebalancePhase.UNJOINED
         self._rejoin_reason: str | None = ""
         self._fatal: CoordinatorError | None = None
 
@@ -71,7 +71,7 @@ class Membership:
     def needs_heartbeats(self) -> bool:
         """Whether the session depends on heartbeats: the member is in a generation and no JoinGroup is outstanding."""
         with self.changed:
-            return self._fatal is None and self._phase in (Phase.COMPLETING_REBALANCE, Phase.STABLE)
+            return self._fatal is None and self._phase in (RebalancePhase.COMPLETING_REBALANCE, RebalancePhase.STABLE)
 
     @property
     def failed(self) -> bool:
@@ -95,39 +95,39 @@ class Membership:
         """Start a join; returns the identity and the reason to send."""
         with self.changed:
             reason, self._rejoin_reason = self._rejoin_reason or "", None
-            self._phase = Phase.PREPARING_REBALANCE
+            self._phase = RebalancePhase.PREPARING_REBALANCE
             self.changed.notify_all()
             return self._generation, reason
 
     def joined(self, generation: Generation) -> None:
         """Enter the generation of a JoinGroup answer."""
         with self.changed:
-            if self._phase is Phase.PREPARING_REBALANCE:
+            if self._phase is RebalancePhase.PREPARING_REBALANCE:
                 self._generation = generation
-                self._phase = Phase.COMPLETING_REBALANCE
+                self._phase = RebalancePhase.COMPLETING_REBALANCE
                 self.changed.notify_all()
 
     def synced(self, generation: Generation) -> None:
         """Enter the stable phase of a generation, after its SyncGroup answer."""
         with self.changed:
-            if self._phase is Phase.COMPLETING_REBALANCE and self._generation == generation:
-                self._phase = Phase.STABLE
+            if self._phase is RebalancePhase.COMPLETING_REBALANCE and self._generation == generation:
+                self._phase = RebalancePhase.STABLE
                 self.changed.notify_all()
 
     def abandon_join(self, reason: str, *, keep: Generation | None = None) -> None:
         """End the current join without success and request another, with the identity ``keep`` if it is given."""
         with self.changed:
             self._generation = self._generation if keep is None else keep
-            self._phase = Phase.UNJOINED
+            self._phase = RebalancePhase.UNJOINED
             self.request_rejoin(reason)
 
     def apply_error(self, error: Error, sent: Generation, api: str) -> bool:
         """Apply an error answer to a request of the generation ``sent``; returns whether it changed the state."""
         with self.changed:
-            if sent != self._generation or self._phase in (Phase.UNJOINED, Phase.PREPARING_REBALANCE):
+            if sent != self._generation or self._phase in (RebalancePhase.UNJOINED, RebalancePhase.PREPARING_REBALANCE):
                 return False
             match error:
-                case Error.REBALANCE_IN_PROGRESS if self._phase is Phase.STABLE:
+                case Error.REBALANCE_IN_PROGRESS if self._phase is RebalancePhase.STABLE:
                     self.request_rejoin("group is already rebalancing")
                 case Error.ILLEGAL_GENERATION:
                     keep = Generation(member_id=sent.member_id)
@@ -142,7 +142,7 @@ class Membership:
         """End the membership with a fatal error, which :meth:`raise_if_failed` raises from now on."""
         with self.changed:
             self._fatal = self._fatal or failure
-            self._phase = Phase.UNJOINED
+            self._phase = RebalancePhase.UNJOINED
             self.changed.notify_all()
 
     def leave(self, rejoin_reason: str) -> Generation:

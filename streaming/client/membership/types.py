@@ -71,7 +71,7 @@ class MemberEvent:
 
 
 GroupProtocol = Literal["classic", "consumer"]
-"""Kafka's values of ``group.protocol``: the classic protocol, or the newer consumer protocol of KIP-848."""
+"""Kafka's values of ``group.protocol``: the classic protocol, or the consumer group protocol (KIP-848)."""
 
 Observer = Callable[[MemberEvent], None]
 """Called with every event, from several threads, among them the one that reads answers: it must return quickly."""

@@ -1,22 +1,18 @@
-"""Unmodified Kafka consumers that reach the coordinator through a gateway, and the records that they read."""
+"""Unmodified Kafka consumers that reach the coordinator through a gateway,"""
 
 import threading
 import time
 from typing import Literal
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streaming.drills.clients.members import COMMIT_SECONDS, HEARTBEAT_INTERVAL_MS, POLL_SECONDS
 from streaming.drills.clients.offsets import TOPIC, Ledger
+from streaming.drills.clients.records import NOT_LOGGED
 from streaming.drills.recording import NoticeKind, Recording
 
 PARTITIONS = 2
-RECORDS_PER_SECOND = 20
 MOST_RECORDS = 500
-LIMIT_SECONDS = 60.0
-NOT_LOGGED = 0
-"""librdkafka's ``log_level`` below errors: that a broker or a gateway is away is what a drill is about."""
 
 Protocol = Literal["classic", "consumer"]
 """A value of ``group.protocol``."""
@@ -25,37 +21,7 @@ PROTOCOL_SETTINGS: dict[Protocol, dict[str, str | int]] = {
     "classic": {"partition.assignment.strategy": "range", "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS},
     "consumer": {},
 }
-"""With the newer protocol, the coordinator decides about assignor and heartbeats."""
-
-
-def create_topic(bootstrap_servers: str) -> None:
-    """Create the topic of the records."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(LIMIT_SECONDS)
-
-
-class RecordProducer(threading.Thread):
-    """Appends records to the topic at a steady rate until :meth:`stop`."""
-
-    def __init__(self, bootstrap_servers: str) -> None:
-        super().__init__(name="records", daemon=True)
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap_servers, "enable.idempotence": True, "log_level": NOT_LOGGED}
-        )
-        self._stopping = threading.Event()
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._stopping.set()
-        self.join()
-        self._producer.flush(1)
-
-    def run(self) -> None:
-        number = 0
-        while not self._stopping.wait(1 / RECORDS_PER_SECOND):
-            self._producer.produce(TOPIC, value=f"record {number}".encode(), partition=number % PARTITIONS)
-            self._producer.poll(0)
-            number += 1
+"""With the consumer group protocol (KIP-848), the coordinator decides about assignor and heartbeats."""
 
 
 class KafkaConsumer(threading.Thread):

@@ -2,25 +2,27 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from threading import Thread
 from typing import Self
 
 from streaming.client import CoordinatorClient, CoordinatorError
-from streaming.drills.clients.kafka_consumer import PROTOCOL_SETTINGS, KafkaConsumer, RecordProducer, create_topic
+from streaming.drills.clients.kafka_consumer import PARTITIONS, PROTOCOL_SETTINGS, KafkaConsumer
 from streaming.drills.clients.members import LiveMember
-from streaming.drills.clients.offsets import Ledger, committed_of, lost
+from streaming.drills.clients.offsets import TOPIC, Ledger, committed_of, lost
 from streaming.drills.clients.probe import ANSWER_LIMIT_MS, Probe
+from streaming.drills.clients.records import RecordProducer, create_topic
 from streaming.drills.errors import DrillFailed
 from streaming.drills.recording import Recording
+from streaming.drills.waiting import await_until
 
 GROUPS = 2
 MEMBERS_A_GROUP = 2
+RECORDS_PER_SECOND = 20
 CLIENT_ID = "group-coordinator-drill"
 SETTLE_LIMIT_SECONDS = 120.0
 END_SECONDS = 5.0
-PAUSE_SECONDS = 0.05
 
 Config = Mapping[str, str | int | float | bool]
 
@@ -100,8 +102,8 @@ class LiveClients:
         probe = Probe(self._patient, self.recording, self.ledger, self._probe_group)
         self._stack.callback(probe.stop)
         if self._gateway is not None:
-            create_topic(self._servers)
-            producer = RecordProducer(self._servers)
+            create_topic(self._servers, TOPIC, PARTITIONS)
+            producer = RecordProducer(self._servers, TOPIC, PARTITIONS, RECORDS_PER_SECOND)
             self._stack.callback(producer.stop)
             producer.start()
             for protocol in PROTOCOL_SETTINGS:
@@ -115,7 +117,7 @@ class LiveClients:
 
     def settle(self) -> None:
         """Wait until every member has its assignment, and all requests until now are answered. Raises DrillFailed."""
-        self.await_until(lambda: not self._unsettled(), self._describe_unsettled, SETTLE_LIMIT_SECONDS)
+        await_until(lambda: not self._unsettled(), self._describe_unsettled, SETTLE_LIMIT_SECONDS)
         self.await_answers_until(self.recording.now())
 
     def watch(self, watched: bool = True) -> None:
@@ -132,19 +134,11 @@ class LiveClients:
 
     def await_answers_until(self, end: float, seconds: float = SETTLE_LIMIT_SECONDS) -> None:
         """Wait until every request of the probe that was sent before ``end`` is answered. Raises DrillFailed."""
-        self.await_until(
+        await_until(
             lambda: not self.recording.unanswered(0, end),
             lambda: f"answers to the {self.recording.unanswered(0, end)} requests that wait",
             seconds,
         )
-
-    def await_until(self, condition: Callable[[], bool], what: Callable[[], str], seconds: float) -> None:
-        """Wait until a condition holds, for at most ``seconds``. Raises DrillFailed, which says ``what`` is missing."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > deadline:
-                raise DrillFailed(f"not within {seconds:g} s: {what()}")
-            time.sleep(PAUSE_SECONDS)
 
     def missing_commits(self) -> list[str]:
         """Read all offsets; returns a sentence for each acknowledged commit that is lost. Raises DrillFailed."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming.client import CoordinatorClient, CoordinatorError
 from streaming.drills.clients.offsets import Ledger, commit, commit_error, committed, fetch, lost
-from streaming.drills.recording import Recording, Request
+from streaming.drills.recording import ProbeRequest, Recording
 
 REQUESTS_PER_SECOND = 10
 FETCH_EVERY = 5
@@ -51,7 +51,7 @@ class Probe(threading.Thread):
             except CoordinatorError as failure:
                 self._recording.answered(request, str(failure))
 
-    def _commit(self, request: Request, offset: int) -> None:
+    def _commit(self, request: ProbeRequest, offset: int) -> None:
         def on_answer(answered: Future[Any]) -> None:
             error = commit_error(answered)
             if not error:
@@ -60,7 +60,7 @@ class Probe(threading.Thread):
 
         commit(self._client, self._group, {0: offset}).add_done_callback(on_answer)
 
-    def _fetch(self, request: Request) -> None:
+    def _fetch(self, request: ProbeRequest) -> None:
         acknowledged = {place: at for place, at in self._ledger.acknowledged().items() if place[0] == self._group}
 
         def on_answer(answered: Future[Any]) -> None:

@@ -7,7 +7,7 @@ from statistics import median
 
 import msgspec
 
-from streaming.drills.recording import Episode, Request
+from streaming.drills.recording import Episode, ProbeRequest
 
 FIRST_SECONDS = 5.0
 """The time after the answers have come back in which their p50 is compared with the p50 before the fault."""
@@ -116,7 +116,7 @@ def noticed_in(episode: Episode) -> Noticed:
     )
 
 
-def _latencies(requests: Sequence[Request]) -> list[float]:
+def _latencies(requests: Sequence[ProbeRequest]) -> list[float]:
     return [r.answered - r.sent for r in requests if r.answered is not None and not r.error]
 
 
@@ -124,12 +124,12 @@ def _p50_ms(latencies: Sequence[float]) -> float | None:
     return median(latencies) * 1000 if latencies else None
 
 
-def _first_answer(requests: Sequence[Request], since: float) -> float | None:
+def _first_answer(requests: Sequence[ProbeRequest], since: float) -> float | None:
     answers = [r.answered - since for r in requests if r.sent >= since and r.answered is not None and not r.error]
     return min(answers, default=None)
 
 
-def _longest_gap(requests: Sequence[Request], start: float, end: float) -> tuple[float, float] | None:
+def _longest_gap(requests: Sequence[ProbeRequest], start: float, end: float) -> tuple[float, float] | None:
     """The begin and the end of the longest time without an answer between two times; None if nobody asked.
 
     It may begin with the last answer before ``start``, and last until ``end``.

@@ -45,10 +45,11 @@ def page(report: Report) -> str:
 READING = (
     "A probe sends ten requests a second, whether earlier ones are answered or not: commits of ascending offsets, and "
     "reads of what it has committed. Each is a point of the timeline. Members that join over the topics, and in drills "
-    "on a coordinator of their own two unmodified Kafka consumers behind a gateway, one of the classic and one of the "
-    "newer protocol, keep their membership and commit. A commit is lost if it was acknowledged and a later read does "
-    "not have it. A member is expelled if the group has removed it. Times to recovery count from the fault, or from "
-    "the beginning of the repair, to the first answer to a request that was sent after it; until then, clients wait."
+    "on a coordinator of their own two unmodified Kafka consumers behind a gateway, one with the classic and one with "
+    "the consumer group protocol, keep their membership and commit. A commit is lost if it was acknowledged and a "
+    "later read does not have it. A member is expelled if the group has removed it. Times to recovery count from the "
+    "fault, or from the beginning of the repair, to the first answer to a request that was sent after it; until then, "
+    "clients wait."
 )
 
 

@@ -18,7 +18,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class RecoveryObjectives:
     """The expectations that differ between drills. None: the figure is reported and not judged.
 
     first_answer_seconds: from the beginning of the repair, or from the fault if nobody repairs anything.
@@ -32,9 +32,9 @@ class Limits:
     errors: bool = True
 
 
-def judge(limits: Limits, figures: Figures, noticed: Noticed) -> list[Expectation]:
+def judge(objectives: RecoveryObjectives, figures: Figures, noticed: Noticed) -> list[Expectation]:
     """Compare an episode's figures with what is expected of it."""
-    return [*_times(limits, figures), *_clients(limits, noticed)]
+    return [*_times(objectives, figures), *_clients(objectives, noticed)]
 
 
 def seconds(value: float | None) -> str:
@@ -44,30 +44,30 @@ def seconds(value: float | None) -> str:
     return f"{value:.1f} s" if value < 100 else f"{value:.0f} s"
 
 
-def _times(limits: Limits, figures: Figures) -> Iterator[Expectation]:
+def _times(objectives: RecoveryObjectives, figures: Figures) -> Iterator[Expectation]:
     repaired = figures.after_repair_seconds is not None
     first = figures.after_repair_seconds if repaired else figures.first_answer_seconds
     since = "the repair began" if repaired else "the fault"
-    yield _at_most(f"first answer since {since}", first, limits.first_answer_seconds)
-    if limits.longest_gap_seconds is not None:
-        yield _at_most("longest time without an answer", figures.longest_gap_seconds, limits.longest_gap_seconds)
-    if limits.slowdown is not None:
+    yield _at_most(f"first answer since {since}", first, objectives.first_answer_seconds)
+    if objectives.longest_gap_seconds is not None:
+        yield _at_most("longest time without an answer", figures.longest_gap_seconds, objectives.longest_gap_seconds)
+    if objectives.slowdown is not None:
         slowdown = figures.slowdown
         yield Expectation(
             "p50 in the first 5 s of answers, against before",
-            f"at most {limits.slowdown:g} times",
+            f"at most {objectives.slowdown:g} times",
             "unknown" if slowdown is None else f"{slowdown:.1f} times",
-            slowdown is not None and slowdown <= limits.slowdown,
+            slowdown is not None and slowdown <= objectives.slowdown,
         )
     yield _none("requests without an answer", figures.unanswered)
 
 
-def _clients(limits: Limits, noticed: Noticed) -> Iterator[Expectation]:
+def _clients(objectives: RecoveryObjectives, noticed: Noticed) -> Iterator[Expectation]:
     yield _none("acknowledged commits lost", noticed.lost)
     yield _none("members expelled", noticed.expelled)
     yield _none("members that had to join again", noticed.rejoins)
     yield _none("records skipped", noticed.skipped)
-    if not limits.errors:
+    if not objectives.errors:
         yield _none("errors that reached an application", noticed.errors)
 
 

@@ -1,6 +1,6 @@
 """The broker is stopped for some seconds."""
 
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
 
 AWAY_SECONDS = 8.0
@@ -21,7 +21,7 @@ SCENARIOS = (
         drill="broker",
         title="The broker is away",
         what=f"The only broker is stopped for {AWAY_SECONDS:g} s. The job stays up, and continues when it is back.",
-        limits=Limits(first_answer_seconds=60),
+        objectives=RecoveryObjectives(first_answer_seconds=60),
         play=play,
     ),
 )

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from streaming.drills.errors import DrillSkipped
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
 
 STEP_SECONDS = 600
@@ -123,7 +123,7 @@ SCENARIOS = tuple(
         what=f"The clock of the {name} is put {STEP_SECONDS // 60} minutes ahead, and {WRONG_SECONDS:g} s later right "
         "again. Members that keep sending heartbeats must not be expelled, and requests must be answered"
         f"{AND_THEN[name]}.",
-        limits=Limits(first_answer_seconds=20, longest_gap_seconds=LONGEST_GAP_SECONDS[name]),
+        objectives=RecoveryObjectives(first_answer_seconds=20, longest_gap_seconds=LONGEST_GAP_SECONDS[name]),
         play=step_clock(name),
         prepare=preload,
     )

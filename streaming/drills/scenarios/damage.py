@@ -5,7 +5,7 @@ from pathlib import Path
 
 from streaming.drills.errors import DrillFailed
 from streaming.drills.own_coordinator import JVM_END_LIMIT_SECONDS
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
 
 
@@ -54,7 +54,7 @@ SCENARIOS = (
         title="A file of the checkpoint is damaged",
         what="kill -9 of the job, and the file of its newest batch is torn. The job refuses the checkpoint with a line "
         "that says what helps; the drill does that, and the job goes on.",
-        limits=Limits(first_answer_seconds=60),
+        objectives=RecoveryObjectives(first_answer_seconds=60),
         play=play,
     ),
 )

@@ -9,8 +9,9 @@ from streaming.drills.clients.live_clients import LiveClients
 from streaming.drills.clients.members import SESSION_TIMEOUT_MS
 from streaming.drills.clients.offsets import commit, commit_error
 from streaming.drills.clients.probe import ANSWER_LIMIT_MS
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
+from streaming.drills.waiting import await_until
 
 AWAY_SECONDS = 2 * SESSION_TIMEOUT_MS / 1000
 REQUESTS, GROUPS = 10_000, 200
@@ -67,7 +68,7 @@ def play(stage: Stage) -> None:
     coordinator.start_job()
     began = stage.recording.now()
     stage.await_answers()
-    stage.clients.await_until(
+    await_until(
         lambda: backlog.is_worked_off,
         lambda: f"answers to {backlog.waiting:,} requests of the backlog",
         WORK_OFF_SECONDS,
@@ -81,7 +82,7 @@ SCENARIOS = (
         title="The job is away while requests pile up",
         what=f"The job is stopped for more than {AWAY_SECONDS:g} s, twice as long as the members' sessions, and "
         f"{REQUESTS:,} more requests wait when it starts. Members that kept sending heartbeats must not be expelled.",
-        limits=Limits(first_answer_seconds=60),
+        objectives=RecoveryObjectives(first_answer_seconds=60),
         play=play,
     ),
 )

@@ -1,6 +1,6 @@
 """The job is killed, and started again on its checkpoint. Nothing stands by."""
 
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
 
 
@@ -18,7 +18,7 @@ SCENARIOS = (
         drill="kill",
         title="The job is killed and started again",
         what="kill -9 of the job while no other job stands by. A supervisor starts it again on its checkpoint at once.",
-        limits=Limits(first_answer_seconds=60),
+        objectives=RecoveryObjectives(first_answer_seconds=60),
         play=play,
     ),
 )

@@ -1,7 +1,7 @@
 """The checkpoint is lost, and there is no backup: it is rebuilt from the journal."""
 
 from streaming.drills.own_coordinator import OwnCoordinator
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
 
 
@@ -27,7 +27,7 @@ SCENARIOS = (
         title="The checkpoint is lost and rebuilt from the journal",
         what="The checkpoint is lost and there is no backup. The journal has every change of every group: members, "
         "generations and acknowledged commits must be as they were.",
-        limits=Limits(first_answer_seconds=120),
+        objectives=RecoveryObjectives(first_answer_seconds=120),
         play=play,
     ),
 )

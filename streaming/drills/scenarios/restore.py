@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
 
 
@@ -36,7 +36,7 @@ SCENARIOS = (
         title="The checkpoint is lost and restored from a backup",
         what="A backup is taken while the job runs, and clients go on committing. Then the checkpoint is lost. The "
         "requests since the backup are replayed from the log: every acknowledged commit must be there.",
-        limits=Limits(first_answer_seconds=120),
+        objectives=RecoveryObjectives(first_answer_seconds=120),
         play=play,
         prepare=back_up,
     ),

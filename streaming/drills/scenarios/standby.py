@@ -1,13 +1,13 @@
 """The active job is killed, or stopped, while another one stands by."""
 
-from streaming.drills.reports.verdict import Limits
+from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
 
 
 def start_standby(stage: Stage) -> None:
     """Start a job that stands by."""
     stage.step("a job is started with --standby")
-    stage.coordinator.start_standby()
+    stage.coordinator.start_standby().await_standby()
 
 
 def kill_active(stage: Stage) -> None:
@@ -30,7 +30,7 @@ SCENARIOS = (
         drill="standby",
         title="The active job is killed while another one stands by",
         what="kill -9 of the active job. The job that stands by sees no announcement for 1.5 s and takes its place.",
-        limits=Limits(first_answer_seconds=10, slowdown=4, errors=False),
+        objectives=RecoveryObjectives(first_answer_seconds=10, slowdown=4, errors=False),
         play=kill_active,
         prepare=start_standby,
     ),
@@ -38,7 +38,7 @@ SCENARIOS = (
         drill="standby",
         title="The active job is stopped while another one stands by",
         what="SIGTERM to the active job, as for an upgrade. It finishes its batch and hands over.",
-        limits=Limits(first_answer_seconds=10, longest_gap_seconds=5, slowdown=4, errors=False),
+        objectives=RecoveryObjectives(first_answer_seconds=10, longest_gap_seconds=5, slowdown=4, errors=False),
         play=stop_active,
         prepare=start_standby,
     ),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from coordinator_logic.records import JournalEntry
 from streaming.explain.live.positions import Positions
+from streaming.journal.fold import Observer
 
 __all__ = ["MAX_SAMPLES", "Committed", "CommittedOverTime"]
 
@@ -20,8 +21,8 @@ class Committed(NamedTuple):
     offsets: Mapping[tuple[str, int], int]
 
 
-class CommittedOverTime:
-    """Takes the entries of a group in their order, each new one once, and keeps its offsets at regular times.
+class CommittedOverTime(Observer):
+    """Keeps the offsets of one group at regular times.
 
     How long the time is shows only at its end. So whenever there are too many samples, every other one is dropped, and
     the pause between them is doubled: there are always between half of :data:`MAX_SAMPLES` and all of them, unless the
@@ -35,8 +36,8 @@ class CommittedOverTime:
         self._next: int | None = None
         self._last = 0
 
-    def add(self, entry: JournalEntry) -> None:
-        """Take the next entry."""
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the next entry."""
         if self._next is None:
             self._next = entry.timestamp + self._width
         while self._next < entry.timestamp:

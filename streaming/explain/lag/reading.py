@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.client.librdkafka import LibrdkafkaConfig, admin_config
 from streaming.explain.lag.committed import CommittedOverTime
 from streaming.explain.lag.lag import Lag, lag_of

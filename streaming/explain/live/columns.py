@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import Pulse
 
 __all__ = ["COLUMNS", "Column", "coordinator_line", "matches"]
@@ -18,8 +18,8 @@ class Column(NamedTuple):
 
     key: str
     title: str
-    value: Callable[[GroupRow], Any]
-    text: Callable[[GroupRow], str]
+    value: Callable[[FleetRow], Any]
+    text: Callable[[FleetRow], str]
     justify: Literal["left", "right"] = "left"
 
     @property
@@ -66,13 +66,13 @@ COLUMNS = (
 )
 
 
-def matches(row: GroupRow, pattern: str) -> bool:
+def matches(row: FleetRow, pattern: str) -> bool:
     """Whether the group's id or state contains the pattern, without regard to case."""
     wanted = pattern.casefold()
     return wanted in row.group_id.casefold() or wanted in row.state.casefold()
 
 
-def coordinator_line(pulse: Pulse, rows: Sequence[GroupRow], is_complete: bool) -> str:
+def coordinator_line(pulse: Pulse, rows: Sequence[FleetRow], is_complete: bool) -> str:
     """What the line above the table says: the active job, its backlog and answers, and sums over all groups."""
     parts = [_active(pulse)]
     if pulse.backlog is not None:

@@ -1,6 +1,6 @@
 """Folds the journal's last minutes and the directory into one row for each group."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -9,8 +9,9 @@ from coordinator_logic.records import GroupDirectoryEntry, JournalEntry
 from coordinator_logic.states import State
 from streaming.explain.live.positions import EndOffsets, Positions
 from streaming.explain.live.transitions import BEGINS_REBALANCE, Transition, Transitions
+from streaming.journal.fold import GroupFold, JournalFold, Observer
 
-__all__ = ["Fleet", "GroupRow"]
+__all__ = ["Fleet", "FleetRow"]
 
 REBALANCING = frozenset(
     state.value for state in (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.ASSIGNING, State.RECONCILING)
@@ -19,7 +20,7 @@ REBALANCING = frozenset(
 MINUTE_MS = 60_000
 
 
-class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
+class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     """One group now, and how it has fared in the window.
 
     rebalances: how many began in the window. rebalances_a_minute: the same, by the window's length. rebalancing_share:
@@ -45,26 +46,17 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
     lag: int | None
 
 
-class _History:
-    """The transitions of one group in the window, its offsets, and the last entry of the journal that was noted."""
+class _History(Observer):
+    """The transitions of one group in the window, and its offsets."""
 
     def __init__(self) -> None:
         self.transitions = Transitions()
         self.positions = Positions()
-        self._incarnation = ""
-        self._sequence = 0
-        self._job_epoch = 0
 
-    def is_new(self, entry: JournalEntry) -> bool:
-        """Whether the entry repeats none that was noted, and notes it; a job may write its last batch again."""
-        is_repeated = (
-            entry.incarnation == self._incarnation
-            and entry.sequence <= self._sequence
-            and entry.job_epoch <= self._job_epoch
-        )
-        if not is_repeated:
-            self._incarnation, self._sequence, self._job_epoch = entry.incarnation, entry.sequence, entry.job_epoch
-        return not is_repeated
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the next entry."""
+        self.positions.note(entry.record)
+        self.transitions.note(entry.record, entry.timestamp)
 
 
 class Fleet:
@@ -75,23 +67,19 @@ class Fleet:
 
     def __init__(self, window_ms: int = 10 * MINUTE_MS) -> None:
         self.window_ms = window_ms
-        self._histories: dict[str, _History] = {}
+        self._journal = JournalFold(lambda _: GroupFold(_History()))
         self._newest = 0
 
     def note(self, entry: JournalEntry) -> None:
         """Note an entry of the journal; those of one group come in the journal's order."""
         self._newest = max(self._newest, entry.timestamp)
-        history = self._histories.setdefault(entry.group_id, _History())
-        if not history.is_new(entry):
-            return
-        history.positions.note(entry.record)
-        history.transitions.note(entry.record, entry.timestamp)
+        self._journal.add(entry)
 
     def partitions(self) -> set[tuple[str, int]]:
         """The partitions that any group has committed, by topic and partition."""
-        return {key for history in self._histories.values() for key in history.positions.partitions()}
+        return {key for history in self._histories() for key in history.positions.partitions()}
 
-    def rows(self, directory: Iterable[GroupDirectoryEntry], now: int, ends: EndOffsets) -> list[GroupRow]:
+    def rows(self, directory: Iterable[GroupDirectoryEntry], now: int, ends: EndOffsets) -> list[FleetRow]:
         """A row for each group of the directory, in its order; ``now`` in ms since the epoch.
 
         If the journal is ahead of this host's clock, its last entry's time is the present.
@@ -101,14 +89,18 @@ class Fleet:
         return [self._row(entry, now, ends) for entry in directory]
 
     def _forget_before(self, time: int) -> None:
-        for history in self._histories.values():
+        for history in self._histories():
             history.transitions.forget_before(time)
 
-    def _row(self, entry: GroupDirectoryEntry, now: int, ends: EndOffsets) -> GroupRow:
-        history = self._histories.get(entry.group_id)
+    def _histories(self) -> Iterator[_History]:
+        return (fold.observer for fold in self._journal.groups.values())
+
+    def _row(self, entry: GroupDirectoryEntry, now: int, ends: EndOffsets) -> FleetRow:
+        fold = self._journal.groups.get(entry.group_id)
+        history = None if fold is None else fold.observer
         transitions = history.transitions.up_to(entry.group_state) if history is not None else []
         begun = [one for one in transitions if one.to_state in BEGINS_REBALANCE]
-        return GroupRow(
+        return FleetRow(
             group_id=entry.group_id,
             state=entry.group_state,
             group_type=entry.group_type,

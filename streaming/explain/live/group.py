@@ -6,50 +6,22 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.errors import Error
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
-from coordinator_logic.messages import (
-    DescribedConsumerGroup,
-    DescribedGroup,
-    FetchedGroup,
-    GroupToFetch,
-)
+from coordinator_logic.messages import FetchedGroup, GroupToFetch
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
-from streaming.explain.live.described import (
-    NOTHING,
-    AnyDescribedGroup,
-    MemberText,
-    classic_assignment,
-    members_of,
-    protocol_of,
-)
+from streaming.explain.live.group_types import DESCRIPTIONS, description_of, type_of
+from streaming.explain.live.group_types.description import AnyDescribedGroup, MemberNow, TypeDescription
 
 __all__ = [
     "CommittedPosition",
     "GroupNow",
     "MemberNow",
-    "classic_group",
-    "consumer_group",
     "description",
+    "group_now",
     "groups_now",
     "offsets_now",
     "one_group_now",
 ]
-
-
-class MemberNow(NamedTuple):
-    """A member. ``assignment`` is its partitions, a line for each topic; ``-`` if it has none.
-
-    In a consumer group, lines about what it revokes, gets and waits for follow, and ``standing`` is its member epoch,
-    with the protocol if that is the classic one.
-    """
-
-    member_id: str
-    instance_id: str
-    client_id: str
-    client_host: str
-    assignment: str
-    standing: str = ""
 
 
 class CommittedPosition(NamedTuple):
@@ -75,22 +47,23 @@ class GroupNow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def groups_now(client: CoordinatorClient, types: Mapping[str, str]) -> dict[str, GroupNow]:
-    """The groups of these ids, whose types are ``classic`` or ``consumer``, in any order; a request for each.
+    """The groups of these ids with their types, in any order; a request for each.
 
     Raises CoordinatorError if the coordinator does not answer.
     """
-    newer = [group_id for group_id, group_type in types.items() if group_type == CONSUMER_TYPE]
-    others = [group_id for group_id, group_type in types.items() if group_type != CONSUMER_TYPE]
-    classic = (classic_group(group) for group in client.describe_groups(others).groups)
-    consumer = (consumer_group(group) for group in client.describe_consumer_groups(newer).groups)
-    return {group.group_id: group for group in (*classic, *consumer)}
+    by_type: dict[TypeDescription, list[str]] = {}
+    for group_id, group_type in types.items():
+        by_type.setdefault(description_of(group_type), []).append(group_id)
+    answers = (answer for description, group_ids in by_type.items() for answer in description.ask(client, group_ids))
+    return {answer.group_id: group_now(answer) for answer in answers}
 
 
 def one_group_now(client: CoordinatorClient, group_id: str) -> GroupNow:
     """The group of this id, of whichever type it is. Raises as :func:`groups_now`."""
-    found = groups_now(client, {group_id: CLASSIC_TYPE})[group_id]
-    if found.error == Error.GROUP_ID_NOT_FOUND.name:
-        return groups_now(client, {group_id: CONSUMER_TYPE})[group_id]
+    for group_type in DESCRIPTIONS:
+        found = groups_now(client, {group_id: group_type})[group_id]
+        if found.error != Error.GROUP_ID_NOT_FOUND.name:
+            break
     return found
 
 
@@ -100,48 +73,17 @@ def offsets_now(client: CoordinatorClient, group_id: str) -> list[CommittedPosit
     return error_of(fetched.error_code).name if fetched.error_code else _positions(fetched)
 
 
-def classic_group(group: DescribedGroup) -> GroupNow:
-    """A group as DescribeGroups answers."""
-    members = [
-        MemberNow(
-            member.member_id,
-            member.group_instance_id or "",
-            member.client_id,
-            member.client_host,
-            classic_assignment(group.protocol_type, member),
-        )
-        for member in group.members
-    ]
-    return _group(group, CLASSIC_TYPE, members)
-
-
-def consumer_group(group: DescribedConsumerGroup) -> GroupNow:
-    """A group as ConsumerGroupDescribe answers."""
-    return _group(group, CONSUMER_TYPE, [_consumer_member(member) for member in members_of(group)])
-
-
-def _group(group: AnyDescribedGroup, group_type: str, members: list[MemberNow]) -> GroupNow:
+def group_now(group: AnyDescribedGroup) -> GroupNow:
+    """A group as the coordinator has answered."""
+    group_type = type_of(group)
+    described = description_of(group_type)
     return GroupNow(
         group_id=group.group_id,
         error=error_of(group.error_code).name if group.error_code else "",
         state=group.group_state,
         group_type=group_type,
-        protocol=protocol_of(group),
-        members=members,
-    )
-
-
-def _consumer_member(member: MemberText) -> MemberNow:
-    standing = f"epoch {member.epoch}"
-    if member.protocol != CONSUMER_TYPE:
-        standing = f"{member.protocol} protocol, {standing}"
-    return MemberNow(
-        member.member_id,
-        "" if member.instance == NOTHING else member.instance,
-        member.client,
-        member.host,
-        member.assignment if member.changes == NOTHING else f"{member.assignment}\n{member.changes}",
-        standing,
+        protocol=described.protocol(group),
+        members=described.members(group),
     )
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
+from coordinator_logic.group.record import Record
 from coordinator_logic.records import (
     GroupDeleted,
     OffsetCommitted,
     OffsetsCommitted,
     OffsetsDeleted,
-    Record,
     TransactionalOffsetsCommitted,
     TransactionEnded,
 )

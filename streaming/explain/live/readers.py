@@ -7,20 +7,21 @@ from collections.abc import Iterable
 from typing import Self
 
 import msgspec
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from coordinator_logic import apis
 from coordinator_logic.messages import FindCoordinatorRequest
-from coordinator_logic.records import JournalEntry
 from streaming.client import CoordinatorClient, CoordinatorError
 from streaming.client.directory import GroupDirectory
 from streaming.client.librdkafka import admin_config, required_partition_count
+from streaming.client.topic_consumer import is_end
 from streaming.client.topic_reader import TopicReader
-from streaming.explain.live.fleet import Fleet, GroupRow
+from streaming.explain.live.fleet import Fleet, FleetRow
 from streaming.explain.live.positions import EndOffsets
 from streaming.explain.offsets.log_positions import listed_offsets
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
+from streaming.journal.entries import UNREADABLE, journal_entry
 
 __all__ = ["LiveFleet", "Pulse"]
 
@@ -32,8 +33,6 @@ ENDS_SECONDS = 2.0
 
 PROBED_GROUP = "group-coordinator-top"
 """A group that nobody is a member of: looking up its coordinator changes nothing."""
-
-_decode = msgspec.json.Decoder(JournalEntry).decode
 
 
 class Pulse(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +91,7 @@ class LiveFleet:
         """Whether the directory was read to its end once."""
         return self._directory.is_complete
 
-    def rows(self) -> list[GroupRow]:
+    def rows(self) -> list[FleetRow]:
         """A row for each group."""
         entries = self._directory.entries()
         with self._lock:
@@ -112,12 +111,12 @@ class LiveFleet:
         for record in self._journal.records(consumer):
             error, value = record.error(), record.value()
             if error is not None:
-                if error.code() != KafkaError._PARTITION_EOF:
+                if not is_end(record):
                     log.warning("topic %s cannot be read at the moment, librdkafka retries: %s", topic, error.str())
             elif value is not None:
                 try:
-                    entry = _decode(value)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
+                    entry = journal_entry(value)
+                except UNREADABLE as failure:
                     log.warning("ignoring an unreadable record of topic %s: %s", topic, failure)
                 else:
                     with self._lock:

@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Header, Input, Static
 
 from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.source import LiveSource
 
 __all__ = ["FleetScreen"]
@@ -163,7 +163,7 @@ def _selected(table: DataTable[Text]) -> str | None:
     return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
 
 
-def _select(table: DataTable[Text], rows: Sequence[GroupRow], group_id: str | None) -> None:
+def _select(table: DataTable[Text], rows: Sequence[FleetRow], group_id: str | None) -> None:
     for number, row in enumerate(rows):
         if row.group_id == group_id:
             table.move_cursor(row=number)

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import Pulse
 
 __all__ = ["LiveSource"]
@@ -15,7 +15,7 @@ class LiveSource(Protocol):
     def is_complete(self) -> bool:
         """Whether all groups are known."""
 
-    def rows(self) -> list[GroupRow]:
+    def rows(self) -> list[FleetRow]:
         """A row for each group."""
 
     def pulse(self) -> Pulse:

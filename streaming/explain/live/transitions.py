@@ -8,20 +8,18 @@ which a member reached the target. The directory says whether others have yet to
 from collections import deque
 from typing import NamedTuple
 
-from coordinator_logic.consumer_group.epochs import STATIC_LEAVE_EPOCH
-from coordinator_logic.consumer_group.members import MemberState
-from coordinator_logic.records import (
-    ClassicGroupFormed,
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import ClassicGroupFormed, StateChanged
+from coordinator_logic.groups.consumer.epochs import STATIC_LEAVE_EPOCH
+from coordinator_logic.groups.consumer.members import MemberState
+from coordinator_logic.groups.consumer.records import (
     ConsumerGroupFormed,
     ConsumerMemberChanged,
     GroupEpochBumped,
     MemberAssignmentChanged,
-    MemberRemoved,
-    Record,
-    StateChanged,
-    StaticMemberReplaced,
     TargetAssignmentChanged,
 )
+from coordinator_logic.records import MemberRemoved, StaticMemberReplaced
 from coordinator_logic.states import State
 
 __all__ = ["BEGINS_REBALANCE", "Transition", "Transitions"]

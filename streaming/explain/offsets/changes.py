@@ -6,27 +6,26 @@ from typing import NamedTuple
 
 from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.committed_offsets import CommittedOffset
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.group import Group
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import ClassicGroupFormed, GenerationStarted
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, GroupEpochBumped
 from coordinator_logic.records import (
     Cause,
-    ClassicGroupFormed,
-    ConsumerGroupFormed,
-    GenerationStarted,
     GroupDeleted,
-    GroupEpochBumped,
     JournalEntry,
     OffsetRecord,
     OffsetsCommitted,
     OffsetsDeleted,
     QuarantinedStateDropped,
-    Record,
     RequestCause,
     TransactionalOffsetsCommitted,
     TransactionEnded,
     apply,
 )
-from streaming.job.backups.rebuild.journal_fold import last_history
+from streaming.journal.fold import GroupFold, Observer
+from streaming.journal.histories import last_history
 
 __all__ = ["Committed", "OffsetChange", "changes_of", "last_reset", "matters_for_offsets"]
 
@@ -79,11 +78,12 @@ def matters_for_offsets(entry: JournalEntry) -> bool:
 
 def changes_of(entries: Iterable[JournalEntry]) -> Iterator[OffsetChange]:
     """The changes of one group's offsets. ``entries`` are the group's, in the journal's order; entries may repeat."""
-    fold: _Fold | None = None
+    told = _OffsetsTold()
+    fold = GroupFold(told)
     for entry in last_history(entries):
-        if fold is None or entry.incarnation != fold.group.incarnation:
-            fold = _Fold(entry)
-        yield from fold.add(entry)
+        fold.add(entry)
+        yield from told.changes
+        told.changes = []
 
 
 def last_reset(changes: Iterable[OffsetChange]) -> list[OffsetChange]:
@@ -97,17 +97,26 @@ def last_reset(changes: Iterable[OffsetChange]) -> list[OffsetChange]:
     return found
 
 
-class _Fold:
-    """The offsets of one incarnation of a group, while its entries are added."""
+class _OffsetsTold(Observer):
+    """The offsets of a group, as its entries tell them."""
 
-    def __init__(self, first: JournalEntry) -> None:
-        self.group = Group(first.group_id, first.incarnation)
-        self._is_complete = first.sequence == 1
+    def __init__(self) -> None:
+        self.changes: list[OffsetChange] = []
+        self._group = Group("", "")
+        self._is_complete = False
         self._seen: set[TopicPartition] = set()
-        self._generation: int | None = 0 if self._is_complete else None
+        self._generation: int | None = None
         self._pending: dict[int, tuple[TransactionalOffsetsCommitted, Cause]] = {}
 
-    def add(self, entry: JournalEntry) -> Iterator[OffsetChange]:
+    def on_begin(self, entry: JournalEntry) -> None:
+        """Begin with a group that has no offsets, as far as is known."""
+        self._group = Group(entry.group_id, entry.incarnation)
+        self._is_complete = entry.sequence == 1
+        self._seen, self._pending = set(), {}
+        self._generation = 0 if self._is_complete else None
+
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the changes that an entry makes."""
         record = entry.record
         match record:
             case GenerationStarted(generation=generation):
@@ -122,7 +131,7 @@ class _Fold:
             case (
                 GroupDeleted() | QuarantinedStateDropped() | OffsetsCommitted() | OffsetsDeleted() | TransactionEnded()
             ):
-                yield from self._change(entry)
+                self.changes += self._change(entry)
             case _:
                 pass
 
@@ -145,7 +154,7 @@ class _Fold:
             )
 
     def _touched(self, record: Record) -> list[TopicPartition]:
-        group = self.group
+        group = self._group
         match record:
             case OffsetsCommitted(offsets=committed):
                 return list(dict.fromkeys(TopicPartition(each.topic, each.partition) for each in committed))
@@ -159,10 +168,10 @@ class _Fold:
                 return [TopicPartition(topic, partition) for topic, partition, _ in group.committed_offsets()]
 
     def _apply(self, entry: JournalEntry) -> None:
-        self.group.sequence = entry.sequence
+        self._group.sequence = entry.sequence
         # The journal may no longer have the offsets of a transaction that ends.
         with suppress(KeyError):
-            apply(self.group, entry.record, entry.timestamp)
+            apply(self._group, entry.record, entry.timestamp)
 
     def _offset(self, partition: TopicPartition) -> CommittedOffset | None:
-        return self.group.offsets.get(partition.topic, {}).get(partition.partition)
+        return self._group.offsets.get(partition.topic, {}).get(partition.partition)

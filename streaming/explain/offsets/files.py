@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.messages import NO_LEADER_EPOCH, Int32, Int64
 from streaming.explain.offsets.plan import Position
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.records import RequestCause
 from streaming.explain.offsets.changes import OffsetChange
 from streaming.explain.offsets.plan import Position

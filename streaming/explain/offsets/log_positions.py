@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from coordinator_logic import consumer_protocol
+from coordinator_logic import embedded_protocols as consumer_protocol
 from streaming.explain.offsets.plan import Log
 
 __all__ = ["listed_offsets", "logs_of", "offsets_at"]

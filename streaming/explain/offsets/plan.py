@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.messages import (
     NO_LEADER_EPOCH,
     NO_OFFSET,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.explain.offsets.plan import Log, Plan, PlannedOffset, Position
 
 
@@ -21,7 +21,7 @@ class TargetKind(Enum):
     SHIFT = "--shift-by"
 
 
-class Target(NamedTuple):
+class ResetTarget(NamedTuple):
     """Where to move. ``value`` is an offset, a number of offsets to shift by, or a time in ms since the epoch."""
 
     kind: TargetKind
@@ -31,7 +31,7 @@ class Target(NamedTuple):
 def reset_plan(
     group_id: str,
     partitions: Iterable[TopicPartition],
-    target: Target,
+    target: ResetTarget,
     now: Mapping[TopicPartition, Position],
     logs: Mapping[TopicPartition, Log],
     at_time: Mapping[TopicPartition, int | None],
@@ -64,7 +64,7 @@ def plan_from_file(
     return Plan(group_id, planned)
 
 
-def _wanted(target: Target, current: int | None, log: Log, at_time: int | None) -> int | None:
+def _wanted(target: ResetTarget, current: int | None, log: Log, at_time: int | None) -> int | None:
     match target.kind:
         case TargetKind.EARLIEST:
             return log.start

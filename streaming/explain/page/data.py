@@ -9,10 +9,10 @@ from itertools import chain, pairwise
 
 import msgspec
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.explain.lag.lag import Lag
 from streaming.explain.page.lanes import Held, Lane, Lanes
-from streaming.explain.story.model import Cause, Rebalance, Refusal, Refused, Story
+from streaming.explain.story.model import Cause, Rebalance, Refused, RefusedRequest, Story
 from streaming.explain.story.printable import printable
 from streaming.explain.story.words import entries_in_words, sender_line
 
@@ -180,7 +180,7 @@ def _lag(lag: Lag, first: int) -> PageLag:
     )
 
 
-def _refusals(story: Story) -> Sequence[Refusal]:
+def _refusals(story: Story) -> Sequence[RefusedRequest]:
     return () if story.refused is None else story.refused.refusals
 
 
@@ -203,7 +203,7 @@ def _refused(refused: Refused | None) -> dict[str, object] | None:
     }
 
 
-def _refusal(one: Refusal, first: int, lanes: Sequence[Lane], place: dict[str, int]) -> PageRefusal:
+def _refusal(one: RefusedRequest, first: int, lanes: Sequence[Lane], place: dict[str, int]) -> PageRefusal:
     entries = f"; {entries_in_words(one.evidence)}" if one.evidence else ""
     lane = place.get(one.member)
     if lane is None:

@@ -3,19 +3,17 @@
 from array import array
 from dataclasses import dataclass, field
 
-from coordinator_logic.consumer_group.records import ConsumerMemberChanged, MemberAssignmentChanged
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.groups.classic.records import AssignmentChanged, MemberAdded, StateChanged
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged, MemberAssignmentChanged
 from coordinator_logic.records import (
-    AssignmentChanged,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
-    MemberAdded,
     MemberRemoved,
     OffsetsCommitted,
     QuarantinedStateDropped,
     RequestCause,
-    StateChanged,
     StaticMemberReplaced,
     TimerCause,
     TransactionalOffsetsCommitted,
@@ -25,6 +23,7 @@ from streaming.explain.story.model import Partitions
 from streaming.explain.story.printable import printable
 from streaming.explain.story.ranges import in_words
 from streaming.explain.story.telling import StoryTeller
+from streaming.journal.fold import Observer
 
 Held = frozenset[TopicPartition]
 
@@ -76,8 +75,8 @@ class Lane:
             self.owned.append((time, partitions))
 
 
-class Lanes:
-    """Takes the entries of one group in their order, each new one after ``teller`` has taken it.
+class Lanes(Observer):
+    """The lanes of one group; ``teller`` gets each entry first.
 
     A member goes into the lane of its instance id, or of its client id and host, if the former member has gone.
     """
@@ -91,8 +90,8 @@ class Lanes:
         self._of_member: dict[str, Lane] = {}
         self._by_client: dict[tuple[str, str | None], list[Lane]] = {}
 
-    def add(self, entry: JournalEntry) -> None:
-        """Take the next entry, which is new."""
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the next entry."""
         record, time = entry.record, entry.timestamp
         if self._first is None:
             self._first = time

@@ -1,11 +1,9 @@
 """The page of a group, from its journal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from coordinator_logic.records import JournalEntry
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.explain.journal.entries import journal_entry, page_entry
-from streaming.explain.journal.group_journal import GroupJournal
 from streaming.explain.lag.committed import CommittedOverTime
 from streaming.explain.lag.lag import Lag
 from streaming.explain.page.data import page_of
@@ -14,11 +12,14 @@ from streaming.explain.page.writing import html_of
 from streaming.explain.story.model import Story
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import now_lines
-from streaming.job.backups.journal_reader import CLIENT_ID, JournalReader
+from streaming.journal.entries import journal_entry, page_entry
+from streaming.journal.fold import GroupFold, Observer
+from streaming.journal.group_journal import GroupJournal
+from streaming.journal.reader import CLIENT_ID, JournalReader
 
 
-class ToldGroup:
-    """A group's story and lanes, and with ``with_lag`` its committed offsets over time, from entries in their order."""
+class ToldGroup(Observer):
+    """A group's story and lanes, and with ``with_lag`` its committed offsets over time."""
 
     def __init__(self, group_id: str, *, with_lag: bool = False) -> None:
         self.group_id = group_id
@@ -31,12 +32,16 @@ class ToldGroup:
         """Reads an entry as far as it is needed."""
         return page_entry if self.committed is None else journal_entry
 
-    def add(self, entry: JournalEntry) -> None:
-        """Take the next entry; it may repeat."""
-        if self.teller.add(entry):
-            self.lanes.add(entry)
-            if self.committed is not None:
-                self.committed.add(entry)
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the next entry."""
+        self.teller.on_entry(entry)
+        self.lanes.on_entry(entry)
+        if self.committed is not None:
+            self.committed.on_entry(entry)
+
+    def on_turn(self, turn: Sequence[JournalEntry]) -> None:
+        """End a turn."""
+        self.teller.on_turn(turn)
 
 
 def page_of_group(config: LibrdkafkaConfig, topic: str, group_id: str, timeout: float) -> str:
@@ -49,9 +54,10 @@ def read_group(
     config: LibrdkafkaConfig, topic: str, timeout: float, told: ToldGroup, client_id: str = CLIENT_ID, since: int = 0
 ) -> ToldGroup:
     """Add what the journal has since a time, ms since the epoch; other arguments as of :class:`JournalReader`."""
+    fold = GroupFold(told)
     with JournalReader(config, topic, timeout, client_id, told.decode) as reader:
         for entry in GroupJournal(reader, told.group_id, since).entries():
-            told.add(entry)
+            fold.add(entry)
     return told
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from streaming.explain.page.lanes import Lane, Lanes, partitions_in_words
-from streaming.explain.story.model import Rebalance, Refusal, Story
+from streaming.explain.story.group_types import words_of
+from streaming.explain.story.model import Rebalance, RefusedRequest, Story
 from streaming.explain.story.printable import printable
 from streaming.explain.story.words import sender_line
 
@@ -48,9 +49,9 @@ def _of_rebalance(one: Rebalance, last: int) -> Iterator[Event]:
     }
     yield _span(REBALANCES, f"{one.cause.trigger}{reached}", one.began, end, details)
     if one.joined is not None:
-        names = ("target", "members") if one.group_type == "consumer" else ("joining", "assignment")
-        yield _span(REBALANCES, names[0], one.began, one.joined)
-        yield _span(REBALANCES, names[1], one.joined, end)
+        first, second = words_of(one.group_type).spans
+        yield _span(REBALANCES, first, one.began, one.joined)
+        yield _span(REBALANCES, second, one.joined, end)
 
 
 def _of_lane(lane: Lane, track: int, last: int) -> Iterator[Event]:
@@ -67,7 +68,7 @@ def _of_lane(lane: Lane, track: int, last: int) -> Iterator[Event]:
         yield _instant(track, "commit", time, {})
 
 
-def _of_refusal(one: Refusal, lanes: Sequence[Lane]) -> Event:
+def _of_refusal(one: RefusedRequest, lanes: Sequence[Lane]) -> Event:
     """The first of refused requests that are alike: in the lane of its member or client, otherwise of no track."""
     tracks = enumerate(lanes, REBALANCES + 1)
     of_member = {stay.member_id: track for track, lane in tracks for stay in lane.stays}

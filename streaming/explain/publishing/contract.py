@@ -13,7 +13,7 @@ FIELDS = {
     "evidence": "The entries of the journal that show it; the last one began the rebalance.",
     "generation": "The generation that began, in a consumer group the epoch; null if none did.",
     "groupId": "The group id; also the record's key.",
-    "groupType": "`classic`, or `consumer` for the newer protocol (KIP-848).",
+    "groupType": "`classic`, or `consumer` for a consumer group (KIP-848).",
     "incarnation": "The incarnation of the group in the journal.",
     "isCertain": "Whether no other cause fits the journal.",
     "isCut": "Whether the record would be too large with its lists of members and all of its evidence, and lacks them.",

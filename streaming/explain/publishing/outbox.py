@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from coordinator_logic.records import JournalEntry
 from streaming.explain.publishing.records import PublishedRebalance, published
 from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAllGroups
-from streaming.job.backups.journal_reader import JournalPlace
+from streaming.journal.reader import JournalPlace
 
 
 class Outbox:
-    """Takes the entries of the journal and keeps the rebalances that are to be published, until :meth:`drain`.
+    """Keeps the rebalances that end with entries of the journal and are to be published, until :meth:`drain`.
 
     Entries before the positions belong to the story, but what ends with them has been published.
 
@@ -25,8 +25,8 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def take(self, entry: JournalEntry, place: JournalPlace) -> None:
-        """Take the next entry, which is at this place of the journal."""
+    def add(self, entry: JournalEntry, place: JournalPlace) -> None:
+        """Add the next entry, which is at this place of the journal."""
         ended = list(self._story.add(entry))
         if place.offset >= self._positions.get(place.partition, 0):
             self._positions[place.partition] = place.offset + 1

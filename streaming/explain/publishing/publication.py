@@ -10,9 +10,9 @@ from streaming.explain.publishing.publisher import Publisher
 from streaming.explain.publishing.records import PublishedRebalance
 from streaming.explain.publishing.sending import sent
 from streaming.explain.publishing.topic_end import published_positions
-from streaming.job.backups.journal_reader import JournalReader
 from streaming.job.topics.creation import ensure_topic
 from streaming.job.topics.layout import rebalances_topic
+from streaming.journal.reader import JournalReader
 
 
 class Publication:
@@ -23,7 +23,7 @@ class Publication:
         names: The names of the topics.
         client_id: The client id of the consumer that reads the topic.
         timeout: The limit of each answer of the brokers, in seconds.
-        report: Takes a line when it is ready.
+        report: Is called with a line when it is ready.
 
     Raises:
         CannotRun: the topic cannot be created, or has no record that a publication has written.

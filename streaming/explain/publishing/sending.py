@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from coordinator_logic.records import JournalEntry
 from streaming.explain.publishing.outbox import Outbox
 from streaming.explain.publishing.records import PublishedRebalance
-from streaming.job.backups.journal_reader import JournalPlace
+from streaming.journal.reader import JournalPlace
 
 MOST_TOGETHER = 500
 """How many rebalances a transaction has at most, but for those that end with the same entry."""
@@ -35,7 +35,7 @@ def sent(
     for entry in entries:
         if entry is not None:
             was_empty = not len(outbox)
-            outbox.take(entry, place())
+            outbox.add(entry, place())
             if was_empty:
                 waits_since = clock()
         is_due = entry is None or len(outbox) >= MOST_TOGETHER or clock() - waits_since >= LONGEST_WAIT_SECONDS

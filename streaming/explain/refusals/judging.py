@@ -24,30 +24,18 @@ from coordinator_logic.apis import (
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
-from coordinator_logic.group import Group
-from coordinator_logic.handlers import HANDLERS
-from coordinator_logic.handlers.checks import check_generation
-from coordinator_logic.messages import (
-    ConsumerGroupHeartbeatRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-)
-from coordinator_logic.records import (
-    ConsumerGroupFormed,
-    GroupCreated,
-    GroupDeleted,
-    JournalEntry,
-    QuarantinedStateDropped,
-    RequestCause,
-)
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed
+from coordinator_logic.handlers import handle
+from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest
+from coordinator_logic.records import GroupCreated, GroupDeleted, JournalEntry, QuarantinedStateDropped, RequestCause
 from coordinator_logic.states import State
 from coordinator_logic.turn import Output, Turn
+from streaming.explain.refusals.group_types import lookup_in
 from streaming.explain.refusals.losses import Loss, loss_of
 from streaming.explain.refusals.past_group import PastGroup
 from streaming.explain.replay.world import refusal
-from streaming.job.backups.rebuild.journal_fold import DOES_NOT_FIT
+from streaming.journal.fold import Observer
+from streaming.journal.folded_group import DOES_NOT_FIT
 
 JUDGED = frozenset(
     api.name
@@ -92,7 +80,7 @@ LIMITLESS = {
 """Options of the job with which no request is refused for its size or its timeout: the journal has no options."""
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """A request that was refused, the error, and to what it lost."""
 
     request: Request
@@ -100,8 +88,8 @@ class Verdict(NamedTuple):
     loss: Loss
 
 
-class Judge:
-    """Takes the journal's entries of a group from its first one, in their order, and judges the requests between them.
+class Judge(Observer):
+    """Judges the requests of a group between the journal's entries, which come from the first one on.
 
     Args:
         group_id: The group.
@@ -110,7 +98,7 @@ class Judge:
     """
 
     def __init__(self, group_id: str, requests: Sequence[Request], config: CoordinatorConfig) -> None:
-        self.past = PastGroup(group_id)
+        self.past = PastGroup()
         self.unknown = 0
         """Requests of times at which the journal does not tell who was a member."""
         self.has_other_partitions = False
@@ -123,15 +111,34 @@ class Judge:
         self._places = {(one.place.partition, one.place.offset): index for index, one in enumerate(requests)}
         self._partitions = {one.place.partition for one in requests}
         self._next = 0
-        self._verdicts: dict[int, Verdict] = {}
+        self._verdicts: dict[int, Judgement] = {}
         self._unrecorded: set[int] = set()
         self._last_recorded = -1
         self._handed_out: dict[str, int] = {}
         """Member ids that were given to joins without one, and until when they can be used, in ms."""
         self._snapshot: bytes | None = None
 
-    def add(self, entry: JournalEntry) -> None:
-        """Take the next entry; entries may repeat."""
+    def on_begin(self, entry: JournalEntry) -> None:
+        """Begin with another incarnation; the requests before it are of the one before."""
+        self._judge_before(entry)
+        self.past.begin(entry)
+        self._snapshot = None
+
+    def on_gap(self, entry: JournalEntry) -> None:
+        """Forget what may have changed in the entries that are missing."""
+        self._judge_before(entry)
+        self.past.miss(entry)
+        self._snapshot = None
+
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the next entry."""
+        self._judge_before(entry)
+        if self.past.apply(entry):
+            self._snapshot = None
+            if isinstance(entry.record, FORGETS_MEMBER_IDS):
+                self._handed_out.clear()
+
+    def _judge_before(self, entry: JournalEntry) -> None:
         cause, index = entry.cause, None
         if isinstance(cause, RequestCause):
             index = self._places.get((cause.partition, cause.offset))
@@ -145,12 +152,8 @@ class Judge:
             self._last_recorded = max(self._last_recorded, index)
             self._verdicts.pop(index, None)
             self._unrecorded.discard(index)
-        if self.past.add(entry):
-            self._snapshot = None
-            if isinstance(entry.record, FORGETS_MEMBER_IDS):
-                self._handed_out.clear()
 
-    def finish(self) -> list[Verdict]:
+    def finish(self) -> list[Judgement]:
         """Judge the requests after the last entry; all verdicts, in the order of the requests."""
         self._judge_until(len(self._requests))
         return [self._verdicts[index] for index in sorted(self._verdicts)]
@@ -197,27 +200,14 @@ class Judge:
         if error in ORDINARY and self._is_refused_by_options(request):
             return
         if response is not None and error not in ORDINARY:
-            self._verdicts[index] = Verdict(request, error, loss_of(request, response, error, self.past))
+            self._verdicts[index] = Judgement(request, error, loss_of(request, response, error, self.past))
         elif error is Error.NONE and output.journal and request.address.api in ALWAYS_RECORDED:
             self._unrecorded.add(index)
 
     def _is_ordinary(self, request: Request) -> bool:
         """Whether a heartbeat is certainly accepted: nearly all are, and to handle one takes long."""
-        group, body = self.past.group, request.body
-        if group is None:
-            return False
-        if isinstance(body, HeartbeatRequest) and group.consumer is None:
-            found = check_generation(group, body.member_id, body.group_instance_id, body.generation_id)
-            return found is Error.NONE
-        if isinstance(body, ConsumerGroupHeartbeatRequest) and group.consumer is not None and body.member_epoch > 0:
-            member = group.consumer.members.get(body.member_id)
-            return (
-                member is not None
-                and member.epoch == body.member_epoch
-                and body.instance_id in (None, member.group_instance_id)
-                and body.server_assignor is None
-            )
-        return False
+        group = self.past.group
+        return group is not None and lookup_in(group).is_ordinary_heartbeat(group, request.body)
 
     def _is_refused_by_options(self, request: Request) -> bool:
         _, response = self._answer(request, self._config)
@@ -236,20 +226,13 @@ class Judge:
             group = snapshot.decode(self._snapshot)
             if group.state is State.DEAD:
                 return output, None
-            if group.consumer is None:
-                self._hand_out_again(group, request.place.timestamp)
+            for over in lookup_in(group).hand_out_again(group, self._handed_out, request.place.timestamp):
+                del self._handed_out[over]
         turn = Turn(self._group_id, group, request.place.timestamp, request, config, output)
         try:
-            HANDLERS[request.address.api].handle(turn, request, request.body)
+            handle(turn, request)
         except DOES_NOT_FIT:
             # The copy has no parked requests. What needs them is no refusal.
             return Output(), None
         own = [one for one in output.responses if one.address is request.address]
         return output, own[0] if own else None
-
-    def _hand_out_again(self, group: Group, now: int) -> None:
-        for member_id, until in list(self._handed_out.items()):
-            if now >= until or member_id in group.members:
-                del self._handed_out[member_id]
-            else:
-                group.hand_out_member_id(member_id)

@@ -1,6 +1,5 @@
 """To what a refused request lost: the group as it was, and the entries of the journal that made it so."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from coordinator_logic.errors import Error
@@ -9,8 +8,8 @@ from coordinator_logic.group import Group
 from coordinator_logic.messages import SyncGroupRequest, TxnOffsetCommitRequest
 from coordinator_logic.records import JournalEntry, RequestCause
 from streaming.explain.refusals.asked import instance_in, offsets_in, shortened
+from streaming.explain.refusals.group_types import lookup_in
 from streaming.explain.refusals.past_group import PastGroup
-from streaming.explain.story.moves import owners_of
 from streaming.explain.story.words import clock
 
 GENERATIONS = frozenset({Error.ILLEGAL_GENERATION, Error.STALE_MEMBER_EPOCH, Error.FENCED_MEMBER_EPOCH})
@@ -94,19 +93,15 @@ def _other_generation(member_id: str, group: Group, past: PastGroup) -> Loss:
     began = past.generation_began
     since = "" if began is None else f" since {clock(began.timestamp)}"
     entries = () if began is None else (began,)
-    if group.consumer is None:
-        return Loss(f"the group is in generation {group.generation}{since}", None, entries)
-    member = group.consumer.members.get(member_id)
-    own = "" if member is None else f"the member is at epoch {member.epoch}, "
-    return Loss(f"{own}the group is at epoch {group.consumer.epoch}{since}", None, entries)
+    return Loss(lookup_in(group).generation(group, member_id, since), None, entries)
 
 
 def _inconsistent(body: Any, group: Group) -> Loss:
     if body.protocol_type not in (None, group.protocol_type) and group.protocol_type is not None:
         return Loss(f"the group's protocol type is {group.protocol_type}, and not {shortened(body.protocol_type)}")
     if isinstance(body, SyncGroupRequest):
-        return Loss(f"the group has chosen the protocol {group.protocol_name}")
-    common = ", ".join(sorted(group.protocol_candidates()))
+        return Loss(f"the group has chosen the protocol {lookup_in(group).chosen_protocol(group)}")
+    common = ", ".join(sorted(lookup_in(group).common_protocols(group)))
     return Loss(f"the others have [{shortened(common)}] in common")
 
 
@@ -115,30 +110,12 @@ def _owner(request: Request, past: PastGroup) -> tuple[tuple[str, int], str] | N
     wanted = [place for place, _ in offsets_in(request.body)]
     if not wanted or past.group is None:
         return None
-    owners = dict(_owned(past.group))
+    owners = lookup_in(past.group).owners(past.group)
     return next(((place, owners[place]) for place in wanted if place in owners), None)
 
 
-def _owned(group: Group) -> Iterator[tuple[tuple[str, int], str]]:
-    if group.consumer is None:
-        assignments = {member.member_id: member.assignment for member in group.members.values()}
-        for place, member_id in (owners_of(assignments) or {}).items():
-            yield (place.topic, place.partition), member_id
-        return
-    names = {topic.topic_id: name for name, topic in group.consumer.topics.items()}
-    for member in group.consumer.members.values():
-        for topic_id, number in member.held_partitions():
-            yield (names.get(topic_id, topic_id), number), member.member_id
-
-
 def _member_of(instance: str | None, group: Group | None) -> str | None:
-    if group is None or instance is None:
-        return None
-    if group.consumer is not None:
-        static = group.consumer.static_member(instance)
-        return None if static is None else static.member_id
-    member = group.member_of_instance(instance)
-    return None if member is None else member.member_id
+    return None if group is None or instance is None else lookup_in(group).member_of_instance(group, instance)
 
 
 def _member_id(request: Request) -> str:

@@ -2,26 +2,20 @@
 
 from typing import NamedTuple
 
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.records import GenerationStarted, MemberAdded
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged, GroupEpochBumped
 from coordinator_logic.records import (
-    ConsumerMemberChanged,
-    GenerationStarted,
     GroupCreated,
     GroupDeleted,
-    GroupEpochBumped,
     JournalEntry,
-    MemberAdded,
     MemberRemoved,
-    OffsetRecord,
     OffsetsCommitted,
     QuarantinedStateDropped,
-    StateChanged,
     StaticMemberReplaced,
-    apply,
 )
-from coordinator_logic.states import State
 from streaming.explain.story.roster import Roster
-from streaming.job.backups.rebuild.journal_fold import DOES_NOT_FIT
+from streaming.journal.folded_group import FoldedGroup, Known
 
 
 class End(NamedTuple):
@@ -32,16 +26,12 @@ class End(NamedTuple):
 
 
 class PastGroup:
-    """The group after the entries so far, which come in their order and may repeat.
+    """The group after the entries so far, which come in their order, each once.
 
     The offsets of plain commits are left out: no answer depends on them but that of ResetOffsets.
     """
 
-    def __init__(self, group_id: str) -> None:
-        self.group: Group | None = None
-        """None if it does not exist, or not yet."""
-        self.is_known = False
-        """Whether the entries tell every member that the group has."""
+    def __init__(self) -> None:
         self.roster = Roster()
         self.generation_began: JournalEntry | None = None
         """The entry with which the generation, or the epoch of a consumer group, began."""
@@ -51,51 +41,38 @@ class PastGroup:
         """By member id."""
         self.taken: dict[str, JournalEntry] = {}
         """The entry with which the present member of each group instance id came."""
-        self._group_id = group_id
-        self._seen: dict[str, int] = {}
-        self._incarnation = ""
+        self._folded = FoldedGroup()
+        self._has_begun = False
 
-    def add(self, entry: JournalEntry) -> bool:
-        """Take the next entry; whether it changes what an answer depends on."""
-        before = self._seen.get(entry.incarnation, 0)
-        if entry.sequence <= before:
-            return False
-        self._seen[entry.incarnation] = entry.sequence
-        if entry.incarnation != self._incarnation:
-            self._incarnation = entry.incarnation
-            self.group = Group(self._group_id, entry.incarnation)
-            self.is_known, self.generation_began = entry.sequence == 1, None
-        elif entry.sequence != before + 1:
-            self.is_known, self.generation_began = False, None
+    @property
+    def group(self) -> Group | None:
+        """None if it does not exist, or not yet."""
+        return self._folded.group
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the entries tell every member that the group has."""
+        return self._has_begun and self._folded.known is not Known.OFFSETS
+
+    def begin(self, entry: JournalEntry) -> None:
+        """Begin with another incarnation."""
+        self._has_begun, self.generation_began = True, None
+        self._folded.on_begin(entry)
+
+    def miss(self, entry: JournalEntry) -> None:
+        """Forget what may have changed in entries before this one that are missing."""
+        self.generation_began = None
+        self._folded.on_gap(entry)
+
+    def apply(self, entry: JournalEntry) -> bool:
+        """Apply the next entry; whether it changes what an answer depends on."""
         if type(entry.record) is OffsetsCommitted:
             if self.group is not None:
                 self.group.sequence = entry.sequence
             return False
         self._note(entry)
-        self._change(entry)
+        self._folded.apply(entry)
         return True
-
-    def _change(self, entry: JournalEntry) -> None:
-        record, group = entry.record, self.group
-        if isinstance(record, GroupDeleted | QuarantinedStateDropped):
-            self.group, self.is_known, self.generation_began = None, True, None
-            return
-        if group is None:
-            return
-        group.sequence, group.clock = entry.sequence, max(group.clock, entry.timestamp)
-        if self.is_known:
-            try:
-                apply(group, record, entry.timestamp)
-            except DOES_NOT_FIT:
-                # Offsets that are left out can be missing, members cannot.
-                self.is_known = isinstance(record, OffsetRecord)
-        elif isinstance(record, GenerationStarted):
-            group.generation = record.generation
-        elif isinstance(record, StateChanged) and record.to_state == State.EMPTY.value and self.generation_began:
-            # A classic group without members: nothing else of what was missed matters.
-            self.group = Group(self._group_id, entry.incarnation, generation=group.generation)
-            self.group.protocol_type, self.group.sequence = CONSUMER_PROTOCOL_TYPE, entry.sequence
-            self.group.clock, self.is_known = group.clock, True
 
     def _note(self, entry: JournalEntry) -> None:
         record = entry.record
@@ -104,7 +81,7 @@ class PastGroup:
             case GroupCreated():
                 self.generation_began = self.ended = None
             case GroupDeleted() | QuarantinedStateDropped():
-                self.ended = entry
+                self.ended, self.generation_began = entry, None
             case GenerationStarted() | GroupEpochBumped():
                 self.generation_began = entry
             case MemberAdded(member_id=member_id) | ConsumerMemberChanged(member_id=member_id):
@@ -124,4 +101,4 @@ class PastGroup:
         group = self.group
         if group is None:
             return False
-        return member_id in (group.members if group.consumer is None else group.consumer.members)
+        return member_id in group.part.member_ids

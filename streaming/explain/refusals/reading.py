@@ -7,14 +7,15 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.partitioning import partition_for
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.explain.journal.group_journal import GroupJournal
-from streaming.explain.journal.reading import Progress
 from streaming.explain.refusals.judging import Judge
 from streaming.explain.refusals.told import refused_of
 from streaming.explain.replay.case import Case
 from streaming.explain.replay.request_log import RequestLog, Stretch
 from streaming.explain.story.model import Refused
 from streaming.explain.story.words import clock
+from streaming.journal.fold import GroupFold
+from streaming.journal.group_journal import GroupJournal
+from streaming.journal.progress import ReadingProgress
 
 AFFORDABLE_RECORDS = 100_000
 """How many records are read unasked. If all are the group's, to decode and judge them takes a second or so."""
@@ -35,7 +36,7 @@ class KeptRequests(NamedTuple):
     notes: list[str]
 
     def told(self) -> Refused:
-        """The refusals, after the judge has taken the journal."""
+        """The refusals, after the judge has seen the journal."""
         return Refused(self.since, notes=self.notes) if self.judge is None else refused_of(self.judge, *self[1:])
 
 
@@ -61,11 +62,11 @@ def kept_requests(
         part: The time of which requests are read.
         must_read: Read them however many there are, and raise CoordinatorError if that fails. Otherwise no more than
             :data:`AFFORDABLE_RECORDS` are read, and a note says what could not be.
-        report: Takes a line about the progress of a reading that takes long.
+        report: Is called with a line about the progress of a reading that takes long.
     """
     try:
         with RequestLog(str(config["bootstrap.servers"]), config, topic, timeout, client_id) as log:
-            stretch = log.stretch(partition_for(group_id, log.partitions), part.since, part.until)
+            stretch = log.stretch(partition_for(group_id, len(log.partitions)), part.since, part.until)
             if stretch.records > AFFORDABLE_RECORDS and not must_read:
                 return _none(
                     f"Refused requests are not told: {stretch.records:,} records of {topic} would be read. "
@@ -79,7 +80,7 @@ def kept_requests(
 
 
 def with_earlier_entries(kept: KeptRequests, journal: GroupJournal, *, must_read: bool) -> KeptRequests:
-    """Let the judge take the whole journal, for a story that is told from a later time on; ``must_read`` as above."""
+    """Let the judge see the whole journal, for a story that is told from a later time on; ``must_read`` as above."""
     judge = kept.judge
     if judge is None:
         return kept
@@ -88,15 +89,16 @@ def with_earlier_entries(kept: KeptRequests, journal: GroupJournal, *, must_read
             f"Refused requests are not told: {records:,} records of the journal would be read, because who was a "
             "member follows from all entries of the group. --refused reads them."
         )
+    fold = GroupFold(judge)
     for entry in journal.entries():
-        judge.add(entry)
+        fold.add(entry)
     return kept
 
 
 def _read(
     log: RequestLog, stretch: Stretch, topic: str, group_id: str, part: Part, report: Callable[[str], object]
 ) -> KeptRequests:
-    progress = Progress(stretch.records, report, "requests")
+    progress = ReadingProgress(stretch.records, report, "requests")
     recorded, first = log.read([stretch], group_id, progress.add)
     begins_with_log = stretch.begin == stretch.kept_from
     since = max(part.since, first or 0) if begins_with_log else part.since

@@ -7,9 +7,9 @@ import msgspec
 
 from coordinator_logic.events import Request
 from streaming.explain.refusals.asked import asked, generation_in, instance_in, sender_of, shortened
-from streaming.explain.refusals.judging import Judge, Verdict
+from streaming.explain.refusals.judging import Judge, Judgement
 from streaming.explain.replay.world import COMMITS
-from streaming.explain.story.model import Refusal, Refused
+from streaming.explain.story.model import Refused, RefusedRequest
 from streaming.explain.story.triggers import evidence_of
 
 REPEATED_WITHIN_MS = 600_000
@@ -54,8 +54,8 @@ def _missing(judge: Judge) -> Iterable[str]:
         yield "The group also had requests in other partitions, which were not read."
 
 
-def _together(verdicts: Iterable[Verdict]) -> list[Refusal]:
-    refusals: list[Refusal] = []
+def _together(verdicts: Iterable[Judgement]) -> list[RefusedRequest]:
+    refusals: list[RefusedRequest] = []
     places: dict[tuple[object, ...], int] = {}
     for verdict in verdicts:
         request, error, loss = verdict
@@ -77,7 +77,7 @@ def _together(verdicts: Iterable[Verdict]) -> list[Refusal]:
         places[key] = len(refusals)
         instance = instance_in(body)
         refusals.append(
-            Refusal(
+            RefusedRequest(
                 time,
                 time,
                 1,

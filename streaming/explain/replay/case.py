@@ -12,7 +12,8 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Request
 from streaming.contract.errors import BadOptions
 from streaming.job.log_order import sort_records
-from streaming.job.rows import KafkaRecord, Rejection, read_request
+from streaming.job.rows.reading import Rejection, read_request
+from streaming.job.rows.records import KafkaRecord
 
 __all__ = ["Case", "RecordedRequest", "anonymised", "load_case", "save_case"]
 
@@ -44,7 +45,7 @@ class Case(msgspec.Struct, frozen=True, rename="camel"):
     config: CoordinatorConfig = CoordinatorConfig()
 
     def readable(self) -> list[Request]:
-        """The requests in the order in which the group takes them, without those that the job would reject."""
+        """The requests in the order in which the group handles them, without those that the job would reject."""
         key = self.group_id.encode()
         records = [
             KafkaRecord(one.timestamp, one.partition, one.offset, key, bytes(one.value)) for one in self.requests

@@ -56,8 +56,8 @@ class Clients:
         self._numbers = count()
 
     def pass_on(self, request: Request) -> None:
-        """Let the group take a request of the log that does not depend on a membership."""
-        self._react(self.world.take(request), request.place.timestamp)
+        """Let the group handle a request of the log that does not depend on a membership."""
+        self._react(self.world.handle(request), request.place.timestamp)
 
     def start(self, name: str, request: Request, body: JoinGroupRequest) -> None:
         """Let a client join that has started, or joins again for a reason of its own."""
@@ -121,7 +121,7 @@ class Clients:
         sender = client.request
         place = Place(time, REPLAY_PARTITION, number)
         request = Request(place, address, sender.client_id, sender.client_host, body)
-        self._react(self.world.take(request), time)
+        self._react(self.world.handle(request), time)
 
     def _react(self, responses: Iterable[Response], time: int) -> None:
         for response in responses:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from streaming.explain.replay.world import Decision, Figures, World
+from streaming.explain.replay.world import Decision, ReplayFigures, World
 
 __all__ = ["as_data", "figure_rows", "timeline_rows"]
 
@@ -50,7 +50,7 @@ def _decision(decision: Decision) -> dict[str, Any]:
     return decision._asdict()
 
 
-def _figure(figures: Figures, field: str) -> str:
+def _figure(figures: ReplayFigures, field: str) -> str:
     value: int = getattr(figures, field)
     return f"{value / 1000:.1f}" if field.endswith("_ms") else str(value)
 

@@ -1,6 +1,6 @@
 """Replays a case as it was, or with other settings.
 
-As it was, the group takes the requests of the log. With other settings, the clients would have sent other requests: a
+As it was, the group handles the requests of the log. With other settings, the clients would have sent other requests: a
 client joins again because it is told to. So a what-if takes from the log when a client started, left, and gave a sign
 of life or committed; its joins and syncs follow from what the replay answers. See docs/replay.md for what that leaves
 out.
@@ -40,7 +40,7 @@ def lived(case: Case) -> World:
     world = World(case.group_id, case.config, case.since)
     requests = case.readable()
     for request in requests:
-        world.take(request)
+        world.handle(request)
     world.end(_end(requests))
     return world
 
@@ -114,7 +114,7 @@ def _member_ids(case: Case, requests: list[Request], own_joins: set[int]) -> lis
         name = f"{request.client_id}@{request.client_host}"
         if isinstance(request.body, JoinGroupRequest) and not told.pop(sender or name, False):
             own_joins.add(index)
-        for response in world.take(request):
+        for response in world.handle(request):
             answered = index_of.get(response.address.correlation_id)
             if answered is None:
                 continue

@@ -9,24 +9,22 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.records import GenerationStarted, MemberAdded, StateChanged
 from coordinator_logic.records import (
-    GenerationStarted,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
-    MemberAdded,
     MemberRemoved,
     OffsetsCommitted,
     OffsetsDeleted,
     RequestCause,
-    StateChanged,
     StaticMemberReplaced,
     TransactionalOffsetsCommitted,
 )
 from coordinator_logic.states import State
 from coordinator_logic.step import step
 
-__all__ = ["Decision", "Figures", "World"]
+__all__ = ["Decision", "ReplayFigures", "World"]
 
 COMMITS = frozenset({"OffsetCommit", "TxnOffsetCommit"})
 
@@ -39,7 +37,7 @@ class Decision(NamedTuple):
     cause: str
 
 
-class Figures(msgspec.Struct, rename="camel"):
+class ReplayFigures(msgspec.Struct, rename="camel"):
     """What a timeline adds up to. Times in milliseconds."""
 
     rebalances: int = 0
@@ -57,14 +55,14 @@ class World:
     def __init__(self, group_id: str, config: CoordinatorConfig, since: int) -> None:
         self.group: Group | None = None
         self.decisions: list[Decision] = []
-        self.figures = Figures()
+        self.figures = ReplayFigures()
         self._group_id = group_id
         self._config = config
         self._since = since
         self._unstable_since: int | None = None
 
-    def take(self, request: Request) -> list[Response]:
-        """Take the group through a request; what is due fires before it."""
+    def handle(self, request: Request) -> list[Response]:
+        """Let the group handle a request; what is due fires before it."""
         return self._step([request], request.place.timestamp)
 
     def wait(self, time: int) -> list[Response]:

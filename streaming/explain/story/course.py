@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from coordinator_logic.consumer_group.records import ConsumerMemberChanged
-from coordinator_logic.records import JournalEntry, MemberAdded, MemberRemoved
+from coordinator_logic.groups.classic.records import MemberAdded
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged
+from coordinator_logic.records import JournalEntry, MemberRemoved
 from streaming.explain.story.model import Cause, MemberChange, Rebalance, Wait
 from streaming.explain.story.moves import Owners, moves_between, shares_between
 from streaming.explain.story.roster import Roster
@@ -87,7 +88,7 @@ class Course:
         moves = moves_between(before, after, members) if before else None
         self.amend(moves=moves, shares=shares_between(before, after, self._roster.name))
 
-    def take_ended(self) -> list[Rebalance]:
+    def pop_ended(self) -> list[Rebalance]:
         """Remove the rebalances that have ended, and return them."""
         kept = 0 if self._open is None else 1
         ended = self.rebalances[: len(self.rebalances) - kept]

@@ -4,8 +4,6 @@ from enum import StrEnum
 
 import msgspec
 
-from coordinator_logic.group import CLASSIC_TYPE
-
 
 class Trigger(StrEnum):
     """What began a rebalance. docs/explain.md says how each is recognised."""
@@ -119,7 +117,7 @@ class Rebalance(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     began: int
     causes: list[Cause]
-    group_type: str = CLASSIC_TYPE
+    group_type: str
     joined: int | None = None
     ended: int | None = None
     is_interrupted: bool = False
@@ -178,7 +176,7 @@ class Now(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     deadline: int | None
 
 
-class Refusal(msgspec.Struct, frozen=True, rename="camel"):
+class RefusedRequest(msgspec.Struct, frozen=True, rename="camel"):
     """A request that was refused, and those like it: of the same client with the same error and generation.
 
     ``first`` and ``last`` are when the first and the last one were appended. ``error`` is the name of Kafka's error,
@@ -212,7 +210,7 @@ class Refused(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     since: int | None
-    refusals: list[Refusal] = []
+    refusals: list[RefusedRequest] = []
     requests: int = 0
     commits: int = 0
     busiest: str | None = None

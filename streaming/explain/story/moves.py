@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, TopicPartition, decode_assignment
+from coordinator_logic.embedded_protocols import ConsumerProtocolError, TopicPartition, decode_assignment
 from streaming.explain.story.model import Moves, Partitions, Share
 
 ASSIGNMENTS_REMEMBERED = 4096

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from coordinator_logic.records import GroupDeleted, JournalEntry
 from streaming.explain.story.model import Rebalance
 from streaming.explain.story.telling import StoryTeller
+from streaming.journal.fold import GroupFold, JournalFold
 
 
 class GroupRebalance(NamedTuple):
@@ -16,26 +17,20 @@ class GroupRebalance(NamedTuple):
 
 
 class RebalancesOfAllGroups:
-    """Takes the entries of all groups, each group's in their order, and yields each rebalance when it has ended.
+    """Yields each rebalance of any group when it has ended; the entries of each group come in their order.
 
     A rebalance that has been yielded is forgotten, and so is a group that is deleted.
     """
 
     def __init__(self) -> None:
-        self._tellers: dict[str, StoryTeller] = {}
-        self._deleted: dict[str, str] = {}
-        """The last incarnation of each group that was deleted: its entries may be written again."""
+        self._journal = JournalFold(lambda group_id: GroupFold(StoryTeller(group_id)))
 
     def add(self, entry: JournalEntry) -> Iterator[GroupRebalance]:
-        """Take the next entry; the rebalances that end with it."""
-        if self._deleted.get(entry.group_id) == entry.incarnation:
+        """Add the next entry; the rebalances that end with it."""
+        fold = self._journal.add(entry)
+        if fold is None:
             return
-        teller = self._tellers.get(entry.group_id)
-        if teller is None:
-            teller = self._tellers[entry.group_id] = StoryTeller(entry.group_id)
-        teller.add(entry)
-        for rebalance in teller.take_ended():
+        for rebalance in fold.observer.pop_ended():
             yield GroupRebalance(entry.group_id, rebalance)
         if isinstance(entry.record, GroupDeleted):
-            del self._tellers[entry.group_id]
-            self._deleted[entry.group_id] = entry.incarnation
+            self._journal.forget(entry.group_id, entry.incarnation)

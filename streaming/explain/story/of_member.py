@@ -4,7 +4,7 @@ from collections.abc import Container
 
 import msgspec
 
-from streaming.explain.story.model import Rebalance, Refusal, Story
+from streaming.explain.story.model import Rebalance, RefusedRequest, Story
 
 
 def concerns(rebalance: Rebalance, members: Container[str]) -> bool:
@@ -26,7 +26,7 @@ def story_of(story: Story, members: Container[str]) -> Story:
     return msgspec.structs.replace(story, rebalances=told, refused=refused)
 
 
-def _is_of(refusal: Refusal, members: Container[str]) -> bool:
+def _is_of(refusal: RefusedRequest, members: Container[str]) -> bool:
     """Whether one of these members sent it or won over it; its instance id or client id may be among them, too."""
     client_id = refusal.name.rpartition(" at ")[0]
     return any(one in members for one in (refusal.member, refusal.lost_to, refusal.instance_id, client_id))

@@ -2,19 +2,16 @@
 
 from typing import NamedTuple
 
-from coordinator_logic.consumer_group.records import ConsumerMemberChanged
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_subscription
+from coordinator_logic.embedded_protocols import ConsumerProtocolError, decode_subscription
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import ClassicGroupFormed, MemberAdded, MemberUpdated
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, ConsumerMemberChanged
 from coordinator_logic.messages import Protocol
 from coordinator_logic.records import (
-    ClassicGroupFormed,
-    ConsumerGroupFormed,
     GroupCreated,
     GroupDeleted,
-    MemberAdded,
     MemberRemoved,
-    MemberUpdated,
     QuarantinedStateDropped,
-    Record,
     StaticMemberReplaced,
 )
 
@@ -23,7 +20,8 @@ NO_MEMBERS = (GroupCreated, GroupDeleted, QuarantinedStateDropped, ClassicGroupF
 
 
 class KnownMember(NamedTuple):
-    """A member. ``session_timeout_ms`` is 0 for one of the newer protocol, whose session the coordinator decides.
+    """A member. ``session_timeout_ms`` is 0 for one that speaks the consumer group protocol (KIP-848): the coordinator
+    decides its session.
 
     ``topics`` are those that it subscribes to by name, None if they cannot be known; ``owned`` are the partitions
     that it said it owns when it joined last.

@@ -5,18 +5,9 @@ from typing import NamedTuple
 
 from coordinator_logic import records
 from coordinator_logic.apis import RESET_OFFSETS
-from coordinator_logic.consumer_group.records import ConsumerMemberChanged
-from coordinator_logic.records import (
-    GroupEpochBumped,
-    JournalEntry,
-    MemberAdded,
-    MemberRemoved,
-    MemberUpdated,
-    RequestCause,
-    StateChanged,
-    StaticMemberReplaced,
-    TimerCause,
-)
+from coordinator_logic.groups.classic.records import MemberAdded, MemberUpdated, StateChanged
+from coordinator_logic.groups.consumer.records import ConsumerMemberChanged, GroupEpochBumped
+from coordinator_logic.records import JournalEntry, MemberRemoved, RequestCause, StaticMemberReplaced, TimerCause
 from streaming.explain.story.model import Cause, Evidence, Trigger
 from streaming.explain.story.roster import KnownMember, updated
 
@@ -53,7 +44,7 @@ def is_reset(cause: records.Cause) -> bool:
     return isinstance(cause, RequestCause) and cause.api == RESET_OFFSETS.name
 
 
-class Known(NamedTuple):
+class KnownBefore(NamedTuple):
     """What was known before a turn. ``job_began`` is when the newest start of the coordinator's query wrote first."""
 
     members: Mapping[str, KnownMember]
@@ -66,7 +57,7 @@ def evidence_of(entries: Sequence[JournalEntry]) -> list[Evidence]:
     return [Evidence(one.incarnation, one.sequence, one.timestamp, type(one.record).__name__) for one in entries]
 
 
-def causes_of(turn: Sequence[JournalEntry], known: Known) -> list[Cause]:
+def causes_of(turn: Sequence[JournalEntry], known: KnownBefore) -> list[Cause]:
     """The possible causes of the rebalance that the last entry of a turn began, the most probable one first.
 
     ``turn`` has all entries of that turn until then: the last one is a :class:`StateChanged`, or in a consumer group a
@@ -85,7 +76,7 @@ def causes_of(turn: Sequence[JournalEntry], known: Known) -> list[Cause]:
 _Guess = tuple[Trigger, bool, str | None, str]
 
 
-def _guesses(turn: Sequence[JournalEntry], reason: str, known: Known) -> Iterator[_Guess]:
+def _guesses(turn: Sequence[JournalEntry], reason: str, known: KnownBefore) -> Iterator[_Guess]:
     cause = turn[-1].cause
     if reason.startswith("the group became a classic group"):
         yield Trigger.TYPE_CHANGED, True, None, reason
@@ -119,7 +110,7 @@ def _guesses(turn: Sequence[JournalEntry], reason: str, known: Known) -> Iterato
         yield from _of_unchanged_join(cause.member_id, reason, known)
 
 
-def _of_removal(removed: MemberRemoved, entry: JournalEntry, known: Known) -> Iterator[_Guess]:
+def _of_removal(removed: MemberRemoved, entry: JournalEntry, known: KnownBefore) -> Iterator[_Guess]:
     member_id, cause = removed.member_id, entry.cause
     member = known.members.get(member_id)
     if isinstance(cause, TimerCause):
@@ -141,7 +132,7 @@ def _of_removal(removed: MemberRemoved, entry: JournalEntry, known: Known) -> It
         )
 
 
-def _of_expiry(removed: MemberRemoved, entry: JournalEntry, known: Known) -> Iterator[_Guess]:
+def _of_expiry(removed: MemberRemoved, entry: JournalEntry, known: KnownBefore) -> Iterator[_Guess]:
     member_id = removed.member_id
     assert isinstance(entry.cause, TimerCause)
     member = known.members.get(member_id)
@@ -166,7 +157,7 @@ def _of_expiry(removed: MemberRemoved, entry: JournalEntry, known: Known) -> Ite
             )
 
 
-def _of_update(update: MemberUpdated, reason: str, known: Known) -> Iterator[_Guess]:
+def _of_update(update: MemberUpdated, reason: str, known: KnownBefore) -> Iterator[_Guess]:
     member_id = update.member_id
     before = known.members.get(member_id)
     after = None if before is None else updated(before, update)
@@ -196,7 +187,7 @@ def _difference(before: frozenset[str], after: frozenset[str]) -> str:
     return ", ".join(signs)
 
 
-def _of_unchanged_join(member_id: str, reason: str, known: Known) -> Iterator[_Guess]:
+def _of_unchanged_join(member_id: str, reason: str, known: KnownBefore) -> Iterator[_Guess]:
     if METADATA_WORDS in reason:
         yield Trigger.TOPIC_CHANGED, True, member_id, reason
     elif member_id == known.leader:

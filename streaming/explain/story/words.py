@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from coordinator_logic.group import CLASSIC_TYPE
-from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refusal, Refused, Story, Wait
+from streaming.explain.story.group_types import words_of
+from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refused, RefusedRequest, Story, Wait
 from streaming.explain.story.ranges import in_words
 
 SHOWN_MEMBERS = 5
@@ -19,7 +19,7 @@ def lines_of(story: Story) -> Iterator[str]:
     refused = story.refused
     if refused is not None and refused.requests:
         yield _refused_summary(refused)
-    told: list[Rebalance | Refusal] = [*story.rebalances, *([] if refused is None else refused.refusals)]
+    told: list[Rebalance | RefusedRequest] = [*story.rebalances, *([] if refused is None else refused.refusals)]
     for one in sorted(told, key=_beginning):
         yield ""
         yield from rebalance_lines(one) if isinstance(one, Rebalance) else refusal_lines(one)
@@ -29,7 +29,7 @@ def lines_of(story: Story) -> Iterator[str]:
     yield from now_lines(story)
 
 
-def refusal_lines(refusal: Refusal) -> Iterator[str]:
+def refusal_lines(refusal: RefusedRequest) -> Iterator[str]:
     """A refusal: when, how often, whose request, and to what it lost."""
     times = "" if refusal.count == 1 else f", {refusal.count} times until {clock(refusal.last)}"
     yield f"{clock(refusal.first)}  refused {refusal.api}: {refusal.error}{times}"
@@ -38,7 +38,7 @@ def refusal_lines(refusal: Refusal) -> Iterator[str]:
     yield f"  {refusal.text} [request {refusal.partition}:{refusal.offset}{entries}]"
 
 
-def sender_line(refusal: Refusal) -> str:
+def sender_line(refusal: RefusedRequest) -> str:
     """Whose request was refused."""
     parts = [refusal.name]
     if refusal.member:
@@ -54,7 +54,7 @@ def entries_in_words(evidence: list[Evidence]) -> str:
     return f"entry {first} of the journal" if first == last else f"entries {first} to {last} of the journal"
 
 
-def _beginning(one: Rebalance | Refusal) -> int:
+def _beginning(one: Rebalance | RefusedRequest) -> int:
     return one.began if isinstance(one, Rebalance) else one.first
 
 
@@ -85,7 +85,7 @@ def rebalance_lines(rebalance: Rebalance) -> Iterator[str]:
 
 def headline(rebalance: Rebalance) -> str:
     """A rebalance in one line: when it began, why, and to which generation or epoch it led."""
-    number = "generation" if rebalance.group_type == CLASSIC_TYPE else "epoch"
+    number = words_of(rebalance.group_type).number
     reached = f" -> {number} {rebalance.generation}" if rebalance.generation is not None else ""
     return f"{clock(rebalance.began)}  {rebalance.cause.trigger}{reached}"
 
@@ -131,9 +131,8 @@ def event_line(group_id: str, rebalance: Rebalance) -> str:
 
 def phases(rebalance: Rebalance) -> str:
     """How long the phases took, or what the rebalance waits for."""
-    first, second, waits = "joining", "the assignment", ("its members to join", "the leader's assignment")
-    if rebalance.group_type != CLASSIC_TYPE:
-        first, second, waits = "the target", "its members", ("its target assignment", "its members to reach the target")
+    words = words_of(rebalance.group_type)
+    (first, second), waits = words.phases, words.waits
     end = ", interrupted by the next rebalance" if rebalance.is_interrupted else ""
     if rebalance.joined is None:
         return f"{first} was not complete{end}" if rebalance.is_interrupted else f"waits for {waits[0]}"
@@ -148,8 +147,7 @@ def phases(rebalance: Rebalance) -> str:
 def now_lines(story: Story) -> Iterator[str]:
     """The group after its last entry: its state, what it waits for, and who owns what."""
     now = story.now
-    epoch = f" in {'generation' if story.group_type == CLASSIC_TYPE else 'epoch'} {now.generation}"
-    reached = "" if now.generation is None else epoch
+    reached = "" if now.generation is None else f" in {words_of(story.group_type).number} {now.generation}"
     yield f"Now: {now.state} since {clock(now.since)}{reached}, {len(now.members)} member(s)"
     for wait in now.waits_for[:SHOWN_MEMBERS]:
         yield f"  waits for {wait.name} {wait.what}, since {clock(wait.since)}"

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import inspect
 
-from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.row_types import TableRow
 
 ROWS_TOGETHER = 10_000
 
@@ -32,24 +32,24 @@ _TYPES = {
 }
 
 
-def columns_of(row_type: type[Row]) -> dict[str, ColumnType]:
+def columns_of(row_type: type[TableRow]) -> dict[str, ColumnType]:
     """The columns of a row type, in order."""
     info = inspect.type_info(row_type)
     assert isinstance(info, inspect.StructType)
     return {field.encode_name: _column_type(field.type) for field in info.fields}
 
 
-def spark_schema(row_type: type[Row]) -> str:
+def spark_schema(row_type: type[TableRow]) -> str:
     """The schema in Spark's DDL."""
     return ", ".join(f"`{name}` {column.ddl}" for name, column in columns_of(row_type).items())
 
 
-def arrow_schema(row_type: type[Row]) -> Any:
+def arrow_schema(row_type: type[TableRow]) -> Any:
     """The schema in Arrow."""
     return pa.schema([(name, column.arrow) for name, column in columns_of(row_type).items()])
 
 
-def record_batches(row_type: type[Row], rows: Iterable[Row]) -> Iterator[Any]:
+def record_batches(row_type: type[TableRow], rows: Iterable[TableRow]) -> Iterator[Any]:
     """The rows as record batches of at most :data:`ROWS_TOGETHER` rows."""
     schema, remaining = arrow_schema(row_type), iter(rows)
     while part := list(islice(remaining, ROWS_TOGETHER)):

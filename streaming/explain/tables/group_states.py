@@ -7,21 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgspec
-
 from coordinator_logic import snapshot
 from coordinator_logic.group import Group
-from coordinator_logic.records import JournalEntry
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
-from streaming.explain.journal.entries import readable
-from streaming.explain.time_travel.group_history import Base, group_at
-from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.group_history import group_at
+from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import GROUP_TABLES, quarantined_row
-from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.group_batch.state_row import StateRow, load
-
-_decode = msgspec.json.Decoder(JournalEntry).decode
+from streaming.journal.entries import journal_entry, readable
+from streaming.journal.fold import Base
+from streaming.journal.folded_group import Known
 
 
 class GroupState(NamedTuple):
@@ -52,13 +48,13 @@ class GroupsFold:
             base, is_readable = _loaded(stored), True
         except (UnreadableSnapshot, UnreadablePart):
             base, is_readable = None, False
-        found = group_at(readable(values, _decode), self.time, Base(base, self.read, self.epoch))
+        found = group_at(readable(values, journal_entry), self.time, Base(base, self.read, self.epoch))
         if not is_readable and (found.group is None or found.known is not Known.ALL):
             return GroupState(group_id, None, Known.OFFSETS.name)
         return None if found.group is None else GroupState(group_id, snapshot.encode(found.group), found.known.name)
 
 
-def rows_in(table: str, state: GroupState) -> Iterable[Row]:
+def rows_in(table: str, state: GroupState) -> Iterable[TableRow]:
     """The rows of a group in one of :data:`GROUP_TABLES`."""
     if state.snapshot is None:
         return (quarantined_row(state.group_id),) if table == "groups" else ()

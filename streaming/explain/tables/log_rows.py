@@ -6,13 +6,13 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.messages import RequestEnvelope
-from coordinator_logic.records import Cause, JournalEntry, RequestCause, TimerCause
-from streaming.explain.time_travel.row_types import Row
+from coordinator_logic.records import Cause, RequestCause, TimerCause, entry_decoder
+from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import utc
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-_decode_entry = msgspec.json.Decoder(JournalEntry).decode
+_decode_entry = entry_decoder().decode
 _decode_envelope = msgspec.json.Decoder(RequestEnvelope).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -27,7 +27,7 @@ class LogRecord(NamedTuple):
     appended_at: datetime
 
 
-class JournalRow(Row, frozen=True):
+class JournalRow(TableRow, frozen=True):
     """A change of a group, and its cause.
 
     ``change`` is the type of ``record``, which is JSON as in the topic. ``cause_type`` is ``Request`` or ``Timer``; the
@@ -58,7 +58,7 @@ class JournalRow(Row, frozen=True):
     deadline: datetime | None = None
 
 
-class RequestRow(Row, frozen=True):
+class RequestRow(TableRow, frozen=True):
     """A record of ``group-requests``; ``body`` is JSON as in the topic.
 
     ``problem`` says why a record is no request; its other columns are null then. The coordinator may reject a request

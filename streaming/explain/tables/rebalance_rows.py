@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from streaming.explain.journal.entries import readable, story_entry
 from streaming.explain.story.model import Rebalance
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import utc
-from streaming.job.backups.rebuild.journal_fold import last_history
+from streaming.journal.entries import readable, story_entry
+from streaming.journal.fold import GroupFold
+from streaming.journal.histories import last_history
 
 
-class RebalanceRow(Row, frozen=True):
+class RebalanceRow(TableRow, frozen=True):
     """A rebalance that has ended, with its most probable cause.
 
     ``generation`` is the generation, in a consumer group the epoch, to which it led; null if none began. ``joined`` is
@@ -56,8 +57,9 @@ def rebalance_rows(group_id: str, values: Iterable[bytes | None], time: int | No
     are left out.
     """
     teller = StoryTeller(group_id)
+    fold = GroupFold(teller)
     for entry in last_history(readable(values, story_entry)):
-        teller.add(entry)
+        fold.add(entry)
     for rebalance in teller.rebalances:
         if rebalance.ended is not None and (time is None or rebalance.ended <= time):
             yield _row(teller, group_id, rebalance, rebalance.ended)

@@ -40,7 +40,7 @@ def open_tables(
             the checkpoint, and there are no rebalances, no journal and no requests.
         checkpoint: The job's checkpoint; the job may run. Without it, groups are known as far as the journal goes back.
         topic_prefix: The prefix of the coordinator's topic names.
-        report: Takes lines of progress.
+        report: Is called with lines of progress.
 
     Raises:
         JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.

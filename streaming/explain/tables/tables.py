@@ -17,16 +17,16 @@ from streaming.explain.tables.group_states import GroupsFold, GroupState, rows_i
 from streaming.explain.tables.log_rows import JournalRow, LogRecord, RequestRow, journal_row, request_row
 from streaming.explain.tables.rebalance_rows import RebalanceRow, rebalance_rows
 from streaming.explain.time_travel.point_in_time import point_in_time
-from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import GROUP_TABLES
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.location import local_path
 from streaming.job.spark_internals.checkpoint_layout.state_reader import state_frame
 from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, reason_to_leave_out
 
-LOG_TABLES: Mapping[str, type[Row]] = {"journal": JournalRow, "requests": RequestRow}
+LOG_TABLES: Mapping[str, type[TableRow]] = {"journal": JournalRow, "requests": RequestRow}
 
-TABLES: Mapping[str, type[Row]] = {
+TABLES: Mapping[str, type[TableRow]] = {
     **{name: table.row_type for name, table in GROUP_TABLES.items()},
     "rebalances": RebalanceRow,
     **LOG_TABLES,
@@ -225,7 +225,7 @@ def group_rows(table: str) -> Any:
 
 def log_rows(table: str) -> Any:
     """The function for ``mapInArrow``: the records of a topic, to the rows of a table."""
-    row_of: Callable[[LogRecord], Row | None] = journal_row if table == "journal" else request_row
+    row_of: Callable[[LogRecord], TableRow | None] = journal_row if table == "journal" else request_row
 
     def rows(batches: Iterable[Any]) -> Iterator[Any]:
         records = (LogRecord(*values) for batch in batches for values in _values(batch))

@@ -1,4 +1,4 @@
 """Groups as of any time, folded from the journal, and their rows; without Spark.
 
-The room may import the fold of :mod:`streaming.job.backups.rebuild`, the group's state rows, the clients and the logic.
+The room may import the journal, the group's state rows, the clients and the logic.
 """

@@ -3,30 +3,17 @@
 The time of a change is that of its journal entry: the group's own clock, which follows the append times of requests.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry
-from streaming.job.backups.rebuild.journal_fold import GroupFold, Known, last_history
+from streaming.journal.fold import NO_BASE, Base, GroupFold
+from streaming.journal.folded_group import FoldedGroup, Known
+from streaming.journal.histories import last_history
 
 CLOCK_ERROR_MS = 3_600_000
 """How far the clock of a group may have gone back: an entry so much later than the time ends the group's history."""
-
-
-class Base(NamedTuple):
-    """A group in a checkpoint, None if it has none.
-
-    ``read`` is the offset after the last request that the checkpoint's batch has read, by partition; ``epoch`` is the
-    job's epoch in the checkpoint, 0 if it is not known.
-    """
-
-    group: Group | None = None
-    read: Mapping[int, int] = {}
-    epoch: int = 0
-
-
-NO_BASE = Base()
 
 
 class GroupAt(NamedTuple):
@@ -50,7 +37,7 @@ class GroupHistory:
 
     def __init__(self, time: int | None, base: Base = NO_BASE) -> None:
         self._time = time
-        self._fold = GroupFold(base.group, dict(base.read), base.epoch)
+        self._fold = GroupFold(FoldedGroup(base.group), base, compares=True)
         self._later: list[JournalEntry] = []
         """Entries that are later than the time, until a new one that is not follows."""
         self._newest: dict[str, int] = {}
@@ -65,12 +52,7 @@ class GroupHistory:
     @property
     def voids_base(self) -> bool:
         """Whether a later job has told otherwise what the checkpoint has."""
-        return self._fold.voids_backup
-
-    @property
-    def has_entries(self) -> bool:
-        """Whether an entry up to the time is newer than the checkpoint."""
-        return self._fold.has_later_entries
+        return self._fold.voids_base
 
     def add(self, entry: JournalEntry) -> None:
         """Add the next entry."""
@@ -95,8 +77,10 @@ class GroupHistory:
 
     def finish(self) -> GroupAt:
         """The group after its last entry; nothing can be added afterwards."""
-        self._fold.finish(self._time or 0)
-        return GroupAt(self._fold.group, self._fold.known)
+        self._fold.finish()
+        folded = self._fold.observer
+        folded.retain_offsets_from(self._time or 0)
+        return GroupAt(folded.group, folded.known)
 
 
 def group_at(entries: Iterable[JournalEntry], time: int | None, base: Base = NO_BASE) -> GroupAt:

@@ -4,14 +4,12 @@ from collections.abc import Callable, Container, Iterable
 
 import msgspec
 
-from coordinator_logic import apis
-from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.handlers.consumer_group.describe import described as described_consumers
-from coordinator_logic.handlers.describe_groups import described
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, directory_entry
 from streaming.explain.time_travel.group_history import GroupAt, GroupHistory, group_at
-from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.explain.time_travel.group_types import rows_of_type
+from streaming.journal.fold import JournalFold
+from streaming.journal.folded_group import Known
 
 UNKNOWN = "Unknown"
 """Kafka's name of a state or a type that is not known: the journal no longer has the group's members."""
@@ -26,21 +24,13 @@ def groups_at(journal: Journal, time: int | None, wanted: Container[str] | None 
     ``wanted`` leaves out all others. The journal is read again for groups of which two coordinators have told different
     histories.
     """
-    histories: dict[str, GroupHistory] = {}
+    fold = JournalFold(lambda _: GroupHistory(time))
     for entry in _entries(journal, wanted):
-        history = histories.get(entry.group_id)
-        if history is None:
-            history = histories[entry.group_id] = GroupHistory(time)
-        history.add(entry)
-    forked: dict[str, list[JournalEntry]] = {
-        group_id: [] for group_id, history in histories.items() if history.is_forked
-    }
-    if forked:
-        for entry in _entries(journal, forked):
-            forked[entry.group_id].append(entry)
+        fold.add(entry)
+    forked = fold.of_forked(_entries(journal, wanted)) if fold.forked else {}
     found = {
-        group_id: group_at(forked[group_id], time) if group_id in forked else histories[group_id].finish()
-        for group_id in sorted(histories)
+        group_id: group_at(forked[group_id], time) if group_id in forked else fold.groups[group_id].finish()
+        for group_id in sorted(fold.groups)
     }
     return {group_id: at for group_id, at in found.items() if at.group is not None}
 
@@ -65,13 +55,6 @@ def described_at(found: GroupAt) -> DescribedGroup | DescribedConsumerGroup:
 
     The assignor of a consumer group is empty: the journal does not have the coordinator's configuration.
     """
-    group = found.group
-    assert group is not None
-    answer: DescribedGroup | DescribedConsumerGroup
-    if group.consumer is None:
-        answer = described(group)
-    else:
-        version = apis.CONSUMER_GROUP_DESCRIBE.max_version
-        consumers = described_consumers(group.group_id, group.consumer, CoordinatorConfig(), version)
-        answer = msgspec.structs.replace(consumers, assignor_name="")
+    assert found.group is not None
+    answer = rows_of_type(found.group).described(found.group)
     return msgspec.structs.replace(answer, group_state=UNKNOWN) if found.known is Known.OFFSETS else answer

@@ -8,14 +8,12 @@ from datetime import datetime
 
 import msgspec
 
-from coordinator_logic.group import CLASSIC_TYPE
 
-
-class Row(msgspec.Struct, frozen=True, rename="camel"):
+class TableRow(msgspec.Struct, frozen=True, rename="camel"):
     """Base class of all rows. Times are in UTC."""
 
 
-class GroupRow(Row, frozen=True):
+class GroupRow(TableRow, frozen=True):
     """A group.
 
     ``generation`` is the group epoch of a consumer group, and ``target_epoch`` the one that its target assignment
@@ -42,13 +40,13 @@ class GroupRow(Row, frozen=True):
     target_epoch: int | None = None
 
 
-class MemberRow(Row, frozen=True):
+class MemberRow(TableRow, frozen=True):
     """A member.
 
     ``protocols`` are in its order of preference. ``subscribed_topics`` and ``assigned_partitions`` are null for another
     protocol type than ``consumer``, and if the member's bytes cannot be parsed. ``member_type`` is the protocol that it
-    speaks: ``classic`` or ``consumer``. A member that speaks the newer one has no protocols, and the session timeout of
-    its group in place of one of its own.
+    speaks: ``classic`` or ``consumer``. A member that speaks the consumer group protocol (KIP-848) has
+    no protocols, and the session timeout of its group in place of one of its own.
 
     The columns after ``member_type`` are null in a classic group. ``member_state`` is ``stable``,
     ``unrevoked-partitions`` or ``unreleased-partitions``; ``revoking_partitions`` is how many partitions it has yet to
@@ -66,7 +64,7 @@ class MemberRow(Row, frozen=True):
     protocols: list[str]
     subscribed_topics: list[str] | None
     assigned_partitions: int | None
-    member_type: str = CLASSIC_TYPE
+    member_type: str
     member_epoch: int | None = None
     member_state: str | None = None
     rack_id: str | None = None
@@ -77,7 +75,7 @@ class MemberRow(Row, frozen=True):
     waits_for: list[str] | None = None
 
 
-class AssignmentRow(Row, frozen=True):
+class AssignmentRow(TableRow, frozen=True):
     """A partition that a member of a group of consumers is assigned, or has yet to revoke.
 
     The columns after ``partition`` are of consumer groups: ``topic_id``; ``since_epoch``, the member's epoch when it
@@ -93,7 +91,7 @@ class AssignmentRow(Row, frozen=True):
     is_revoking: bool = False
 
 
-class TargetRow(Row, frozen=True):
+class TargetRow(TableRow, frozen=True):
     """A partition of the target assignment of a member of a consumer group.
 
     ``is_assigned``: whether the member has it. ``held_by`` is the other member that has it, or has yet to revoke it;
@@ -109,7 +107,7 @@ class TargetRow(Row, frozen=True):
     held_by: str | None
 
 
-class OffsetRow(Row, frozen=True):
+class OffsetRow(TableRow, frozen=True):
     """A committed offset, or, with a ``producer_id``, one that is pending until the producer's transaction ends.
 
     ``sequence`` is the number of the journal entry that committed it; null if an earlier release stored it.

@@ -7,17 +7,11 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets, offset_count
-from coordinator_logic.consumer_protocol import (
-    ConsumerProtocolError,
-    TopicPartition,
-    decode_assignment,
-    subscribed_topics,
-)
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group, Member
+from coordinator_logic.group import Group
 from coordinator_logic.records import QUARANTINED
-from streaming.explain.time_travel import consumer_group_rows
-from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, Row, TargetRow
-from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.explain.time_travel.group_types import rows_of_type
+from streaming.explain.time_travel.row_types import AssignmentRow, GroupRow, MemberRow, OffsetRow, TableRow, TargetRow
+from streaming.journal.folded_group import Known
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
@@ -48,48 +42,25 @@ def group_row(group: Group, known: Known = Known.ALL) -> GroupRow:
         row,
         state=group.state.value,
         state_since=utc(group.state_timestamp),
-        protocol_name=group.protocol_name,
-        leader=group.leader,
         members=group.member_count,
         group_type=group.group_type,
-        target_epoch=None if group.consumer is None else group.consumer.target_epoch,
+        **rows_of_type(group).columns(group),
     )
 
 
-def member_rows(group: Group) -> Iterator[MemberRow]:
+def member_rows(group: Group) -> Iterable[MemberRow]:
     """The group's rows in ``members``."""
-    if group.consumer is not None:
-        yield from consumer_group_rows.member_rows(group.group_id, group.consumer)
-    for member in group.members.values():
-        partitions = _assigned_partitions(group, member)
-        yield MemberRow(
-            group.group_id,
-            member.member_id,
-            member.group_instance_id,
-            member.client_id,
-            member.client_host,
-            member.member_id == group.leader,
-            member.session_timeout_ms,
-            member.rebalance_timeout_ms,
-            [protocol.name for protocol in member.protocols],
-            _subscribed_topics(group, member),
-            None if partitions is None else len(partitions),
-        )
+    return rows_of_type(group).members(group)
 
 
-def assignment_rows(group: Group) -> Iterator[AssignmentRow]:
+def assignment_rows(group: Group) -> Iterable[AssignmentRow]:
     """The group's rows in ``assignments``."""
-    if group.consumer is not None:
-        yield from consumer_group_rows.assignment_rows(group.group_id, group.consumer)
-    for member in group.members.values():
-        for topic, partition in _assigned_partitions(group, member) or ():
-            yield AssignmentRow(group.group_id, member.member_id, topic, partition)
+    return rows_of_type(group).assignments(group)
 
 
-def target_rows(group: Group) -> Iterator[TargetRow]:
+def target_rows(group: Group) -> Iterable[TargetRow]:
     """The group's rows in ``targets``; a classic group has none."""
-    if group.consumer is not None:
-        yield from consumer_group_rows.target_rows(group.group_id, group.consumer)
+    return rows_of_type(group).targets(group)
 
 
 def offset_rows(group: Group) -> Iterator[OffsetRow]:
@@ -128,35 +99,15 @@ def _offset_row(
     )
 
 
-def _subscribed_topics(group: Group, member: Member) -> list[str] | None:
-    """The topics of the protocol that the group has chosen, or else of the one that the member prefers."""
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or not member.protocols:
-        return None
-    metadata = member.metadata_for(group.protocol_name) or member.protocols[0].metadata
-    try:
-        return sorted(subscribed_topics(metadata))
-    except ConsumerProtocolError:
-        return None
-
-
-def _assigned_partitions(group: Group, member: Member) -> list[TopicPartition] | None:
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        return None
-    try:
-        return decode_assignment(member.assignment).partitions
-    except ConsumerProtocolError:
-        return None
-
-
 class GroupTable(NamedTuple):
     """A table of groups: the type of its rows, and the rows of a group of which so much is known.
 
-    The offsets of a group that was read from a checkpoint may turn out to be damaged: the rows of ``offsets`` raise
-    :class:`~coordinator_logic.stored_parts.UnreadablePart` then.
+    The offsets of a group that was read from a checkpoint may be damaged: the rows of ``offsets`` then raise
+    :class:`~coordinator_logic.stored_parts.UnreadablePart`.
     """
 
-    row_type: type[Row]
-    rows: Callable[[Group, Known], Iterable[Row]]
+    row_type: type[TableRow]
+    rows: Callable[[Group, Known], Iterable[TableRow]]
 
 
 GROUP_TABLES: Mapping[str, GroupTable] = {

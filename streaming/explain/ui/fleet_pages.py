@@ -5,7 +5,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import GroupNow, MemberNow
 from streaming.explain.live.readers import Pulse
 from streaming.explain.ui.elements import (
@@ -31,7 +31,7 @@ KEYS = "Keys: / filters, arrow up and down choose a group, Enter opens it, p pau
 class Listing(NamedTuple):
     """All groups as of now."""
 
-    rows: Sequence[GroupRow]
+    rows: Sequence[FleetRow]
     pulse: Pulse
     is_complete: bool
 
@@ -77,7 +77,7 @@ def groups_page(listing: Listing, selection: Selection) -> str:
     return document("Groups", element("h1", {}, "Groups"), _filter(selection), stale, live, dim(KEYS))
 
 
-def search_page(query: str, groups: Sequence[GroupRow], members: Sequence[tuple[str, MemberNow]], remark: str) -> str:
+def search_page(query: str, groups: Sequence[FleetRow], members: Sequence[tuple[str, MemberNow]], remark: str) -> str:
     """What a search has found: groups, and members with their groups. ``remark`` says what was searched."""
     heading = f"Search: {shortened(query)}" if query else "Search"
     parts = [element("h1", {}, heading), dim(remark)]
@@ -105,7 +105,7 @@ def matching_members(groups: Mapping[str, GroupNow], query: str) -> Iterator[tup
                 yield group_id, member
 
 
-def _table(rows: Sequence[GroupRow], selection: Selection | None) -> Element:
+def _table(rows: Sequence[FleetRow], selection: Selection | None) -> Element:
     """The columns of ``top``; with a selection, their heads sort."""
     numbers = [place for place, column in enumerate(COLUMNS) if column.justify == "right"]
     body = [[group_link(row.group_id), *(shortened(column.text(row)) for column in COLUMNS[1:])] for row in rows]

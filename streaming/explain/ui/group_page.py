@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from streaming.explain.live.columns import COLUMNS
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.story.model import Story
 from streaming.explain.story.words import clock, now_lines, rebalance_lines
 from streaming.explain.ui.elements import TIMELINE, dim, document, element, lines, link, page_address, shortened, table
@@ -24,7 +24,7 @@ TIMELINES = {
 """The links to timelines, and what is asked for. With lag, the brokers are asked some thirty times."""
 
 
-def group_page(group_id: str, row: GroupRow | None, described: Described | str, told: Told | str, now: int) -> str:
+def group_page(group_id: str, row: FleetRow | None, described: Described | str, told: Told | str, now: int) -> str:
     """The page of a group.
 
     row: what the list says of it, None if the directory lacks it. described, told: what was read, or why it was not.

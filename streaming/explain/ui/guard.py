@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from streaming.explain.ui.elements import MAX_TARGET
 
-__all__ = ["Refusal", "Request", "is_loopback", "refusal"]
+__all__ = ["HttpRefusal", "HttpRequest", "is_loopback", "refusal"]
 
 METHODS = ("GET", "HEAD")
 
@@ -22,7 +22,7 @@ _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """A request. ``path`` and ``query`` are as sent; ``local_address`` is the IP address that it reached.
 
     The other fields are headers, empty if there is none.
@@ -38,26 +38,26 @@ class Request(NamedTuple):
     fetch_destination: str = ""
 
 
-class Refusal(NamedTuple):
+class HttpRefusal(NamedTuple):
     """Why a request is refused."""
 
     status: HTTPStatus
     text: str
 
 
-def refusal(request: Request, names: Collection[str]) -> Refusal | None:
+def refusal(request: HttpRequest, names: Collection[str]) -> HttpRefusal | None:
     """Why the request is refused; None if it is not. ``names``: those of the host besides its address and localhost."""
     if request.method not in METHODS:
-        return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "This server only answers GET and HEAD: it changes nothing.")
+        return HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "This server only answers GET and HEAD: it changes nothing.")
     if len(request.path) + len(request.query) >= MAX_TARGET:
-        return Refusal(HTTPStatus.REQUEST_URI_TOO_LONG, f"An address has at most {MAX_TARGET:,} characters.")
+        return HttpRefusal(HTTPStatus.REQUEST_URI_TOO_LONG, f"An address has at most {MAX_TARGET:,} characters.")
     if not _is_own(request.host, request.local_address, names):
-        return Refusal(
+        return HttpRefusal(
             HTTPStatus.MISDIRECTED_REQUEST,
             "This is not the host that was asked for. Open it by its address, or start it with --allow-host NAME.",
         )
     if request.fetch_site not in ("", "none", "same-origin") and not _is_followed_link(request):
-        return Refusal(HTTPStatus.FORBIDDEN, "A page of another site may link to this server, but not read it.")
+        return HttpRefusal(HTTPStatus.FORBIDDEN, "A page of another site may link to this server, but not read it.")
     return None
 
 
@@ -79,7 +79,7 @@ def _is_own(host: str, local_address: str, names: Collection[str]) -> bool:
     return name in {each.lower() for each in names}
 
 
-def _is_followed_link(request: Request) -> bool:
+def _is_followed_link(request: HttpRequest) -> bool:
     return request.fetch_mode == "navigate" and request.fetch_destination == "document"
 
 

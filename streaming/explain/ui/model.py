@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from streaming.explain.lag.lag import Lag
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import CommittedPosition, GroupNow
 from streaming.explain.live.positions import EndOffsets
 from streaming.explain.live.source import LiveSource
@@ -46,5 +46,5 @@ class UiSource(LiveSource, Protocol):
     def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
         """What the journal has of a group since a time, ms since the epoch; None if it has nothing."""
 
-    def members(self, rows: Mapping[str, GroupRow]) -> Mapping[str, GroupNow]:
+    def members(self, rows: Mapping[str, FleetRow]) -> Mapping[str, GroupNow]:
         """The groups of these rows with their members."""

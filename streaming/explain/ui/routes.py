@@ -24,10 +24,10 @@ from streaming.explain.ui.fleet_pages import (
     search_page,
 )
 from streaming.explain.ui.group_page import group_page
-from streaming.explain.ui.guard import METHODS, Request, refusal
+from streaming.explain.ui.guard import METHODS, HttpRequest, refusal
 from streaming.explain.ui.model import Described, Told, UiSource
 
-__all__ = ["MAX_READINGS", "MAX_SEARCHED", "Response", "Site"]
+__all__ = ["MAX_READINGS", "MAX_SEARCHED", "HttpResponse", "Site"]
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ MAX_FIELDS = 10
 NO_ENTRIES = "The journal has no entries of this group in this time."
 
 
-class Response(NamedTuple):
+class HttpResponse(NamedTuple):
     """A page, with the policy of what it may load and run, and further headers."""
 
     status: HTTPStatus
@@ -82,7 +82,7 @@ class Site:
             SEARCH: self._search,
         }
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: HttpRequest) -> HttpResponse:
         """The answer to a request; never raises."""
         refused = refusal(request, self._names)
         if refused is not None:
@@ -97,9 +97,9 @@ class Site:
         except Exception:
             log.exception("the page %s cannot be made", request.path)
             return _problem_page(HTTPStatus.INTERNAL_SERVER_ERROR, "This page cannot be made; the log says why.")
-        return Response(HTTPStatus.OK, page, _timeline_policy() if request.path == TIMELINE else look().policy)
+        return HttpResponse(HTTPStatus.OK, page, _timeline_policy() if request.path == TIMELINE else look().policy)
 
-    def _page(self, request: Request) -> str:
+    def _page(self, request: HttpRequest) -> str:
         made = self._pages.get(request.path)
         if made is None:
             raise _Problem(HTTPStatus.NOT_FOUND, "There is no such page.")
@@ -192,9 +192,9 @@ def _group_id(values: dict[str, str]) -> str:
     return values["id"]
 
 
-def _problem_page(status: HTTPStatus, text: str, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+def _problem_page(status: HTTPStatus, text: str, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
     page = document(status.phrase, element("h1", {}, status.phrase), element("p", {}, text))
-    return Response(status, page, look().policy, headers)
+    return HttpResponse(status, page, look().policy, headers)
 
 
 def _retry(status: HTTPStatus) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ from wsgiref.simple_server import WSGIServer
 
 from streaming.contract.errors import CannotRun
 from streaming.contract.http_server import QuietHandler, family_of, running
-from streaming.explain.ui.guard import Request
+from streaming.explain.ui.guard import HttpRequest
 from streaming.explain.ui.routes import Site
 
 __all__ = ["MAX_CONNECTIONS", "serving"]
@@ -113,8 +113,8 @@ def _app(site: Site) -> Callable[[dict[str, Any], Callable[..., object]], Iterab
     return app
 
 
-def _request(environ: dict[str, Any]) -> Request:
-    return Request(
+def _request(environ: dict[str, Any]) -> HttpRequest:
+    return HttpRequest(
         environ["REQUEST_METHOD"],
         environ["PATH_INFO"],
         environ["QUERY_STRING"],

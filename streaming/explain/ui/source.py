@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from confluent_kafka.admin import AdminClient
 
-from coordinator_logic.group import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.client import CoordinatorClient
 from streaming.client.librdkafka import admin_config
 from streaming.explain.lag.reading import read_lag
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import GroupNow, groups_now, offsets_now, one_group_now
 from streaming.explain.live.readers import LiveFleet, Pulse, end_offsets
 from streaming.explain.page.of_group import ToldGroup, read_group
@@ -33,7 +32,7 @@ class CoordinatorSource:
         self._fleet = fleet
         self._admin = AdminClient(admin_config(client.bootstrap_servers, client.client_id, client.config))
         self._lock = threading.Lock()
-        self._rows: list[GroupRow] = []
+        self._rows: list[FleetRow] = []
         self._rows_until = 0.0
         self._members: dict[str, tuple[float, GroupNow]] = {}
 
@@ -42,7 +41,7 @@ class CoordinatorSource:
         """Whether all groups are known."""
         return self._fleet.is_complete
 
-    def rows(self) -> list[GroupRow]:
+    def rows(self) -> list[FleetRow]:
         """A row for each group, at most a second old."""
         with self._lock:
             if time.monotonic() >= self._rows_until:
@@ -72,17 +71,13 @@ class CoordinatorSource:
         lag = read_lag(config, client.client_id, told.committed, timeout)
         return Told(told.teller.story(), told.lanes, lag)
 
-    def members(self, rows: Mapping[str, GroupRow]) -> Mapping[str, GroupNow]:
+    def members(self, rows: Mapping[str, FleetRow]) -> Mapping[str, GroupNow]:
         """The groups of these rows with their members, as they were some seconds ago at most."""
         now = time.monotonic()
         with self._lock:
             self._members = {key: kept for key, kept in self._members.items() if kept[0] > now}
             found = {group_id: self._members[group_id][1] for group_id in rows if group_id in self._members}
-        missing = {
-            group_id: CONSUMER_TYPE if row.group_type == CONSUMER_TYPE else CLASSIC_TYPE
-            for group_id, row in rows.items()
-            if group_id not in found
-        }
+        missing = {group_id: row.group_type for group_id, row in rows.items() if group_id not in found}
         described = groups_now(self._client, missing)
         with self._lock:
             self._members |= {group_id: (now + MEMBERS_SECONDS, group) for group_id, group in described.items()}

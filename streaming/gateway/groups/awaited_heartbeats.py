@@ -1,4 +1,4 @@
-"""The heartbeats of a member of the newer consumer protocol that wait for the coordinator.
+"""The heartbeats of members of consumer groups (KIP-848) that wait for the coordinator.
 
 A heartbeat in the log is carried out, however late: it may advance the member's epoch and assign partitions, or take
 some back. So its client must learn the result before the coordinator hears of the client again as if nothing had
@@ -80,14 +80,14 @@ class MemberHeartbeats:
         except TimeoutError:
             return
 
-    def take(self) -> ConsumerGroupHeartbeatResponse | None:
+    def pop_response(self) -> ConsumerGroupHeartbeatResponse | None:
         """Remove the response to all heartbeats, and return it."""
         response, self._response = self._response, None
         return response
 
-    def take_news(self) -> ConsumerGroupHeartbeatResponse | None:
+    def pop_news(self) -> ConsumerGroupHeartbeatResponse | None:
         """Remove the response, and return it if it says what the member does not know yet."""
-        response = self.take()
+        response = self.pop_response()
         if response is None or time.monotonic() - self._came_at > KEPT_SECONDS:
             return None
         error = Error(response.error_code)

@@ -1,8 +1,12 @@
-"""What the handlers of the group APIs share: their dependencies, and a request event with its response."""
+"""What the handlers of the group APIs share: their dependencies, and a request event with its response.
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+It also says what an API and a type of groups consist of in the gateway; :mod:`.group_types` and :mod:`.registry` list
+them.
+"""
+
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,13 +18,14 @@ from streaming.client.errors import CoordinatorError, error_of
 from streaming.gateway.groups.channel import GroupChannel, RequestEvent
 from streaming.gateway.groups.commit_order import CommitOrder
 from streaming.gateway.groups.error_responses import error_response, outage_error
-from streaming.gateway.groups.list_requests import ListRequests, made_lazily
-from streaming.gateway.groups.projection import from_wire_in_steps
-from streaming.gateway.groups.timeout_policies import TimeoutPolicies
+from streaming.gateway.groups.list_requests import MAX_REQUEST_ENTRIES, ListRequests, made_lazily
+from streaming.gateway.groups.timeout_policies import PolicyOf, TimeoutPolicies
+from streaming.gateway.groups.watched_groups import Subscription, WatchedGroups
 from streaming.gateway.security.authorization import Authorizer
-from streaming.gateway.wire.client_request import Caller, ClientRequest
+from streaming.gateway.security.topic_catalog import TopicCatalog
+from streaming.gateway.wire.client_request import Caller, Feature, Handler
 
-__all__ = ["GroupBackend", "IsCoordinator", "decode_response"]
+__all__ = ["FoundGroup", "GroupApi", "GroupBackend", "GroupType", "IsCoordinator", "decode_response"]
 
 IsCoordinator = Callable[[str, int], bool]
 """Whether clients find the broker with that node id as the coordinator of that group: ``(group_id, node_id)``."""
@@ -31,9 +36,62 @@ RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 
+class FoundGroup(NamedTuple):
+    """The subscriptions of a group's members, by member id, and the ids of the topics that it assigns, by name."""
+
+    subscriptions: Mapping[str, Subscription]
+    assigned: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupApi:
+    """An API of groups.
+
+    make_handler: makes the handler, given its dependencies.
+    policy: the timeout policy; None for an API that is answered without a request event.
+    last_version: the last version that is served, if it is not the coordinator's.
+    max_entries, first_version_with_topic_ids: see :class:`ServedApi`.
+    """
+
+    api: Api[Any, Any]
+    make_handler: Callable[["GroupBackend"], Handler]
+    policy: PolicyOf | None
+    max_entries: int | None = MAX_REQUEST_ENTRIES
+    last_version: int | None = None
+    first_version_with_topic_ids: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class GroupType:
+    """What the gateway does differently for the groups of a type.
+
+    name: as in the directory.
+    apis: the APIs of this type alone.
+    feature: shown to clients with these APIs.
+    look_up: describes a group to the gateway, GROUP_ID_NOT_FOUND for one of another type, or another error if the
+        coordinator does not answer. None for a type whose members assign the partitions themselves: the gateway tells
+        its groups of no topics.
+    topics_to_convert: the topics of a group's members that a group of another type must be told of if a join makes it
+        one; None for a type whose groups are not converted.
+    """
+
+    name: str
+    apis: tuple[GroupApi, ...]
+    feature: Feature | None = None
+    look_up: "Callable[[GroupBackend, str], Awaitable[FoundGroup | Error]] | None" = None
+    topics_to_convert: "Callable[[GroupBackend, str], Awaitable[set[str]]] | None" = None
+
+
 @dataclass(frozen=True)
 class GroupBackend:
-    """The dependencies of the handlers, shared by all connections."""
+    """The dependencies of the handlers, shared by all connections.
+
+    types: the types of groups, by name.
+    catalog: the cluster's topics.
+    caller: the gateway itself, as the caller of its own requests.
+    hidden_topics: topics that no pattern matches: those of the coordinator that no client may read.
+    watched: the groups that learn of topics and whose members are served here.
+    """
 
     channel: GroupChannel
     directory: GroupDirectory
@@ -41,11 +99,22 @@ class GroupBackend:
     is_coordinator: IsCoordinator
     policies: TimeoutPolicies
     lists: ListRequests
+    types: Mapping[str, GroupType]
+    catalog: TopicCatalog
+    caller: Caller
+    hidden_topics: frozenset[str] = frozenset()
+    watched: WatchedGroups = field(default_factory=WatchedGroups)
     commit_order: CommitOrder = field(default_factory=CommitOrder)
 
-    async def decoded(self, request: ClientRequest, message_type: type[RequestT]) -> RequestT:
-        """The request as a message; a long list is converted in turns with what else the event loop does."""
-        return await self.lists.loop_share.complete(request.caller, from_wire_in_steps(request.payload, message_type))
+    def type_of(self, group_id: str) -> GroupType | None:
+        """The type of a group as of the directory, which is as current as the last completed batch."""
+        entry = self.directory.entry(group_id)
+        return None if entry is None else self.types.get(entry.group_type)
+
+    def has_members(self, group_id: str) -> bool:
+        """Whether a group has members as of the directory."""
+        entry = self.directory.entry(group_id)
+        return entry is not None and entry.members > 0
 
     async def ask_each(
         self,
@@ -55,7 +124,7 @@ class GroupBackend:
         ask: Callable[[KeyT], Awaitable[EntryT]],
     ) -> dict[KeyT, EntryT]:
         """Ask for the groups of a list, see :meth:`ListRequests.ask_each`, as long as the API's timeout policy says."""
-        return await self.lists.ask_each(caller, keys, ask, self.policies.by_api[api.name].seconds)
+        return await self.lists.ask_each(caller, keys, ask, self.policies.of(api).seconds)
 
     async def ask_in_order(
         self,
@@ -90,7 +159,7 @@ class GroupBackend:
         self, api: Api[RequestT, ResponseT], version: int, group_id: str, body: RequestT, caller: Caller
     ) -> RequestEvent:
         """Append a request event, whose response is expected as long as the API's timeout policy says."""
-        seconds = self.policies.for_request(api, body).seconds
+        seconds = self.policies.of(api, body).seconds
         return self.channel.send(group_id, api.name, version, body, caller, seconds)
 
     async def response(
@@ -100,7 +169,7 @@ class GroupBackend:
         try:
             envelope = await event.response
         except CoordinatorError as failure:
-            error = outage_error(self.policies.by_api[api.name], failure, appended=event.appended)
+            error = outage_error(self.policies.of(api, body), failure, appended=event.appended)
             return error_response(api, body, version, error)
         return decode_response(api, body, version, envelope)
 

@@ -6,20 +6,20 @@ from contextlib import asynccontextmanager
 
 from streaming.gateway.wire.client_request import Caller
 
-__all__ = ["CommitOrder", "CommitTurn"]
+__all__ = ["AppendPermit", "CommitOrder"]
 
 
-class CommitTurn:
-    """The time in which a commit may append its event."""
+class AppendPermit:
+    """With it, a commit may append its event."""
 
     def __init__(self, lock: asyncio.Lock) -> None:
         self._lock = lock
-        self._has_ended = False
+        self._is_released = False
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Let the next commit append its event."""
-        if not self._has_ended:
-            self._has_ended = True
+        if not self._is_released:
+            self._is_released = True
             self._lock.release()
 
 
@@ -27,18 +27,17 @@ class CommitOrder:
     """Lets the commits of a client to a group reach the log in the order in which the client sent them.
 
     The handlers of a connection's requests start in order and run concurrently. Before it appends its event, a commit
-    may be decoded in turns, or have to ask a broker about its topics, while another one is small and finds the answer
-    cached.
+    may have to ask a broker about its topics, while another one finds the answer cached.
     """
 
     def __init__(self) -> None:
         self._open: dict[tuple[Caller, str], _OpenCommits] = {}
 
     @asynccontextmanager
-    async def turn(self, caller: Caller, group_id: str) -> AsyncIterator[CommitTurn]:
-        """Wait until the turns of this caller's earlier commits to this group have ended, then run the block.
+    async def permit(self, caller: Caller, group_id: str) -> AsyncIterator[AppendPermit]:
+        """Wait until this caller's earlier commits to this group have released their permits, then run the block.
 
-        The turn ends with the block, or earlier with :meth:`CommitTurn.end`.
+        The permit is released with the block, or earlier with :meth:`AppendPermit.release`.
         """
         key = caller, group_id
         commits = self._open.get(key)
@@ -47,11 +46,11 @@ class CommitOrder:
         commits.count += 1
         try:
             await commits.lock.acquire()
-            turn = CommitTurn(commits.lock)
+            permit = AppendPermit(commits.lock)
             try:
-                yield turn
+                yield permit
             finally:
-                turn.end()
+                permit.release()
         finally:
             commits.count -= 1
             if not commits.count:

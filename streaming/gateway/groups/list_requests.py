@@ -13,9 +13,9 @@ from typing import Any, TypeVar, cast
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.lazy_list import LazyList
 from streaming.gateway.wire.loop_share import LoopShare
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 
-__all__ = ["MAX_ENTRIES", "MAX_GROUPS", "ListRequests", "entry_count", "made_lazily"]
+__all__ = ["MAX_ENTRIES", "MAX_GROUPS", "MAX_REQUEST_ENTRIES", "ListRequests", "entry_count", "made_lazily"]
 
 MAX_GROUPS = 1_000
 """Different groups for which one request asks the coordinator. The others are answered with an error after which Java's
@@ -24,6 +24,10 @@ admin client asks for these groups again, so that a longer list takes it several
 MAX_ENTRIES = 10_000
 """Partitions, members, protocols or assignments of one request event. As JSON, more of them would exceed the megabyte
 that a record of the topics has by default."""
+
+MAX_REQUEST_ENTRIES = 2 * MAX_ENTRIES
+"""Array entries of a request that becomes an event: :data:`MAX_ENTRIES`, which may be in as many topics. The gateway
+refuses a larger one before it reads it: to make and to free 100,000 objects holds the loop."""
 
 EVENTS_OF_A_CLIENT = 50
 EVENTS_OF_ALL_CLIENTS = 500
@@ -63,7 +67,7 @@ class ListRequests:
         async def ask_next() -> None:
             for key in waiting:
                 # First: a client without time left must not keep the events that others could have.
-                await self.loop_share.turn(caller.quota_entity, EVENT_SECONDS)
+                await self.loop_share.await_slice(caller.quota_entity, EVENT_SECONDS)
                 async with self._event_of(caller):
                     results[key] = await ask(key)
 
@@ -77,8 +81,10 @@ class ListRequests:
         """The different keys in their order, the first ``count`` or all."""
         return await self.loop_share.complete(caller, _different(keys, count))
 
-    async def in_turns(self, caller: Caller, items: Iterable[ItemT], make: Callable[[ItemT], ResultT]) -> list[ResultT]:
-        """The results of ``make`` for all items; a long list is made in turns with what else the event loop does."""
+    async def make_each(
+        self, caller: Caller, items: Iterable[ItemT], make: Callable[[ItemT], ResultT]
+    ) -> list[ResultT]:
+        """The results of ``make`` for all items; a long list is made between what else the event loop does."""
 
         def steps() -> Steps[list[ResultT]]:
             made = []

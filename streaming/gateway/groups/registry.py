@@ -1,55 +1,34 @@
-"""The group APIs that the gateway serves, with their handlers; keys and versions come from coordinator_logic.apis."""
+"""The group APIs that the gateway serves, with their handlers; keys and versions come from coordinator_logic.apis.
 
-from collections.abc import Awaitable, Callable
+Those of one type of groups are in :mod:`.group_types`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
-
-from kio.index import load_response_schema
-from kio.static.protocol import Entity
 
 from coordinator_logic.apis import (
-    CONSUMER_GROUP_DESCRIBE,
-    CONSUMER_GROUP_HEARTBEAT,
     DELETE_GROUPS,
-    DESCRIBE_GROUPS,
-    HEARTBEAT,
-    JOIN_GROUP,
-    LEAVE_GROUP,
     LIST_GROUPS,
     OFFSET_COMMIT,
     OFFSET_DELETE,
     OFFSET_FETCH,
-    SYNC_GROUP,
+    TOPICS_DELETED,
+    TOPICS_DESCRIBED,
     TXN_OFFSET_COMMIT,
-    Api,
 )
-from coordinator_logic.messages import Message
-from streaming.gateway.groups.backend import GroupBackend
-from streaming.gateway.groups.handlers.consumer_group_describe import consumer_group_describe
-from streaming.gateway.groups.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
+from streaming.gateway.groups.backend import GroupApi, GroupBackend, GroupType
 from streaming.gateway.groups.handlers.delete_groups import DeleteGroupsHandler
-from streaming.gateway.groups.handlers.describe_groups import describe_groups
-from streaming.gateway.groups.handlers.heartbeat import HeartbeatHandler
 from streaming.gateway.groups.handlers.list_groups import list_groups
-from streaming.gateway.groups.handlers.member_requests import join_group, member_request
 from streaming.gateway.groups.handlers.offset_commit import txn_offset_commit
 from streaming.gateway.groups.handlers.offset_delete import offset_delete
 from streaming.gateway.groups.handlers.topic_ids import offset_commit, offset_fetch
-from streaming.gateway.groups.list_requests import MAX_ENTRIES
-from streaming.gateway.groups.projection import to_wire_lazily
-from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
-from streaming.gateway.wire.client_request import ClientRequest, Handler, ServedApi
+from streaming.gateway.groups.timeout_policies import PolicyOf, consumer_policy, default_policy
+from streaming.gateway.wire.client_request import Handler, ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
 
-__all__ = ["group_apis", "served_api"]
-
-GroupHandler = Callable[[ClientRequest], Awaitable[Message]]
-
-LISTS_OF_NAMES = (DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE, DELETE_GROUPS)
-"""APIs whose requests are lists of strings. An event of any other has :data:`MAX_ENTRIES` at most, which may be in as
-many topics. A larger request is refused before it is read: to make and to free 100,000 objects holds the loop."""
+__all__ = ["group_apis", "served_api", "timeout_policies"]
 
 MAX_FILTERS = 1_000
 """States and types in a ListGroups request. There are some dozen."""
@@ -57,55 +36,67 @@ MAX_FILTERS = 1_000
 LAST_TXN_OFFSET_COMMIT_VERSION = 4
 """From v5 on, a producer expects the broker to add the group to its transaction (KIP-890)."""
 
+APIS_OF_ALL_TYPES = (
+    # All clients retry the commit at the same coordinator.
+    GroupApi(
+        OFFSET_COMMIT,
+        lambda backend: partial(offset_commit, backend),
+        consumer_policy,
+        # The gateway replaces the ids of topics with names.
+        last_version=OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
+        first_version_with_topic_ids=OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
+    ),
+    # The policy's error is the only retriable one here that all clients know: COORDINATOR_NOT_AVAILABLE ends the
+    # consumers of kafka-python and aiokafka.
+    GroupApi(
+        OFFSET_FETCH,
+        lambda backend: partial(offset_fetch, backend),
+        consumer_policy,
+        last_version=OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
+        first_version_with_topic_ids=OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
+    ),
+    GroupApi(OFFSET_DELETE, lambda backend: partial(offset_delete, backend), default_policy),
+    GroupApi(
+        TXN_OFFSET_COMMIT,
+        lambda backend: partial(txn_offset_commit, backend),
+        default_policy,
+        last_version=LAST_TXN_OFFSET_COMMIT_VERSION,
+    ),
+    GroupApi(DELETE_GROUPS, lambda backend: DeleteGroupsHandler(backend).handle, default_policy, max_entries=None),
+    GroupApi(LIST_GROUPS, lambda backend: partial(list_groups, backend), policy=None, max_entries=MAX_FILTERS),
+)
 
-LAST_OFFSETS_VERSION = OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
-"""The last version of OffsetCommit and OffsetFetch, whose ids of topics the gateway replaces with names."""
+
+def group_apis(backend: GroupBackend) -> dict[int, ServedApi]:
+    """The served APIs by key."""
+    served = [_served(api, backend) for api in APIS_OF_ALL_TYPES]
+    for of_type in backend.types.values():
+        served += [replace(_served(api, backend), feature=of_type.feature) for api in of_type.apis]
+    return {api.key: api for api in served}
 
 
-def group_apis(backend: GroupBackend, topics: HeartbeatTopics, watched: WatchedGroups) -> dict[int, ServedApi]:
-    """The served APIs by key.
-
-    topics: finds what heartbeats of the newer consumer protocol have to say about topics.
-    watched: the groups of that protocol whose members are served here.
-    """
-    heartbeats = ConsumerGroupHeartbeatHandler(backend, topics, watched)
-    apis = (
-        _served_group_api(JOIN_GROUP, partial(join_group, backend, watched)),
-        _served_group_api(SYNC_GROUP, partial(member_request, backend, SYNC_GROUP)),
-        _served_group_api(HEARTBEAT, HeartbeatHandler(backend).handle),
-        _served_group_api(LEAVE_GROUP, partial(member_request, backend, LEAVE_GROUP)),
-        _served_group_api(OFFSET_COMMIT, partial(offset_commit, backend), LAST_OFFSETS_VERSION),
-        _served_group_api(OFFSET_FETCH, partial(offset_fetch, backend), LAST_OFFSETS_VERSION),
-        _served_group_api(OFFSET_DELETE, partial(offset_delete, backend)),
-        _served_group_api(TXN_OFFSET_COMMIT, partial(txn_offset_commit, backend), LAST_TXN_OFFSET_COMMIT_VERSION),
-        _served_group_api(DESCRIBE_GROUPS, partial(describe_groups, backend)),
-        _served_group_api(DELETE_GROUPS, DeleteGroupsHandler(backend).handle),
-        _served_group_api(LIST_GROUPS, partial(list_groups, backend)),
-        _served_group_api(CONSUMER_GROUP_HEARTBEAT, heartbeats.handle),
-        _served_group_api(CONSUMER_GROUP_DESCRIBE, partial(consumer_group_describe, backend)),
-    )
-    return {api.key: api for api in apis}
+def timeout_policies(types: Iterable[GroupType]) -> Mapping[str, PolicyOf]:
+    """The timeout policies by the APIs' names."""
+    apis = [*APIS_OF_ALL_TYPES, *(api for of_type in types for api in of_type.apis)]
+    # The gateway's own requests, which it repeats.
+    own = {TOPICS_DESCRIBED.name: default_policy, TOPICS_DELETED.name: default_policy}
+    return own | {each.api.name: each.policy for each in apis if each.policy is not None}
 
 
-def served_api(name: str, key: int, versions: range, handle: Handler, max_entries: int | None = None) -> ServedApi:
+def served_api(name: str, key: int, versions: range, handle: Handler) -> ServedApi:
     """An API, served in those of ``versions`` that kio can read and write."""
     lowest, highest = KNOWN_VERSIONS[key]
-    return ServedApi(name, key, max(lowest, versions.start), min(highest, versions.stop - 1), handle, max_entries)
+    return ServedApi(name, key, max(lowest, versions.start), min(highest, versions.stop - 1), handle)
 
 
-def _served_group_api(api: Api[Any, Any], handler: GroupHandler, last_version: int | None = None) -> ServedApi:
-    key = api.key
-    assert key is not None
-    versions = api.versions if last_version is None else range(api.min_version, last_version + 1)
-
-    async def handle(request: ClientRequest) -> Entity:
-        response_type = load_response_schema(key, request.version)
-        return to_wire_lazily(await handler(request), response_type)
-
-    return served_api(api.name, key, versions, handle, _max_entries(api))
-
-
-def _max_entries(api: Api[Any, Any]) -> int | None:
-    if api in LISTS_OF_NAMES:
-        return None
-    return MAX_FILTERS if api is LIST_GROUPS else 2 * MAX_ENTRIES
+def _served(group_api: GroupApi, backend: GroupBackend) -> ServedApi:
+    api = group_api.api
+    assert api.key is not None
+    last_version = api.max_version if group_api.last_version is None else group_api.last_version
+    versions = range(api.min_version, last_version + 1)
+    return replace(
+        served_api(api.name, api.key, versions, group_api.make_handler(backend)),
+        message_type=api.request_type,
+        max_entries=group_api.max_entries,
+        first_version_with_topic_ids=group_api.first_version_with_topic_ids,
+    )

@@ -7,15 +7,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from streaming.client.directory import GroupDirectory
-from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
-from streaming.gateway.groups.channel import GroupChannel
+from streaming.gateway.groups.channel import CoordinatorTopics, GroupChannel
+from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
-from streaming.gateway.groups.registry import group_apis
-from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
-from streaming.gateway.groups.subscriptions.topic_watch import TopicWatch
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
+from streaming.gateway.groups.registry import group_apis, timeout_policies
+from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.sasl_exchange import ANONYMOUS
@@ -25,9 +22,6 @@ from streaming.gateway.wire.forwarding import Forward, forward_upstream
 from streaming.gateway.wire.loop_share import LoopShare
 
 __all__ = ["GroupService", "serving_groups"]
-
-LISTINGS_OF_AGE = 3
-"""How many refreshes old the list of all topics may be when a pattern is resolved."""
 
 
 @dataclass(frozen=True)
@@ -42,46 +36,44 @@ class GroupService:
 
 @asynccontextmanager
 async def serving_groups(
-    bootstrap_servers: str,
-    topics: TopicNames,
-    client_id: str,
-    config: LibrdkafkaConfig,
+    topics: CoordinatorTopics,
     is_coordinator: IsCoordinator,
     cluster: ClusterTopics,
     forward: Forward = forward_upstream,
     timeouts: GroupTimeouts | None = None,
-    identity_key: bytes | None = None,
     loop_share: LoopShare | None = None,
 ) -> AsyncIterator[GroupService]:
     """Serve the group APIs through the coordinator of these topics, while the block runs.
 
     Neither the coordinator nor Kafka need be available: until they are, the handlers answer retriable errors.
-    ``config`` is added to the configuration of all librdkafka clients. ``cluster`` requests the metadata of topics
-    as the gateway. ``forward`` sends a request to a real broker on
-    behalf of the client whose request is handled. ``timeouts`` are the defaults of :class:`GroupTimeouts` if omitted.
-    ``identity_key`` signs the client of each request event, see :mod:`streaming.contract.identity`.
+    ``cluster`` requests the metadata of topics as the gateway. ``forward`` sends a request to a real broker on behalf
+    of the client whose request is handled. ``timeouts`` are the defaults of :class:`GroupTimeouts` if omitted.
     ``loop_share`` is the gateway's, by default one of its own.
     """
     timeouts = timeouts or GroupTimeouts()
-    channel = GroupChannel(bootstrap_servers, topics, client_id, config, timeouts.stall_seconds, identity_key)
-    directory = GroupDirectory(bootstrap_servers, topics.directory, client_id, config)
+    channel = GroupChannel(topics, timeouts.stall_seconds)
+    names, client_id, config = topics.names, topics.client_id, topics.config
+    directory = GroupDirectory(topics.bootstrap_servers, names.directory, client_id, config)
     catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds)
     authorizer = Authorizer(catalog, forward)
-    policies = TimeoutPolicies(timeouts)
-    lists = ListRequests(loop_share or LoopShare())
-    backend = GroupBackend(channel, directory, authorizer, is_coordinator, policies, lists)
-    watched = WatchedGroups()
     user = config.get("sasl.username")
-    gateway = Caller(client_id, socket.gethostname(), f"User:{user}" if user else ANONYMOUS)
-    hidden = (topics.requests, topics.responses, topics.transactions)
-    interval = timeouts.topic_refresh_seconds
-    heartbeat_topics = HeartbeatTopics(backend, catalog, watched, gateway, hidden, LISTINGS_OF_AGE * interval)
-    watch = TopicWatch(backend, catalog, watched, gateway, interval)
+    backend = GroupBackend(
+        channel,
+        directory,
+        authorizer,
+        is_coordinator,
+        policies=TimeoutPolicies(timeouts, timeout_policies(GROUP_TYPES.values())),
+        lists=ListRequests(loop_share or LoopShare()),
+        types=GROUP_TYPES,
+        catalog=catalog,
+        caller=Caller(client_id, socket.gethostname(), f"User:{user}" if user else ANONYMOUS),
+        hidden_topics=frozenset({names.requests, names.responses, names.transactions}),
+    )
     await channel.start()
     directory.start()
-    watching = asyncio.create_task(watch.run())
+    watching = asyncio.create_task(TopicNotifier(backend).run())
     try:
-        yield GroupService(channel, directory, authorizer, group_apis(backend, heartbeat_topics, watched))
+        yield GroupService(channel, directory, authorizer, group_apis(backend))
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):

@@ -9,7 +9,6 @@ from typing import Any
 from kio.index import load_entity_module
 from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId
-from kio.serial import entity_writer, readers, writers
 from kio.static.constants import EntityType
 from kio.static.primitive import i32
 from kio.static.protocol import Entity
@@ -22,12 +21,16 @@ from streaming.gateway.wire.codec import (
     encode_response,
     encode_response_in_steps,
 )
-from streaming.gateway.wire.frames import LENGTH_SIZE
-from streaming.gateway.wire.tolerant_reader import Steps, read_entities, read_entity
+from streaming.gateway.wire.frames import LENGTH_SIZE, RESPONSE_HEAD
+from streaming.gateway.wire.layout import layout_of
+from streaming.gateway.wire.reader import FrameReader
+from streaming.gateway.wire.steps import Steps, run_steps
+from streaming.gateway.wire.writer import FrameWriter
 
 __all__ = ["Advertise", "coordinator_node", "rewrite_addresses", "rewrite_coordinators"]
 
 FIRST_METADATA_VERSION_WITH_THROTTLE_TIME = 3
+THROTTLE_TIME_BYTES = 4
 COORDINATORS_PER_STEP = 32
 
 
@@ -92,15 +95,17 @@ def _rewrite_metadata(frame: bytes, version: int, advertise: Advertise, last_nam
     """Rewrite the brokers only, which come first; the topics behind them can be megabytes and are copied undecoded."""
     module: Any = load_entity_module("metadata", version, EntityType.response)
     response_type, broker_type = module.MetadataResponse, module.MetadataResponseBroker
-    begin = LENGTH_SIZE + read_entity(response_type.__header_schema__, frame, LENGTH_SIZE)[1]
+    reader = FrameReader(frame, RESPONSE_HEAD.size, max_entries=len(frame))
+    run_steps(reader.end_of_response_header(response_type))
     if version >= FIRST_METADATA_VERSION_WITH_THROTTLE_TIME:
-        begin += readers.read_int32(frame, begin)[1]
-    is_flexible = response_type.__flexible__
-    write = (writers.compact_array_writer if is_flexible else writers.legacy_array_writer)(entity_writer(broker_type))
-    brokers, size = read_entities(broker_type, frame, begin)
+        reader.at += THROTTLE_TIME_BYTES
+    begin = reader.at
+    (field,) = (each for each in layout_of(response_type, response_type).fields if each.name == "brokers")
+    brokers = run_steps(reader.field(field))
     rewritten = io.BytesIO()
-    write(rewritten, _advertised(brokers or _entries(broker_type, last_named), "node_id", advertise))
-    content = b"".join((frame[LENGTH_SIZE:begin], rewritten.getvalue(), frame[begin + size :]))
+    advertised = _advertised(brokers or _entries(broker_type, last_named), "node_id", advertise)
+    run_steps(FrameWriter(rewritten).field(field, advertised))
+    content = b"".join((frame[LENGTH_SIZE:begin], rewritten.getvalue(), frame[reader.at :]))
     return len(content).to_bytes(LENGTH_SIZE, "big") + content
 
 

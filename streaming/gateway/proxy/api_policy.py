@@ -83,6 +83,7 @@ SERVED = {
 }
 
 REFUSED = {
+    # Those of them that the coordinator has are served.
     "a group protocol that the coordinator does not serve (KIP-932, KIP-1071)": (
         *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),
         *("DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
@@ -102,11 +103,11 @@ REFUSED = {
 
 def _policies() -> dict[int, ApiPolicy]:
     tables: Mapping[Treatment, Mapping[str, Iterable[str]]] = {
+        Treatment.REFUSED: REFUSED,
         Treatment.SERVED: SERVED,
         Treatment.RELAYED: RELAYED,
         Treatment.ANSWERED: ANSWERED,
         Treatment.PASSED: PASSED,
-        Treatment.REFUSED: REFUSED,
     }
     return {
         key: ApiPolicy(treatment, reason)

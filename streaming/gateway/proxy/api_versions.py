@@ -13,7 +13,6 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i16
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
-from coordinator_logic import apis
 from streaming.gateway.proxy.api_policy import API_POLICIES, Treatment
 from streaming.gateway.wire.api_keys import (
     API_VERSIONS,
@@ -27,7 +26,6 @@ from streaming.gateway.wire.api_keys import (
 )
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
-from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
 
 __all__ = [
     "FIRST_VERSION_WITH_SOFTWARE",
@@ -60,22 +58,9 @@ MIN_VERSIONS = {
 METADATA_VERSION_WITH_TOPIC_IDS = 12
 """The first version of Metadata in which a client can ask for topics by their ids (KIP-516)."""
 
-FIRST_VERSIONS_WITH_TOPIC_IDS = {
-    apis.CONSUMER_GROUP_HEARTBEAT.key: 0,
-    apis.CONSUMER_GROUP_DESCRIBE.key: 0,
-    apis.OFFSET_COMMIT.key: OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
-    apis.OFFSET_FETCH.key: OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
-}
-"""The first versions of APIs that name topics by their ids, which brokers know since Kafka 2.8."""
-
-HIDDEN_FEATURES = frozenset({"transaction.version", "share.version", "streams.version"})
-"""Features of the broker's own coordinators. A client that sees one may use a protocol that bypasses the gateway."""
-
-GROUP_VERSION = "group.version"
-"""The feature of the consumer protocol (KIP-848). The gateway serves the protocol whatever the brokers' level is."""
-
-GROUP_VERSION_LEVELS = (0, 1)
-"""The lowest and the highest level of :data:`GROUP_VERSION` that the gateway serves; the highest is in use."""
+HIDDEN_FEATURES = frozenset({"transaction.version", "group.version", "share.version", "streams.version"})
+"""Features of the broker's own coordinators. A client that sees one may use a protocol that bypasses the gateway. The
+gateway shows those of the APIs that it serves, whatever the brokers' levels are."""
 
 VALID_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The syntax of ``client_software_name`` and ``client_software_version`` (KIP-511)."""
@@ -109,6 +94,8 @@ class ApiRanges:
         of_broker = {int(api.api_key): VersionRange(api.min_version, api.max_version) for api in newest.api_keys}
         offered = ((key, _offered(key, of_broker, served)) for key in {*of_broker, *served})
         self._ranges = {key: versions for key, versions in offered if versions}
+        features = (served[key].feature for key in self._ranges if key in served)
+        self._own_features = {feature.name: feature for feature in features if feature is not None}
         self._responses: dict[int, Entity] = {version: self._rewrite(answer) for version, answer in responses.items()}
 
     def __getitem__(self, api_key: int) -> VersionRange:
@@ -125,10 +112,9 @@ class ApiRanges:
     def _rewrite(self, response: Any) -> Any:
         """Return the broker's response with the offered ranges, without the hidden features, and with our own."""
         (entry_type,) = {type(api) for api in response.api_keys}
-        replaced = HIDDEN_FEATURES | {GROUP_VERSION}
         features = {
-            name: tuple(feature for feature in getattr(response, name) if feature.name not in replaced) + own
-            for name, own in self._own_features(response.__version__).items()
+            name: tuple(feature for feature in getattr(response, name) if feature.name not in HIDDEN_FEATURES) + own
+            for name, own in self._shown_features(response.__version__).items()
         }
         entries = tuple(
             entry_type(api_key=i16(key), min_version=i16(lowest), max_version=i16(highest))
@@ -136,19 +122,22 @@ class ApiRanges:
         )
         return replace(response, api_keys=entries, **features)
 
-    def _own_features(self, version: int) -> dict[str, tuple[Any, ...]]:
+    def _shown_features(self, version: int) -> dict[str, tuple[Any, ...]]:
         """The features that the gateway adds, by the field of the response; in versions without features no field."""
         if version < FIRST_VERSION_WITH_SOFTWARE:
             return {}
-        if apis.CONSUMER_GROUP_HEARTBEAT.key not in self._ranges:
-            return {"supported_features": (), "finalized_features": ()}
         module: Any = load_entity_module("api_versions", version, EntityType.response)
-        lowest, highest = map(i16, GROUP_VERSION_LEVELS)
-        supported = module.SupportedFeatureKey(name=GROUP_VERSION, min_version=lowest, max_version=highest)
-        finalized = module.FinalizedFeatureKey(name=GROUP_VERSION, max_version_level=highest, min_version_level=highest)
-        # Clients that read v3 refuse a feature whose lowest level is 0 (KAFKA-17011).
-        shows_supported = version >= FIRST_VERSION_WITH_LEVEL_0
-        return {"supported_features": (supported,) if shows_supported else (), "finalized_features": (finalized,)}
+        supported = tuple(
+            module.SupportedFeatureKey(name=name, min_version=i16(lowest), max_version=i16(highest))
+            for name, lowest, highest in self._own_features.values()
+            # Clients that read v3 refuse a feature whose lowest level is 0 (KAFKA-17011).
+            if lowest > 0 or version >= FIRST_VERSION_WITH_LEVEL_0
+        )
+        finalized = tuple(
+            module.FinalizedFeatureKey(name=name, max_version_level=i16(level), min_version_level=i16(level))
+            for name, _, level in self._own_features.values()
+        )
+        return {"supported_features": supported, "finalized_features": finalized}
 
 
 def unsupported_version(offered: VersionRange) -> Entity:
@@ -173,8 +162,9 @@ def _offered(key: int, of_broker: Mapping[int, VersionRange], served: Mapping[in
     known = VersionRange(*KNOWN_VERSIONS[key])
     is_decoded = policy.treatment is Treatment.ANSWERED or key in REWRITTEN_APIS
     highest = MAX_VERSIONS.get(key, known.highest)
-    if key in FIRST_VERSIONS_WITH_TOPIC_IDS and not _knows_topic_ids(of_broker):
-        highest = min(highest, FIRST_VERSIONS_WITH_TOPIC_IDS[key] - 1)
+    with_topic_ids = served[key].first_version_with_topic_ids if key in served else None
+    if with_topic_ids is not None and not _knows_topic_ids(of_broker):
+        highest = min(highest, with_topic_ids - 1)
     ranges = [
         VersionRange(known.lowest if is_decoded else 0, known.highest),
         VersionRange(MIN_VERSIONS.get(key, 0), highest),

@@ -13,12 +13,12 @@ from streaming.gateway.wire.brokers import Address
 from streaming.gateway.wire.codec import MALFORMED, decode_response_in_steps, encode_request
 from streaming.gateway.wire.forwarding import Forward
 from streaming.gateway.wire.frames import LENGTH_SIZE
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 
 __all__ = ["BROKER_CONNECTION_ERRORS", "broker_connection"]
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
-STEPS_OF_A_TURN = 10
+STEPS_PER_SLICE = 10
 """How many entities of a response are decoded before the event loop does other work: less than a millisecond's work."""
 
 BROKER_CONNECTION_ERRORS = (OSError, asyncio.IncompleteReadError, SaslRefused, *MALFORMED)
@@ -51,7 +51,7 @@ async def broker_connection(
                 if length > MAX_RESPONSE_BYTES:
                     raise ValueError(f"a response of {length} bytes")
                 frame = begin + await reader.readexactly(length)
-                return await _in_turns(decode_response_in_steps(frame, payload.__api_key__, payload.__version__))
+                return await _in_slices(decode_response_in_steps(frame, payload.__api_key__, payload.__version__))
 
             if credentials is not None:
                 await authenticate(send, credentials)
@@ -60,11 +60,11 @@ async def broker_connection(
             writer.close()
 
 
-async def _in_turns(steps: Steps[Any]) -> Any:
-    """Run steps in turns with what else the event loop does, and return their result."""
+async def _in_slices(steps: Steps[Any]) -> Any:
+    """Run steps between what else the event loop does, and return their result."""
     try:
         while True:
-            for _ in range(STEPS_OF_A_TURN):
+            for _ in range(STEPS_PER_SLICE):
                 next(steps)
             await asyncio.sleep(0)
     except StopIteration as end:

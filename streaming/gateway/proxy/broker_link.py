@@ -19,8 +19,8 @@ from streaming.gateway.wire.api_keys import DESCRIBE_CLUSTER, METADATA, api_name
 from streaming.gateway.wire.client_request import QuotaEntity
 from streaming.gateway.wire.codec import MALFORMED, decode_response, encode_request
 from streaming.gateway.wire.forwarding import UpstreamLost
-from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, Refusal, RequestHead
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, RefusalReason, RequestHead
+from streaming.gateway.wire.steps import Steps
 
 __all__ = ["BrokerLink", "ClientSide"]
 
@@ -131,7 +131,7 @@ class BrokerLink:
         try:
             scan.feed(piece, self._passing_size - self.passing_left)
             if scan.found:
-                raise FrameRefused(Refusal.INTERNAL_TOPIC, "Produce, after its first topics")
+                raise FrameRefused(RefusalReason.INTERNAL_TOPIC, "Produce, after its first topics")
         except FrameRefused as refused:
             self._context.metrics.count_refusal(refused.reason)
             log.info("closing the connection from %s: %s", self._client.host, refused)

@@ -22,8 +22,8 @@ from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.request_router import Admission, RequestRouter
 from streaming.gateway.proxy.response_queue import ResponseQueue
 from streaming.gateway.wire.client_request import QuotaEntity
-from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, Refusal
-from streaming.gateway.wire.loop_share import TURN_SECONDS
+from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, RefusalReason
+from streaming.gateway.wire.loop_share import SLICE_SECONDS
 
 __all__ = ["ClientConnection"]
 
@@ -48,7 +48,7 @@ class ClientConnection(asyncio.Protocol):
         self._client_is_slow = False
         self._client_sent_eof = False
         self._is_draining = False
-        self._awaits_turn = False
+        self._awaits_slice = False
         self._connected_at = time.monotonic()
         self._last_active = self._connected_at
         self._incomplete_since: float | None = None
@@ -94,7 +94,8 @@ class ClientConnection(asyncio.Protocol):
             return
         self._received.feed(data)
         if not self._router.has_authenticated and len(self._received) > self._limits.max_unauthenticated_bytes:
-            self._refuse(FrameRefused(Refusal.REQUEST_TOO_LARGE, f"{len(self._received)} bytes, not authenticated"))
+            detail = f"{len(self._received)} bytes, not authenticated"
+            self._refuse(FrameRefused(RefusalReason.REQUEST_TOO_LARGE, detail))
             return
         self.process_received()
 
@@ -150,21 +151,21 @@ class ClientConnection(asyncio.Protocol):
             self.process_received()
 
     def process_received(self) -> None:
-        """Process received bytes as far as possible in one turn, then pause or resume reading from the client."""
+        """Process received bytes, for a slice of the loop's time at most; pause or resume reading from the client."""
         needs_bytes = False
         started = time.monotonic()
         has_accepted = False
         try:
             while not (needs_bytes or self._is_blocked):
                 if self._link.passing_left and len(self._received):
-                    self._link.pass_on(self._received.take(self._link.passing_left))
+                    self._link.pass_on(self._received.read(self._link.passing_left))
                 elif self._link.passing_left:
                     needs_bytes = True
                 elif self._is_full:
                     break
-                elif has_accepted and time.monotonic() - started > TURN_SECONDS:
-                    self._awaits_turn = True
-                    self._context.loop_share.defer(None, self._take_turn)
+                elif has_accepted and time.monotonic() - started > SLICE_SECONDS:
+                    self._awaits_slice = True
+                    self._context.loop_share.defer(None, self._continue_processing)
                 else:
                     admission = self._router.admit_next(self._received)
                     needs_bytes = admission is Admission.INCOMPLETE
@@ -191,8 +192,8 @@ class ClientConnection(asyncio.Protocol):
         elif has_accepted or self._incomplete_since is None:
             self._incomplete_since = now
 
-    def _take_turn(self) -> None:
-        self._awaits_turn = False
+    def _continue_processing(self) -> None:
+        self._awaits_slice = False
         self.process_received()
 
     def _refuse(self, refused: FrameRefused) -> None:
@@ -209,7 +210,7 @@ class ClientConnection(asyncio.Protocol):
         return (
             self.is_closing
             or self._client_is_slow
-            or self._awaits_turn
+            or self._awaits_slice
             or self._router.is_blocked
             or self._link.is_blocked
         )

@@ -6,16 +6,17 @@ import time
 from contextvars import copy_context
 from functools import partial
 
+from kio.index import load_response_schema
+
 from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
 from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.response_queue import PendingResponse, ResponseQueue
 from streaming.gateway.wire.api_keys import api_name
 from streaming.gateway.wire.client_request import ClientRequest
-from streaming.gateway.wire.codec import encode_response, encode_response_in_steps
-from streaming.gateway.wire.entity_errors import error_name
+from streaming.gateway.wire.codec import encode_response_in_steps
+from streaming.gateway.wire.error_names import error_name
 from streaming.gateway.wire.forwarding import current_forward
 from streaming.gateway.wire.frames import RequestHead
-from streaming.gateway.wire.stepwise_writer import has_arrays
 
 __all__ = ["HandlerCalls"]
 
@@ -53,11 +54,9 @@ class HandlerCalls:
         name = api_name(head.api_key)
         try:
             response = await self._context.served[head.api_key].handle(request)
-            if has_arrays(response):
-                steps = encode_response_in_steps(response, head.correlation_id)
-                frame = await self._context.loop_share.complete(request.caller, steps)
-            else:
-                frame = encode_response(response, head.correlation_id)
+            response_type = load_response_schema(head.api_key, head.version)
+            encoding = encode_response_in_steps(response, head.correlation_id, response_type)
+            frame = await self._context.loop_share.complete(request.caller, encoding)
         except Exception:
             log.exception(
                 "closing the connection of %s: the handler of %s v%s failed", request.caller, name, head.version

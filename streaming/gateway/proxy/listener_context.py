@@ -1,10 +1,10 @@
-"""What a client's connection uses of its listener."""
+"""What a client's connection uses of its listener, and the listener's server of the connection."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from streaming.gateway.instrumentation import GatewayMetrics
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.proxy.upstream import Upstream
@@ -13,17 +13,31 @@ from streaming.gateway.wire.brokers import Address, Broker
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
 
-if TYPE_CHECKING:
-    from streaming.gateway.proxy.connection import ClientConnection
+__all__ = ["ListenerContext", "OpenConnection"]
 
-__all__ = ["ListenerContext"]
+
+class OpenConnection(Protocol):
+    """A client's connection, as the server that closes it sees it."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes that are buffered in either direction."""
+
+    def close_if_overdue(self, now: float) -> None:
+        """Abort the connection if its client did not do in time what it must; ``now`` is in monotonic seconds."""
+
+    def drain(self) -> None:
+        """Accept no further requests, and close once those in flight are answered."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
 
 
 class ListenerContext(Protocol):
     """The listener of one broker, shared by the connections to it."""
 
     node_id: int
-    limits: Limits
+    limits: GatewayLimits
     metrics: GatewayMetrics
     requires_sasl: bool
     oauth_principal_claim: str
@@ -51,8 +65,8 @@ class ListenerContext(Protocol):
     async def connect(self, make: Callable[[], Upstream]) -> Upstream:
         """Open a connection to the broker. Raises ``OSError``."""
 
-    def register(self, connection: "ClientConnection") -> None:
+    def register(self, connection: OpenConnection) -> None:
         """Add a connection whose TLS handshake, if any, is complete."""
 
-    def unregister(self, connection: "ClientConnection") -> None:
+    def unregister(self, connection: OpenConnection) -> None:
         """Remove a closed connection."""

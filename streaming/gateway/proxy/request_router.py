@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
-from kio.static.protocol import Entity, RequestPayload
+from kio.static.protocol import Entity
 
 from streaming.gateway.proxy.admission.request_memory import ConnectionMemory
 from streaming.gateway.proxy.api_versions import unsupported_version
@@ -38,17 +38,17 @@ from streaming.gateway.wire.codec import (
     encode_response,
     encode_response_in_steps,
 )
-from streaming.gateway.wire.entity_errors import error_name
+from streaming.gateway.wire.error_names import error_name
 from streaming.gateway.wire.frames import (
     LENGTH_SIZE,
     ByteBuffer,
     FrameRefused,
-    Refusal,
+    RefusalReason,
     RequestHead,
     parse_acks,
     parse_request_head,
 )
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 
 __all__ = ["Admission", "RequestRouter"]
 
@@ -76,15 +76,6 @@ class Admission(Enum):
     memory."""
 
 
-class _Decoded(NamedTuple):
-    """A decoded request that is not routed yet."""
-
-    head: RequestHead
-    client_id: str
-    payload: RequestPayload
-    frame: bytes
-
-
 class RequestRouter:
     """Routes the requests of one connection, in their order."""
 
@@ -102,7 +93,7 @@ class RequestRouter:
         self._sasl = SaslRelay(link, context.requires_sasl, context.oauth_principal_claim)
         self._memory = ConnectionMemory(context.request_memory, client.process_received)
         self._collecting_bytes = 0
-        self._decoded: _Decoded | None = None
+        self._start_decoded: Callable[[], bool] | None = None
         self._decoding_bytes = 0
         self._refusal: FrameRefused | None = None
         self._unfinished: set[Steps[Any]] = set()
@@ -130,7 +121,7 @@ class RequestRouter:
     @property
     def has_decoded_request(self) -> bool:
         """Whether a request was decoded, or found to be undecodable, and is to be routed next."""
-        return self._decoded is not None or self._refusal is not None
+        return self._start_decoded is not None or self._refusal is not None
 
     @property
     def buffered_bytes(self) -> int:
@@ -171,7 +162,7 @@ class RequestRouter:
             return Admission.BLOCKED
         if len(received) < size:
             return Admission.INCOMPLETE
-        frame = received.take(size)
+        frame = received.read(size)
         self._collecting_bytes = 0
         if not is_offered:
             self._answer(head, unsupported_version(self._context.ranges[API_VERSIONS]))
@@ -188,24 +179,24 @@ class RequestRouter:
         try:
             offered = self._context.ranges[head.api_key]
         except KeyError:
-            raise FrameRefused(Refusal.UNKNOWN_API, request) from None
+            raise FrameRefused(RefusalReason.UNKNOWN_API, request) from None
         is_offered = head.version in offered
         if not is_offered and head.api_key != API_VERSIONS:
-            raise FrameRefused(Refusal.UNSUPPORTED_VERSION, request)
+            raise FrameRefused(RefusalReason.UNSUPPORTED_VERSION, request)
         limits = self._context.limits
         is_before = head.api_key in BEFORE_AUTHENTICATION
         if not is_before and not self.is_authenticated:
-            raise FrameRefused(Refusal.NOT_AUTHENTICATED, request)
+            raise FrameRefused(RefusalReason.NOT_AUTHENTICATED, request)
         limit = limits.max_unauthenticated_bytes if is_before else limits.max_request_bytes
         if head.api_key != PRODUCE and head.length > limit:
-            raise FrameRefused(Refusal.REQUEST_TOO_LARGE, f"{api_name(head.api_key)} of {head.length} bytes")
+            raise FrameRefused(RefusalReason.REQUEST_TOO_LARGE, f"{api_name(head.api_key)} of {head.length} bytes")
         return is_offered
 
     def _may_collect(self, size: int) -> bool:
         """Whether there is memory for the whole request at the front of the buffer; if not, it must wait."""
         if not self._collecting_bytes:
             self.settle_memory()
-            if not self._memory.take(size):
+            if not self._memory.reserve(size):
                 return False
             self._collecting_bytes = size
         return True
@@ -244,7 +235,7 @@ class RequestRouter:
 
             if not self._link.send_request(head, rest, merge):
                 return Admission.BLOCKED
-        received.take(LENGTH_SIZE + head.length)
+        received.read(LENGTH_SIZE + head.length)
         self._request_left()
         return Admission.ACCEPTED
 
@@ -260,34 +251,36 @@ class RequestRouter:
     def _decode(self, head: RequestHead, frame: bytes) -> None:
         """Decode a request: a small one at once, a large one in steps, with which it becomes decoded later."""
         self._decoding_bytes = len(frame)
+        served = self._context.served.get(head.api_key)
+        message_type = None if served is None else served.message_type
         if len(frame) <= LARGE_REQUEST_BYTES:
-            self._decoded = _Decoded(head, *decode_request(frame, head.api_key, head.version), frame)
+            client_id, payload = decode_request(frame, head.api_key, head.version, message_type)
+            self._start_decoded = partial(self._route, head, client_id, payload, frame)
             return
 
-        def finished(decoded: tuple[str, RequestPayload]) -> None:
-            self._decoded = _Decoded(head, *decoded, frame)
+        def finished(decoded: tuple[str, Any]) -> None:
+            self._start_decoded = partial(self._route, head, *decoded, frame)
 
         def failed(failure: Exception) -> None:
             assert isinstance(failure, FrameRefused)
             self._refusal = failure
 
         max_entries = self._context.limits.max_request_entries
-        served = self._context.served.get(head.api_key)
         if served is not None and served.max_entries is not None:
             max_entries = min(max_entries, served.max_entries)
-        steps = decode_request_in_steps(frame, head.api_key, head.version, max_entries)
+        steps = decode_request_in_steps(frame, head.api_key, head.version, max_entries, message_type)
         self._run(steps, finished, failed, self._client.process_received)
 
     def _route_decoded(self) -> Admission:
         if self._refusal is not None:
             raise self._refusal
-        assert self._decoded is not None
-        if not self._route(*self._decoded):
+        assert self._start_decoded is not None
+        if not self._start_decoded():
             return Admission.BLOCKED
-        self._decoded, self._decoding_bytes = None, 0
+        self._start_decoded, self._decoding_bytes = None, 0
         return Admission.ACCEPTED
 
-    def _route(self, head: RequestHead, client_id: str, payload: RequestPayload, frame: bytes) -> bool:
+    def _route(self, head: RequestHead, client_id: str, payload: Any, frame: bytes) -> bool:
         """Start a decoded request; return False if it must wait."""
         if head.api_key == API_VERSIONS:
             self._answer(head, self._context.ranges.api_versions_response(payload))
@@ -298,7 +291,7 @@ class RequestRouter:
         elif head.api_key == SASL_HANDSHAKE:
             if self._sasl.supports(payload):
                 return self._sasl.relay_handshake(head, frame)
-            mechanism: str = payload.mechanism  # type: ignore[union-attr]
+            mechanism: str = payload.mechanism
             log.info("refusing SASL mechanism %.40r of %s: %s", mechanism, self._client.host, REFUSED_MECHANISM)
             unsupported = ErrorCode.unsupported_sasl_mechanism
             self._answer(head, SaslHandshakeResponse(error_code=unsupported, mechanisms=MECHANISMS))

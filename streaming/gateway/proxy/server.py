@@ -20,6 +20,7 @@ from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.connection import ClientConnection
+from streaming.gateway.proxy.listener_context import OpenConnection
 from streaming.gateway.proxy.upstream import Upstream
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
 from streaming.gateway.security.tls import ListenerCertificate
@@ -58,7 +59,7 @@ class GatewayServer:
         self.cluster = cluster
         self.served = served
         self.metrics = metrics or GatewayMetrics()
-        self.connections: set[ClientConnection] = set()
+        self.connections: set[OpenConnection] = set()
         self.opened = OpenConnections(options.limits, self.metrics)
         self.loop_share = loop_share or LoopShare(options.limits.client_loop_percent / 100)
         self.request_memory = RequestMemory(options.limits.queued_max_request_bytes)
@@ -166,11 +167,11 @@ class GatewayServer:
                 if number % CONNECTIONS_PER_CHECK == CONNECTIONS_PER_CHECK - 1:
                     await asyncio.sleep(0)
 
-    def register(self, connection: ClientConnection) -> None:
+    def register(self, connection: OpenConnection) -> None:
         """Add a connection whose TLS handshake, if any, is complete."""
         self.connections.add(connection)
 
-    def unregister(self, connection: ClientConnection) -> None:
+    def unregister(self, connection: OpenConnection) -> None:
         """Remove a closed connection."""
         self.connections.discard(connection)
         self.opened.remove(connection)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, cast
 
-from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, Refusal, parse_response_head
+from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, RefusalReason, parse_response_head
 
 __all__ = ["ExpectedResponse", "Upstream", "UpstreamOwner"]
 
@@ -140,13 +140,13 @@ class Upstream(asyncio.Protocol):
     def _process_received(self) -> bool:
         """Process received bytes of the next response; return whether there were enough of them."""
         if self._streaming_left:
-            self._stream(self._received.take(self._streaming_left))
+            self._stream(self._received.read(self._streaming_left))
             return True
         head = parse_response_head(self._received)
         if head is None:
             return False
         if not self._expected or self._expected[0].correlation_id != head.correlation_id:
-            raise FrameRefused(Refusal.HEADER, f"unexpected correlation id {head.correlation_id}")
+            raise FrameRefused(RefusalReason.HEADER, f"unexpected correlation id {head.correlation_id}")
         expected = self._expected[0]
         size = LENGTH_SIZE + head.length
         if expected.on_piece is not None:
@@ -154,13 +154,13 @@ class Upstream(asyncio.Protocol):
             self._streaming_left = size
             return True
         if size > self._max_frame_bytes:
-            raise FrameRefused(Refusal.FRAME_TOO_LARGE, f"a response of {size} bytes")
+            raise FrameRefused(RefusalReason.FRAME_TOO_LARGE, f"a response of {size} bytes")
         if len(self._received) < size:
             return False
         self._owner.response_started(expected, time.monotonic() - expected.sent_at)
         self._expected.popleft()
         assert expected.on_frame is not None
-        expected.on_frame(self._received.take(size))
+        expected.on_frame(self._received.read(size))
         return True
 
     def _stream(self, piece: bytes) -> None:

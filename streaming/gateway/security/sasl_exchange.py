@@ -13,7 +13,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from streaming.gateway.wire.frames import FrameRefused, Refusal
+from streaming.gateway.wire.frames import FrameRefused, RefusalReason
 
 __all__ = ["ANONYMOUS", "MECHANISMS", "REFUSED_MECHANISM", "SaslExchange"]
 
@@ -65,7 +65,7 @@ class SaslExchange:
             self._name = self._read_name(token)
         except (ValueError, LookupError) as failure:
             detail = f"{self._mechanism or 'no mechanism'}: {failure}"
-            raise FrameRefused(Refusal.SASL_EXCHANGE, detail) from failure
+            raise FrameRefused(RefusalReason.SASL_EXCHANGE, detail) from failure
 
     def read_response(self, response: ResponsePayload) -> None:
         """Update the principal from the broker's response to the last SaslAuthenticate request."""

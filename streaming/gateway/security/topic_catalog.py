@@ -1,7 +1,7 @@
 """What the cluster's topics look like: their ids and partition counts, by name, by id, or all of them.
 
-A commit for a partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION, and the newer consumer protocol
-assigns the partitions that are described to it.
+A commit for a partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION, and a group that assigns
+partitions itself (KIP-848) assigns those that are described to it.
 """
 
 import asyncio
@@ -191,7 +191,7 @@ class TopicCatalog:
 
 
 def described_topic(topic: FoundTopic) -> TopicDescription | None:
-    """The description of a topic for a consumer group; None if the topic does not exist."""
+    """The description of a topic for a group; None if the topic does not exist."""
     if not topic.topic_id or topic.error_code is not ErrorCode.none:
         return None
     return TopicDescription(topic.name, topic.topic_id, topic.partitions)

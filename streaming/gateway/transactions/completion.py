@@ -9,7 +9,7 @@ from coordinator_logic.apis import WRITE_TXN_MARKERS
 from coordinator_logic.messages import ResponseEnvelope, TxnMarker, WriteTxnMarkersRequest
 from streaming.client.errors import CoordinatorError
 from streaming.gateway.groups.channel import GroupChannel, RequestEvent
-from streaming.gateway.transactions.participation import Participation, Phase
+from streaming.gateway.transactions.participation import Participation, TransactionPhase
 from streaming.gateway.transactions.participation_log import ParticipationLog, ParticipationLogUnavailable
 from streaming.gateway.wire.client_request import Caller
 
@@ -40,11 +40,11 @@ class TransactionCompleter:
         :class:`CompletionFailed`.
         """
         completed = list(participations)
-        phase = Phase.ending(committed)
+        phase = TransactionPhase.ending(committed)
         try:
             # A concurrent TxnOffsetCommit must see in the participation that the outcome may precede its offsets.
             await self._participation_log.write(
-                each.with_phase(phase) for each in completed if each.phase is Phase.ONGOING
+                each.with_phase(phase) for each in completed if each.phase is TransactionPhase.ONGOING
             )
             await asyncio.gather(*(event.wait_appended() for event in self._send(completed, committed, caller)))
             await self._participation_log.erase(completed)

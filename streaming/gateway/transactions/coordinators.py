@@ -4,6 +4,7 @@ import logging
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
@@ -27,6 +28,9 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 TRANSACTION_KEY_TYPE = i8(1)
+EPOCH = datetime.fromtimestamp(0, UTC)
+NOT_BEGUN = -1
+"""The start of a transaction while none is open, in milliseconds."""
 
 TransactionDescriptions = Mapping[str, TransactionDescription | None]
 """Descriptions by transactional id. None: the coordinator does not know the id. Missing: no coordinator answered."""
@@ -43,8 +47,10 @@ async def describe_transactions(forward: Forward, transactional_ids: Iterable[st
     descriptions: dict[str, TransactionDescription | None] = {}
     for state in response.transaction_states:
         if state.error_code is ErrorCode.none:
+            began = state.transaction_start_time
+            began_ms = NOT_BEGUN if began is None else (began - EPOCH) // timedelta(milliseconds=1)
             descriptions[state.transactional_id] = TransactionDescription(
-                state.transaction_state, state.producer_id, state.producer_epoch, state.transaction_start_time
+                state.transaction_state, state.producer_id, state.producer_epoch, began_ms
             )
         elif state.error_code is ErrorCode.transactional_id_not_found:
             descriptions[state.transactional_id] = None

@@ -9,10 +9,10 @@ from kio.schema.add_offsets_to_txn.v0.request import AddOffsetsToTxnRequest
 from kio.schema.end_txn.v0.request import EndTxnRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v0.request import InitProducerIdRequest
-from kio.schema.types import ProducerId
 from kio.static.protocol import Entity
 from msgspec import structs
 
+from coordinator_logic.messages import Message, TxnOffsetCommitRequest
 from streaming.gateway.groups.registry import served_api
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.permissions import Operation
@@ -30,8 +30,8 @@ from streaming.gateway.transactions.error_responses import (
 )
 from streaming.gateway.transactions.participation import (
     Participation,
-    Phase,
     TransactionDescription,
+    TransactionPhase,
     new_participation,
     outcome,
     outcome_after_init,
@@ -124,11 +124,11 @@ class TransactionHandlers:
             return replace(response, error_code=RETRY)  # type: ignore[no-any-return]
         return response  # type: ignore[no-any-return]
 
-    async def txn_offset_commit(self, request: ClientRequest) -> Entity:
+    async def txn_offset_commit(self, request: ClientRequest) -> Entity | Message:
         """Commit offsets in a transaction in which the group participates, under the participation's id."""
         refusal = await self._refusal(request.caller, request.payload)
         if refusal is not None:
-            return txn_offset_commit_errors(request.payload, refusal)
+            return txn_offset_commit_errors(request, refusal)
         return await _uncancelled(self._commit_offsets(request))
 
     async def _refusal(self, caller: Caller, payload: Any) -> ErrorCode | None:
@@ -139,24 +139,24 @@ class TransactionHandlers:
             return ErrorCode.group_authorization_failed
         return None
 
-    async def _commit_offsets(self, request: ClientRequest) -> Entity:
-        payload: Any = request.payload
+    async def _commit_offsets(self, request: ClientRequest) -> Entity | Message:
+        body: TxnOffsetCommitRequest = request.payload
         try:
-            participation = _ongoing_participation(payload, await self._participation_log.read())
+            participation = _ongoing_participation(body, await self._participation_log.read())
             if participation is None:
-                return txn_offset_commit_errors(payload, await self._verification_error(payload))
-            commit = replace(payload, producer_id=ProducerId(participation.id))
+                return txn_offset_commit_errors(request, await self._verification_error(body))
+            commit = structs.replace(body, producer_id=participation.id)
             response = await self._txn_offset_commit.handle(replace(request, payload=commit))
             phases = {each.id: each.phase for each in await self._participation_log.read()}
-            phase = phases.get(participation.id, Phase.ABORTING)
-            if phase is Phase.ONGOING:
+            phase = phases.get(participation.id, TransactionPhase.ABORTING)
+            if phase is TransactionPhase.ONGOING:
                 return response
             # The outcome may precede these offsets in the group's log. Because the participation is written again,
             # recovery finds the outcome and delivers it once more.
             await self._participation_log.write([participation.with_phase(phase)])
-            return txn_offset_commit_errors(payload, ErrorCode.invalid_txn_state)
+            return txn_offset_commit_errors(request, ErrorCode.invalid_txn_state)
         except ParticipationLogUnavailable:
-            return txn_offset_commit_errors(payload, RETRY)
+            return txn_offset_commit_errors(request, RETRY)
 
     async def end_txn(self, request: ClientRequest) -> Entity:
         """End a transaction: write the intended outcome, forward the request, deliver the outcome, respond."""
@@ -166,7 +166,7 @@ class TransactionHandlers:
         try:
             participations = [each for each in await self._participation_log.read() if _is_of_producer(each, payload)]
             if participations:
-                phase = Phase.ending(payload.committed)
+                phase = TransactionPhase.ending(payload.committed)
                 await self._participation_log.write(each.with_phase(phase) for each in participations)
         except ParticipationLogUnavailable:
             return end_txn_error(payload, RETRY)
@@ -259,7 +259,9 @@ def _ongoing_participation(payload: Any, participations: list[Participation]) ->
     matching = [
         each
         for each in participations
-        if _is_of_producer(each, payload) and each.group_id == payload.group_id and each.phase is Phase.ONGOING
+        if each.phase is TransactionPhase.ONGOING
+        and each.group_id == payload.group_id
+        and _is_of_producer(each, payload)
     ]
     return max(matching, key=lambda each: each.transaction_start_time_ms, default=None)
 

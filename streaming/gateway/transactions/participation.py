@@ -11,8 +11,8 @@ from coordinator_logic.messages import Int16, Int64
 
 __all__ = [
     "Participation",
-    "Phase",
     "TransactionDescription",
+    "TransactionPhase",
     "is_expired",
     "new_participation",
     "outcome",
@@ -26,7 +26,7 @@ EXPIRED_AFTER_MS = 24 * 3_600_000
 """Above any sensible ``transaction.max.timeout.ms``, below the week after which a broker forgets an id."""
 
 
-class Phase(StrEnum):
+class TransactionPhase(StrEnum):
     """Whether the producer has asked for the transaction's end, and for which outcome."""
 
     ONGOING = "ongoing"
@@ -34,7 +34,7 @@ class Phase(StrEnum):
     ABORTING = "aborting"
 
     @classmethod
-    def ending(cls, committed: bool) -> "Phase":
+    def ending(cls, committed: bool) -> "TransactionPhase":
         """The phase of a transaction that ends with this outcome."""
         return cls.COMMITTING if committed else cls.ABORTING
 
@@ -52,14 +52,14 @@ class Participation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     producer_epoch: Int16
     transaction_start_time_ms: Int64
     group_id: str
-    phase: Phase = Phase.ONGOING
+    phase: TransactionPhase = TransactionPhase.ONGOING
 
     def belongs_to(self, transactional_id: str, producer_id: int, producer_epoch: int) -> bool:
         """Whether the transaction is one of this producer's."""
         producer = (self.transactional_id, self.producer_id, self.producer_epoch)
         return producer == (transactional_id, producer_id, producer_epoch)
 
-    def with_phase(self, phase: Phase) -> "Participation":
+    def with_phase(self, phase: TransactionPhase) -> "Participation":
         """A copy in another phase."""
         return replace(self, phase=phase)
 
@@ -126,4 +126,4 @@ def is_expired(participation: Participation, description: TransactionDescription
 def outcome_after_init(participation: Participation, producer_id: int, producer_epoch: int) -> bool:
     """Whether the transaction was committed, given the producer id and epoch of a later InitProducerId response."""
     nothing_was_aborted = (producer_id, producer_epoch) == (participation.producer_id, participation.producer_epoch + 1)
-    return nothing_was_aborted and participation.phase is Phase.COMMITTING
+    return nothing_was_aborted and participation.phase is TransactionPhase.COMMITTING

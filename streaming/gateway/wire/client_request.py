@@ -2,11 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kio.static.protocol import Entity
 
-__all__ = ["Caller", "ClientRequest", "Handler", "QuotaEntity", "ServedApi"]
+from coordinator_logic.messages import Message
+
+__all__ = ["Caller", "ClientRequest", "Feature", "Handler", "QuotaEntity", "ServedApi"]
 
 
 class QuotaEntity(NamedTuple):
@@ -37,24 +39,39 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A decoded request of one version. ``node_id`` is the broker whose advertised listener received it."""
+    """A decoded request of one version. ``node_id`` is the broker whose advertised listener received it.
+
+    payload: a message of the API's ``message_type``; for an API without one, an entity of kio.
+    """
 
     caller: Caller
     node_id: int
     api_key: int
     version: int
-    payload: Entity
+    payload: Any
 
 
-Handler = Callable[[ClientRequest], Awaitable[Entity]]
-"""Returns the response payload in the request's version. An exception closes the client's connection."""
+Handler = Callable[[ClientRequest], Awaitable[Entity | Message]]
+"""Returns the response: a message, or an entity of kio in the request's version. An exception closes the client's
+connection."""
+
+
+class Feature(NamedTuple):
+    """A feature that ApiVersions shows (KIP-584), with the lowest and the highest level; the highest is in use."""
+
+    name: str
+    lowest: int
+    highest: int
 
 
 @dataclass(frozen=True, slots=True)
 class ServedApi:
     """An API that a handler of the gateway answers. ApiVersions offers exactly this range of versions.
 
+    message_type: as which requests are decoded; by default, as kio's entity of their version.
     max_entries: the array entries of a request; by default as many as of any request (``max-request-entries``).
+    first_version_with_topic_ids: the first version that names topics by their ids, which brokers know since Kafka 2.8.
+    feature: shown to clients with the API, in place of the broker's feature of that name.
     """
 
     name: str
@@ -62,4 +79,7 @@ class ServedApi:
     min_version: int
     max_version: int
     handle: Handler
+    message_type: type[Message] | None = None
     max_entries: int | None = None
+    first_version_with_topic_ids: int | None = None
+    feature: Feature | None = None

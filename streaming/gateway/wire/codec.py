@@ -1,4 +1,7 @@
-"""Decodes frames to kio's entities and encodes entities to frames."""
+"""Decodes frames to objects, and encodes objects to frames: to and from kio's entities, or messages.
+
+See :mod:`.layout` for the two kinds.
+"""
 
 import io
 from collections.abc import Mapping
@@ -7,23 +10,24 @@ from typing import Any
 
 from kio.index import KioIndexError, load_request_schema, load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
-from kio.serial import entity_writer
+from kio.serial import writers
 from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
-from kio.static.protocol import Entity, RequestPayload, ResponsePayload
+from kio.static.protocol import Entity, ResponsePayload
 
+from coordinator_logic.messages import Message
 from streaming.gateway.wire.api_keys import api_name
-from streaming.gateway.wire.describe_transactions import DescribeTransactionsResponse
-from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, Refusal
-from streaming.gateway.wire.stepwise_writer import write_in_steps
-from streaming.gateway.wire.tolerant_reader import Steps, TooManyEntries, read_entity, read_in_steps
+from streaming.gateway.wire.frames import LENGTH_SIZE, REQUEST_HEAD, RESPONSE_HEAD, FrameRefused, RefusalReason
+from streaming.gateway.wire.layout import layout_of
+from streaming.gateway.wire.reader import FrameReader, TooManyEntries
+from streaming.gateway.wire.steps import Steps, run_steps
+from streaming.gateway.wire.writer import FrameWriter
 
 __all__ = [
     "KNOWN_VERSIONS",
     "LARGE_REQUEST_BYTES",
     "MALFORMED",
     "decode_request",
-    "decode_request_in_steps",
     "decode_response",
     "decode_response_in_steps",
     "encode_request",
@@ -48,110 +52,87 @@ LARGE_REQUEST_BYTES = 8 * 1024
 """Larger requests are scanned, decoded and encoded in steps."""
 
 MALFORMED = (SerialError, KioIndexError, LookupError, ValueError, OverflowError)
-"""What kio raises for bytes that do not encode the entity."""
+"""What decoding raises for bytes that do not encode the payload."""
 
-_REPLACEMENTS: Mapping[tuple[int, int], type[Any]] = MappingProxyType(
-    {(DescribeTransactionsResponse.__api_key__, 0): DescribeTransactionsResponse}
-)
-"""Entities for responses that kio's own cannot decode, by API key and version."""
+NO_TAGGED_FIELDS = b"\0"
 
 
-def decode_request(frame: bytes, api_key: int, version: int) -> tuple[str, RequestPayload]:
-    """Decode a request frame, which includes its length. Returns the client id (empty for null) and the payload.
-
-    Raises :class:`FrameRefused` when the bytes are not such a request.
-    """
-    try:
-        payload_type = load_request_schema(api_key, version)
-        header, size = read_entity(payload_type.__header_schema__, frame, LENGTH_SIZE)
-        payload, _ = read_entity(payload_type, frame, LENGTH_SIZE + size)
-    except MALFORMED as failure:
-        raise FrameRefused(Refusal.UNDECODABLE, f"{api_name(api_key)} v{version}: {failure!r}") from failure
-    return header.client_id or "", payload
+def decode_request(
+    frame: bytes, api_key: int, version: int, message_type: type[Message] | None = None
+) -> tuple[str, Any]:
+    """Decode a small request frame at once; see :func:`decode_request_in_steps`."""
+    return run_steps(decode_request_in_steps(frame, api_key, version, len(frame), message_type))
 
 
 def decode_request_in_steps(
-    frame: bytes, api_key: int, version: int, max_entries: int
-) -> Steps[tuple[str, RequestPayload]]:
-    """Decode a large request frame in steps; see :func:`decode_request`.
+    frame: bytes, api_key: int, version: int, max_entries: int, message_type: type[Message] | None = None
+) -> Steps[tuple[str, Any]]:
+    """Decode a request frame, which includes its length. Returns the client id (empty for null) and the payload.
+
+    Raises :class:`FrameRefused` when the bytes are not such a request.
 
     max_entries: :class:`FrameRefused` is raised for a request whose arrays have more entries together.
+    message_type: the type of the payload; without it, that of kio.
     """
     try:
-        payload_type = load_request_schema(api_key, version)
-        header, size = yield from read_in_steps(payload_type.__header_schema__, frame, LENGTH_SIZE, max_entries)
-        payload, _ = yield from read_in_steps(payload_type, frame, LENGTH_SIZE + size, max_entries)
+        request_type: Any = load_request_schema(api_key, version)
+        reader = FrameReader(frame, REQUEST_HEAD.size, max_entries)
+        client_id = yield from reader.client_id(request_type)
+        payload = yield from reader.entity(layout_of(request_type, message_type or request_type))
     except TooManyEntries as failure:
-        raise FrameRefused(Refusal.TOO_MANY_ENTRIES, f"{api_name(api_key)} v{version}: {failure}") from failure
+        raise FrameRefused(RefusalReason.TOO_MANY_ENTRIES, f"{api_name(api_key)} v{version}: {failure}") from failure
     except MALFORMED as failure:
-        raise FrameRefused(Refusal.UNDECODABLE, f"{api_name(api_key)} v{version}: {failure!r}") from failure
-    return header.client_id or "", payload
-
-
-def encode_response(payload: Entity, correlation_id: int) -> bytes:
-    """Encode a response as a frame, its length included."""
-    response: Any = payload
-    return _frame(response.__header_schema__(correlation_id=correlation_id), response)
-
-
-def encode_response_in_steps(payload: Entity, correlation_id: int) -> Steps[bytes]:
-    """Encode a large response in steps; see :func:`encode_response`."""
-    response: Any = payload
-    return (yield from _frame_in_steps(response.__header_schema__(correlation_id=correlation_id), response))
-
-
-def encode_request(payload: Entity, correlation_id: int, client_id: str) -> bytes:
-    """Encode a request as a frame, its length included."""
-    return _frame(_request_header(payload, correlation_id, client_id), payload)
-
-
-def encode_request_in_steps(payload: Entity, correlation_id: int, client_id: str) -> Steps[bytes]:
-    """Encode a large request in steps; see :func:`encode_request`."""
-    return (yield from _frame_in_steps(_request_header(payload, correlation_id, client_id), payload))
+        raise FrameRefused(RefusalReason.UNDECODABLE, f"{api_name(api_key)} v{version}: {failure!r}") from failure
+    return client_id, payload
 
 
 def decode_response(frame: bytes, api_key: int, version: int) -> ResponsePayload:
-    """Decode the payload of a response frame, which includes its length. Raises one of :data:`MALFORMED`."""
-    payload_type: Any = _REPLACEMENTS.get((api_key, version)) or load_response_schema(api_key, version)
-    _, size = read_entity(payload_type.__header_schema__, frame, LENGTH_SIZE)
-    return read_entity(payload_type, frame, LENGTH_SIZE + size)[0]  # type: ignore[no-any-return]
+    """Decode a small response frame at once; see :func:`decode_response_in_steps`."""
+    return run_steps(decode_response_in_steps(frame, api_key, version))
 
 
 def decode_response_in_steps(frame: bytes, api_key: int, version: int) -> Steps[ResponsePayload]:
-    """Decode a large response frame in steps; see :func:`decode_response`."""
-    payload_type: Any = _REPLACEMENTS.get((api_key, version)) or load_response_schema(api_key, version)
-    _, size = read_entity(payload_type.__header_schema__, frame, LENGTH_SIZE)
-    payload, _ = yield from read_in_steps(payload_type, frame, LENGTH_SIZE + size, max_entries=len(frame))
-    return payload  # type: ignore[no-any-return]
+    """Decode the payload of a response frame, which includes its length. Raises one of :data:`MALFORMED`."""
+    response_type: Any = load_response_schema(api_key, version)
+    reader = FrameReader(frame, RESPONSE_HEAD.size, max_entries=len(frame))
+    yield from reader.end_of_response_header(response_type)
+    return (yield from reader.entity(layout_of(response_type, response_type)))  # type: ignore[no-any-return]
 
 
-def _request_header(payload: Any, correlation_id: int, client_id: str) -> Any:
-    return payload.__header_schema__(
-        request_api_key=payload.__api_key__,
-        request_api_version=payload.__version__,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    )
+def encode_request(payload: Entity, correlation_id: int, client_id: str) -> bytes:
+    """Encode a small request at once; see :func:`encode_request_in_steps`."""
+    return run_steps(encode_request_in_steps(payload, correlation_id, client_id))
 
 
-def _frame(header: Any, payload: Any) -> bytes:
-    buffer = io.BytesIO(bytes(LENGTH_SIZE))
-    buffer.seek(LENGTH_SIZE)
-    entity_writer(type(header))(buffer, header)
-    entity_writer(type(payload))(buffer, payload)
-    return _with_length(buffer)
+def encode_request_in_steps(payload: Entity, correlation_id: int, client_id: str) -> Steps[bytes]:
+    """Encode a request as a frame, its length included."""
+    request_type: Any = type(payload)
+    buffer = io.BytesIO()
+    buffer.write(REQUEST_HEAD.pack(0, request_type.__api_key__, request_type.__version__, correlation_id))
+    writers.write_legacy_string(buffer, client_id)
+    return (yield from _framed(buffer, request_type, payload))
 
 
-def _frame_in_steps(header: Any, payload: Any) -> Steps[bytes]:
-    buffer = io.BytesIO(bytes(LENGTH_SIZE))
-    buffer.seek(LENGTH_SIZE)
-    yield from write_in_steps(buffer, header)
-    yield from write_in_steps(buffer, payload)
-    return _with_length(buffer)
+def encode_response(payload: Entity, correlation_id: int) -> bytes:
+    """Encode a small response at once; see :func:`encode_response_in_steps`."""
+    return run_steps(encode_response_in_steps(payload, correlation_id))
 
 
-def _with_length(buffer: io.BytesIO) -> bytes:
-    """Fill in the length of a frame that was just written."""
+def encode_response_in_steps(payload: Entity | Message, correlation_id: int, response_type: Any = None) -> Steps[bytes]:
+    """Encode a response as a frame, its length included.
+
+    response_type: kio's type of the version in which to encode a message.
+    """
+    buffer = io.BytesIO()
+    buffer.write(RESPONSE_HEAD.pack(0, correlation_id))
+    return (yield from _framed(buffer, response_type or type(payload), payload))
+
+
+def _framed(buffer: io.BytesIO, payload_type: Any, payload: Entity | Message) -> Steps[bytes]:
+    """Complete a frame of which the buffer has the header without its tagged fields, and no length yet."""
+    if payload_type.__header_schema__.__flexible__:
+        buffer.write(NO_TAGGED_FIELDS)
+    yield from FrameWriter(buffer).entity(layout_of(payload_type, type(payload)), payload)
     length = buffer.tell() - LENGTH_SIZE
     buffer.seek(0)
     buffer.write(length.to_bytes(LENGTH_SIZE, "big"))

@@ -14,12 +14,13 @@ from kio.serial import readers
 from kio.serial.errors import BufferUnderflow, SerialError
 
 from streaming.gateway.wire.api_keys import PRODUCE
-from streaming.gateway.wire.tolerant_reader import read_entity
+from streaming.gateway.wire.reader import FrameReader
+from streaming.gateway.wire.steps import run_steps
 
 __all__ = [
     "ByteBuffer",
     "FrameRefused",
-    "Refusal",
+    "RefusalReason",
     "RequestHead",
     "ResponseHead",
     "parse_acks",
@@ -29,9 +30,9 @@ __all__ = [
 
 LENGTH_SIZE = 4
 
-_REQUEST_HEAD = struct.Struct(">ihhi")
-_RESPONSE_HEAD = struct.Struct(">ii")
-_CLIENT_ID_LENGTH = struct.Struct(">h")
+REQUEST_HEAD = struct.Struct(">ihhi")
+RESPONSE_HEAD = struct.Struct(">ii")
+"""The length, and the first fields of every request and response."""
 
 MIN_REQUEST_BYTES = 10
 """API key, version, correlation id, and the length of a null client id."""
@@ -48,7 +49,7 @@ MAX_BYTES_BEFORE_ACKS = 70_000
 """The client id and the transactional id have at most 32,767 bytes each in a request that a broker accepts."""
 
 
-class Refusal(StrEnum):
+class RefusalReason(StrEnum):
     """Why the gateway closed a client's connection: the ``reason`` label of the metric."""
 
     FRAME_LENGTH = "frame-length"
@@ -67,7 +68,7 @@ class Refusal(StrEnum):
 class FrameRefused(Exception):
     """An invalid or unacceptable frame; its connection must be closed, since the next frame's start is unknown."""
 
-    def __init__(self, reason: Refusal, detail: str) -> None:
+    def __init__(self, reason: RefusalReason, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
 
@@ -107,11 +108,11 @@ class ByteBuffer:
         """Return the first ``size`` bytes, or all if there are fewer."""
         return bytes(self._bytes[:size])
 
-    def take(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         """Remove and return the first ``size`` bytes, or all if there are fewer."""
-        taken = bytes(self._bytes[:size])
+        read = bytes(self._bytes[:size])
         del self._bytes[:size]
-        return taken
+        return read
 
 
 def parse_request_head(received: ByteBuffer, max_length: int) -> RequestHead | None:
@@ -120,25 +121,25 @@ def parse_request_head(received: ByteBuffer, max_length: int) -> RequestHead | N
     The bytes stay in the buffer. Raises :class:`FrameRefused` for a length that is too small for a request, or more
     than ``max_length`` bytes, as soon as the length has arrived.
     """
-    begin = received.peek(_REQUEST_HEAD.size)
+    begin = received.peek(REQUEST_HEAD.size)
     if len(begin) < LENGTH_SIZE:
         return None
     length = int.from_bytes(begin[:LENGTH_SIZE], "big", signed=True)
     if length < MIN_REQUEST_BYTES:
-        raise FrameRefused(Refusal.FRAME_LENGTH, f"a request of {length} bytes")
+        raise FrameRefused(RefusalReason.FRAME_LENGTH, f"a request of {length} bytes")
     if length > max_length:
-        raise FrameRefused(Refusal.FRAME_TOO_LARGE, f"{length} bytes exceed the limit of {max_length}")
-    if len(begin) < _REQUEST_HEAD.size:
+        raise FrameRefused(RefusalReason.FRAME_TOO_LARGE, f"{length} bytes exceed the limit of {max_length}")
+    if len(begin) < REQUEST_HEAD.size:
         return None
-    return RequestHead(*_REQUEST_HEAD.unpack(begin))
+    return RequestHead(*REQUEST_HEAD.unpack(begin))
 
 
 def parse_response_head(received: ByteBuffer) -> ResponseHead | None:
     """Parse the head of the response at the start of the buffer; None while too few bytes have arrived."""
-    begin = received.peek(_RESPONSE_HEAD.size)
-    if len(begin) < _RESPONSE_HEAD.size:
+    begin = received.peek(RESPONSE_HEAD.size)
+    if len(begin) < RESPONSE_HEAD.size:
         return None
-    return ResponseHead(*_RESPONSE_HEAD.unpack(begin))
+    return ResponseHead(*RESPONSE_HEAD.unpack(begin))
 
 
 def parse_acks(received: ByteBuffer, head: RequestHead) -> int | None:
@@ -154,16 +155,16 @@ def parse_acks(received: ByteBuffer, head: RequestHead) -> int | None:
         except BufferUnderflow:
             pass
         except (SerialError, ValueError) as failure:
-            raise FrameRefused(Refusal.HEADER, f"acks cannot be parsed: {failure!r}") from failure
+            raise FrameRefused(RefusalReason.HEADER, f"acks cannot be parsed: {failure!r}") from failure
     if len(begin) == min(whole, MAX_BYTES_BEFORE_ACKS):
-        raise FrameRefused(Refusal.HEADER, "the request ends before acks")
+        raise FrameRefused(RefusalReason.HEADER, "the request ends before acks")
     return None
 
 
 def _read_acks(begin: bytes, version: int) -> int:
-    request = load_request_schema(PRODUCE, max(version, MIN_KNOWN_PRODUCE_VERSION))
-    at = LENGTH_SIZE
-    at += read_entity(request.__header_schema__, begin, at)[1]
+    header = FrameReader(begin, REQUEST_HEAD.size, max_entries=len(begin))
+    run_steps(header.client_id(load_request_schema(PRODUCE, max(version, MIN_KNOWN_PRODUCE_VERSION))))
+    at = header.at
     if version >= FLEXIBLE_PRODUCE_SINCE:
         at += readers.read_compact_string_nullable(begin, at)[1]
     elif version >= TRANSACTIONAL_ID_SINCE:

@@ -1,8 +1,8 @@
-"""Shares the event loop between clients: long work has turns, and each client has a share of the loop's time.
+"""Shares the event loop between clients: long work has time slices, and each client has a share of the loop's time.
 
 Beyond its share, a client's long work waits, and the gateway reads no further requests of it: the loop serves the
 other clients. Kafka's request quota mutes a client's connections for the same reason (KIP-124). The first
-turn of each piece of work is not counted, so a client with small requests has no account, however many it sends.
+slice of each piece of work is not counted, so a client with small requests has no account, however many it sends.
 """
 
 import asyncio
@@ -12,15 +12,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from streaming.gateway.wire.client_request import Caller, QuotaEntity
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 
-__all__ = ["BURST_SECONDS", "CLIENT_SHARE", "TURN_SECONDS", "LoopShare"]
+__all__ = ["BURST_SECONDS", "CLIENT_SHARE", "SLICE_SECONDS", "LoopShare"]
 
 T = TypeVar("T")
 
-TURN_SECONDS = 0.00025
-"""How long a turn lasts; its last step may end later. A heartbeat takes some five passes of the loop, each of which may
-have a turn: with turns of half a millisecond, it took twice as long while a client used up its burst."""
+SLICE_SECONDS = 0.00025
+"""How long a slice lasts; its last step may end later. A heartbeat takes some five passes of the loop, each of which
+may have a slice: with slices of half a millisecond, it took twice as long while a client used up its burst."""
 
 CLIENT_SHARE = 0.2
 """The part of the loop's time that the long work of one client gets by default: the other clients' requests wait for it
@@ -33,9 +33,9 @@ ACCOUNTS_BEFORE_SWEEP = 1000
 
 
 class LoopShare:
-    """Gives one turn to one piece of long work in each pass of the event loop, to the clients in rotation.
+    """Gives one time slice to one piece of long work in each pass of the event loop, to the clients in rotation.
 
-    So long work delays what else the loop does by one turn in each pass, and a client with many pieces of work delays
+    So long work delays what else the loop does by one slice in each pass, and a client with many pieces of work delays
     those of other clients no more than one with a single piece. A client that used up its time waits until it has some
     again; it gets ``client_share`` seconds in each second.
     """
@@ -48,13 +48,13 @@ class LoopShare:
         self._rotation: deque[_Account] = deque()
         self._is_scheduled = False
 
-    def defer(self, client: QuotaEntity | None, turn: Callable[[], None]) -> None:
-        """Call ``turn`` once, after the client's work that waits already, when the client has time left.
+    def defer(self, client: QuotaEntity | None, work: Callable[[], None]) -> None:
+        """Call ``work`` once, after the client's work that waits already, when the client has time left.
 
-        Without a client the turn is nobody's, and not counted: requests that are passed on have no bound but the turns.
+        Without a client the slice is not counted: requests that are passed on have no bound but the slices.
         """
         account = self._uncounted if client is None else self._account(client)
-        account.waiting.append(turn)
+        account.waiting.append(work)
         if not account.is_queued:
             self._enqueue(account)
 
@@ -65,11 +65,11 @@ class LoopShare:
         finished: Callable[[T], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Run steps: the first turn at once, further ones as :meth:`defer` gives them; then call one of the two."""
+        """Run steps: the first slice at once, further ones as :meth:`defer` gives them; then call one of the two."""
 
-        def turn(this: Callable[..., None]) -> None:
+        def run_slice(this: Callable[..., None]) -> None:
             try:
-                _take_turn(steps)
+                _run_slice(steps)
             except StopIteration as end:
                 finished(end.value)
             except Exception as failure:
@@ -78,30 +78,30 @@ class LoopShare:
                 # A function that named itself would be garbage that only a collection finds, with all it refers to.
                 self.defer(client, partial(this, this))
 
-        turn(turn)
+        run_slice(run_slice)
 
     async def complete(self, caller: Caller, steps: Steps[T]) -> T:
-        """Run steps, the first turn at once, and return their result."""
+        """Run steps, the first slice at once, and return their result."""
         try:
-            _take_turn(steps)
+            _run_slice(steps)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         client = caller.quota_entity
         while True:
-            await self.turn(client)
+            await self.await_slice(client)
             started = _now()
             try:
-                _take_turn(steps)
+                _run_slice(steps)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             finally:
                 self.charge(client, _now() - started)
 
-    async def turn(self, client: QuotaEntity, seconds: float = 0.0) -> None:
-        """Wait for a turn, for work of the client that takes the loop that many seconds."""
-        turn = asyncio.Event()
-        self.defer(client, turn.set)
-        await turn.wait()
+    async def await_slice(self, client: QuotaEntity, seconds: float = 0.0) -> None:
+        """Wait for a slice, for work of the client that takes the loop that many seconds."""
+        begun = asyncio.Event()
+        self.defer(client, begun.set)
+        await begun.wait()
         self.charge(client, seconds)
 
     def charge(self, client: QuotaEntity, seconds: float) -> None:
@@ -126,7 +126,7 @@ class LoopShare:
         """Give the client's work a place in the rotation, once it has time left."""
         account.is_queued = True
         if account.is_overdrawn(_now()):
-            asyncio.get_running_loop().call_later(account.seconds_until_turn, self._enqueue, account)
+            asyncio.get_running_loop().call_later(account.seconds_until_slice, self._enqueue, account)
             return
         self._rotation.append(account)
         if not self._is_scheduled:
@@ -134,9 +134,9 @@ class LoopShare:
 
     def _schedule(self) -> None:
         self._is_scheduled = True
-        asyncio.get_running_loop().call_soon(self._give_turn)
+        asyncio.get_running_loop().call_soon(self._give_slice)
 
-    def _give_turn(self) -> None:
+    def _give_slice(self) -> None:
         account = self._rotation.popleft()
         self._is_scheduled = False
         if self._rotation:
@@ -176,9 +176,9 @@ class _Account:
         return self._left < 0
 
     @property
-    def seconds_until_turn(self) -> float:
-        """How long it takes until the client has time for a turn."""
-        return (TURN_SECONDS - self._left) / self._share
+    def seconds_until_slice(self) -> float:
+        """How long it takes until the client has time for a slice."""
+        return (SLICE_SECONDS - self._left) / self._share
 
     def is_unused(self, now: float) -> bool:
         self._update(now)
@@ -190,7 +190,7 @@ class _Account:
 
 
 class _Uncounted(_Account):
-    """The account of turns that count for no client."""
+    """The account of slices that count for no client."""
 
     def charge(self, seconds: float, now: float) -> None:
         pass
@@ -200,9 +200,9 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _take_turn(steps: Steps[Any]) -> None:
-    """Run steps for the time of a turn. Raises ``StopIteration`` with the result when they are complete."""
-    turn_ends = _now() + TURN_SECONDS
+def _run_slice(steps: Steps[Any]) -> None:
+    """Run steps for the time of a slice. Raises ``StopIteration`` with the result when they are complete."""
+    slice_ends = _now() + SLICE_SECONDS
     next(steps)
-    while _now() < turn_ends:
+    while _now() < slice_ends:
         next(steps)

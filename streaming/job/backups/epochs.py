@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from coordinator_logic.config import LOGIC_VERSION
 from coordinator_logic.records import JournalEntry
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER
 from streaming.job.group_batch.starts import Start
@@ -34,7 +35,11 @@ def start_with_epoch(options: JobOptions, topic: str, offsets: Mapping[int, int]
     of the batch that has read it, ms since the epoch of Unix.
     """
     config = msgspec.structs.replace(
-        options.protocol, requests_topic=topic, requests_partitions=len(offsets), job_epoch=epoch
+        options.protocol,
+        requests_topic=topic,
+        requests_partitions=len(offsets),
+        job_epoch=epoch,
+        logic_version=LOGIC_VERSION,
     )
     now = time.time_ns() // 1_000_000
     return Start(started_at=now, last_batch_time=batch_time, config=config, read_until=dict(offsets))

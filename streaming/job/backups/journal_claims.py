@@ -9,26 +9,22 @@ from collections.abc import Iterator, Mapping
 
 from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.records import ClassicGroupFormed, GenerationStarted, MemberAdded, StateChanged
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, ConsumerMemberChanged, GroupEpochBumped
 from coordinator_logic.records import (
-    ClassicGroupFormed,
-    ConsumerGroupFormed,
-    ConsumerMemberChanged,
-    GenerationStarted,
     GroupDeleted,
-    GroupEpochBumped,
     JournalEntry,
-    MemberAdded,
     MemberRemoved,
     OffsetCommitted,
     OffsetsCommitted,
     OffsetsDeleted,
     QuarantinedStateDropped,
     RequestCause,
-    StateChanged,
     StaticMemberReplaced,
     TransactionalOffsetsCommitted,
     TransactionEnded,
 )
+from streaming.journal.fold import GroupFold, JournalFold, Observer
 
 Place = tuple[str, int]
 """A topic and a partition."""
@@ -84,7 +80,7 @@ class GroupClaims:
             yield f"generation {group.generation}, in the journal {self._generation}"
         if self._state is not None and group.state.value != self._state:
             yield f"state {group.state.value}, in the journal {self._state}"
-        members = group.members if group.consumer is None else group.consumer.members
+        members = group.part.member_ids
         for member_id in sorted({*self._members, *(members if self.is_complete else ())}):
             claimed = self._members.get(member_id, False)
             if claimed != (member_id in members):
@@ -109,6 +105,73 @@ class GroupClaims:
                 del pending[place]
 
 
+class _GroupComparison(Observer):
+    """Compares the entries of one group with its state.
+
+    Args:
+        place: The incarnation and the sequence number of the group in the state; an empty incarnation without one.
+        read: As of :class:`JournalComparison`.
+    """
+
+    def __init__(self, place: tuple[str, int], read: Mapping[int, int]) -> None:
+        self.claims: GroupClaims | None = None
+        self.found: str | None = None
+        """A difference in the entries, whatever they claim."""
+        self.living: str | None = None
+        """The incarnation that existed when the batch ended, and that the state does not have."""
+        self._incarnation, self._sequence = place
+        self._read = read
+
+    def on_gap(self, entry: JournalEntry) -> None:
+        """Note that the journal lacks entries that the state has."""
+        claims = self.claims
+        if self._claims_of_state(entry) and claims is not None and claims.sequence < entry.sequence - 1:
+            self.found = self.found or f"the journal lacks entries {claims.sequence + 1} to {entry.sequence - 1}"
+
+    def on_entry(self, entry: JournalEntry) -> None:
+        """Add the next entry."""
+        if entry.incarnation != self._incarnation:
+            self._note_life(entry)
+        elif self._claims_of_state(entry):
+            self.claims = self.claims or GroupClaims(entry.sequence)
+            self.claims.apply(entry)
+        elif self._was_read(entry):
+            self.found = (
+                f"the state ends at entry {self._sequence}, the journal has entry {entry.sequence} of a request that "
+                "the batch has read"
+            )
+
+    def differences(self, group: Group) -> Iterator[str]:
+        """What the state says otherwise of the group than the journal."""
+        if self.found is not None:
+            yield self.found
+        if self.claims is None:
+            return
+        if self.claims.sequence < group.sequence:
+            yield f"the state ends at entry {group.sequence}, the journal at entry {self.claims.sequence}"
+        else:
+            yield from self.claims.differences(group)
+
+    def _claims_of_state(self, entry: JournalEntry) -> bool:
+        """Whether an entry claims something of the group as of the state."""
+        return entry.incarnation == self._incarnation and entry.sequence <= self._sequence
+
+    def _note_life(self, entry: JournalEntry) -> None:
+        """Note whether an incarnation that the state does not have existed when the batch ended."""
+        ends = isinstance(entry.record, GroupDeleted | QuarantinedStateDropped)
+        was_read = self._was_read(entry)
+        # A timer has no place in the log: a group that has expired may be gone before or after the batch.
+        if ends and (was_read or not isinstance(entry.cause, RequestCause)):
+            if self.living == entry.incarnation:
+                self.living = None
+        elif was_read:
+            self.living = entry.incarnation
+
+    def _was_read(self, entry: JournalEntry) -> bool:
+        cause = entry.cause
+        return isinstance(cause, RequestCause) and cause.offset < self._read.get(cause.partition, 0)
+
+
 class JournalComparison:
     """Compares a journal, entry by entry, with the groups of a state.
 
@@ -119,72 +182,38 @@ class JournalComparison:
     """
 
     def __init__(self, positions: Mapping[str, tuple[str, int]], read: Mapping[int, int]) -> None:
-        self._positions = positions
-        self._read = read
-        self._claims: dict[str, GroupClaims] = {}
-        self._living: dict[str, str] = {}
-        self._found: dict[str, str] = {}
-        self.entries = 0
+        def begin(group_id: str) -> GroupFold[_GroupComparison]:
+            return GroupFold(_GroupComparison(positions.get(group_id, ("", 0)), read))
+
+        self._journal = JournalFold(begin)
+
+    @property
+    def entries(self) -> int:
+        """How many entries were added."""
+        return self._journal.entries
 
     def add(self, entry: JournalEntry) -> None:
         """Add the next entry of the journal; the entries of a group are in order, and may repeat."""
-        self.entries += 1
-        incarnation, sequence = self._positions.get(entry.group_id, ("", 0))
-        if entry.incarnation != incarnation:
-            self._note_life(entry)
-        elif entry.sequence <= sequence:
-            self._fold(entry)
-        elif self._was_read(entry):
-            self._found[entry.group_id] = (
-                f"the state ends at entry {sequence}, the journal has entry {entry.sequence} of a request that the "
-                "batch has read"
-            )
+        self._journal.add(entry)
 
     def is_complete(self, group_id: str) -> bool | None:
         """Whether the journal has every entry of a group in the state; None if it has none."""
-        claims = self._claims.get(group_id)
-        return None if claims is None else claims.is_complete
+        compared = self._of(group_id)
+        return None if compared is None or compared.claims is None else compared.claims.is_complete
 
     def differences_of(self, group: Group) -> Iterator[str]:
         """What the state says otherwise of a group than the journal."""
-        if found := self._found.get(group.group_id):
-            yield found
-        claims = self._claims.get(group.group_id)
-        if claims is None:
-            return
-        if claims.sequence < group.sequence:
-            yield f"the state ends at entry {group.sequence}, the journal at entry {claims.sequence}"
-        else:
-            yield from claims.differences(group)
+        compared = self._of(group.group_id)
+        return iter(()) if compared is None else compared.differences(group)
 
     def missing(self) -> dict[str, str]:
         """The groups that existed when the batch ended, and that the state does not have, with their incarnation."""
-        return self._living
+        living = {group_id: fold.observer.living for group_id, fold in self._journal.groups.items()}
+        return {group_id: incarnation for group_id, incarnation in living.items() if incarnation is not None}
 
-    def _fold(self, entry: JournalEntry) -> None:
-        claims = self._claims.setdefault(entry.group_id, GroupClaims(entry.sequence))
-        if entry.sequence <= claims.sequence:
-            return
-        if entry.sequence > claims.sequence + 1:
-            self._found.setdefault(
-                entry.group_id, f"the journal lacks entries {claims.sequence + 1} to {entry.sequence - 1}"
-            )
-        claims.apply(entry)
-
-    def _note_life(self, entry: JournalEntry) -> None:
-        """Note whether an incarnation that the state does not have existed when the batch ended."""
-        ends = isinstance(entry.record, GroupDeleted | QuarantinedStateDropped)
-        was_read = self._was_read(entry)
-        # A timer has no place in the log: a group that has expired may be gone before or after the batch.
-        if ends and (was_read or not isinstance(entry.cause, RequestCause)):
-            if self._living.get(entry.group_id) == entry.incarnation:
-                del self._living[entry.group_id]
-        elif was_read:
-            self._living[entry.group_id] = entry.incarnation
-
-    def _was_read(self, entry: JournalEntry) -> bool:
-        cause = entry.cause
-        return isinstance(cause, RequestCause) and cause.offset < self._read.get(cause.partition, 0)
+    def _of(self, group_id: str) -> _GroupComparison | None:
+        fold = self._journal.groups.get(group_id)
+        return None if fold is None else fold.observer
 
 
 def _positions(committed: list[OffsetCommitted], sequence: int) -> dict[Place, CommittedOffset]:

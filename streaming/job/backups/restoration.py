@@ -8,7 +8,6 @@ import msgspec
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.backup import PROGRESS_FILES, finished_backups
 from streaming.job.backups.epochs import keep_epoch, newest_epoch_of, start_with_epoch
-from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.last_job import require_no_job
 from streaming.job.backups.losses import LossReport, RestorePoint, restore_losses
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, BackupFile, Manifest, read_manifest
@@ -19,6 +18,7 @@ from streaming.job.options import JobOptions
 from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, describe_topics, text_of_id
+from streaming.journal.reader import journal_entries
 
 _CHUNK_BYTES = 1024 * 1024
 

@@ -12,7 +12,6 @@ from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import resolve_jars
 from streaming.job.backups.backup import finished_backups
 from streaming.job.backups.journal_claims import JournalComparison
-from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
 from streaming.job.checkpoints.lock import is_locked
 from streaming.job.group_batch.state_row import StateRow, load
@@ -26,6 +25,7 @@ from streaming.job.spark_internals.checkpoint_layout.needed_files import (
 )
 from streaming.job.spark_internals.checkpoint_layout.state_reader import UnreadableState, stored_groups
 from streaming.job.state_stores import store_of
+from streaming.journal.reader import journal_entries
 
 PROGRESS_ENTRIES = 100_000
 """A line of progress follows so many entries of the journal."""

@@ -1,4 +1,7 @@
-"""A damaged checkpoint: the line that names the file and says what helps. docs/operations.md lists the cases."""
+"""A damaged checkpoint: the line that names the file and says what helps.
+
+docs/operations/recovery.md lists the cases.
+"""
 
 from streaming.contract.errors import CannotRun
 from streaming.job.spark_internals.checkpoint_layout.start_check import (
@@ -14,11 +17,11 @@ from streaming.job.spark_internals.checkpoint_layout.start_check import (
 
 REPLACE = (
     "restore a copy of the checkpoint, or rebuild it from the journal; an empty one with --new-checkpoint loses what "
-    'the requests topic no longer has (see "Damage" in docs/operations.md)'
+    'the requests topic no longer has (see "Damage" in docs/operations/recovery.md)'
 )
 REPLACE_METADATA = (
     "restore a copy of this file, or remove both files, it and .metadata.crc, and write "
-    '{"id":"<a UUID>"} to a new one (see "Damage" in docs/operations.md)'
+    '{"id":"<a UUID>"} to a new one (see "Damage" in docs/operations/recovery.md)'
 )
 
 READS_AGAIN = ", and the job reads the requests of that time again"

@@ -35,24 +35,24 @@ class CheckpointLock:
         self._of_job, self._of_command = descriptors
 
     def acquire(self, wait_seconds: float = LOCK_LIMIT_SECONDS) -> None:
-        """Take the lock of the one job.
+        """Acquire the lock of the one job.
 
         Raises:
             CannotRun: another job has held the lock for ``wait_seconds``.
         """
         deadline = time.monotonic() + wait_seconds
-        while not _has_taken(self._of_job, fcntl.LOCK_EX):
+        while not _has_acquired(self._of_job, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 raise CannotRun(f"checkpoint {self._folder} is in use by another job")
             time.sleep(0.05)
 
     def share(self) -> bool:
         """Keep commands away until the release; returns False while a command holds the checkpoint."""
-        return _has_taken(self._of_command, fcntl.LOCK_SH)
+        return _has_acquired(self._of_command, fcntl.LOCK_SH)
 
     def acquire_alone(self) -> None:
-        """Take both locks, for a command. Raises CannotRun: a job or another command uses the checkpoint."""
-        if not _has_taken(self._of_command, fcntl.LOCK_EX):
+        """Acquire both locks, for a command. Raises CannotRun: a job or another command uses the checkpoint."""
+        if not _has_acquired(self._of_command, fcntl.LOCK_EX):
             raise CannotRun(f"checkpoint {self._folder} is in use by another job")
         self.acquire(0)
 
@@ -73,7 +73,7 @@ class CheckpointLock:
                 )
 
     def release(self) -> None:
-        """Let others take the locks, also while the JVM of this job still runs."""
+        """Let others acquire the locks, also while the JVM of this job still runs."""
         for descriptor in self.descriptors:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
 
@@ -95,12 +95,12 @@ def _is_held(path: Path, kind: int) -> bool:
     """Whether a lock of this kind cannot be had."""
     try:
         with path.open() as file:
-            return not _has_taken(file.fileno(), kind)
+            return not _has_acquired(file.fileno(), kind)
     except OSError:
         return False
 
 
-def _has_taken(descriptor: int, kind: int) -> bool:
+def _has_acquired(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

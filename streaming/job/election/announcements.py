@@ -7,14 +7,14 @@ topic. So a broker that is away does not look like a dead job.
 """
 
 import time
-from functools import partial
 from typing import Self
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Message
 
-from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
-from streaming.client.librdkafka import LibrdkafkaConfig, end_offset, new_consumer, required_partition_count
+from streaming.client.errors import CoordinatorError
+from streaming.client.librdkafka import LibrdkafkaConfig
+from streaming.client.topic_consumer import TO_END, TopicConsumer
 from streaming.job.group_batch.starts import Start, later
 
 __all__ = [
@@ -40,7 +40,11 @@ KEY = b"active"
 START_KEY_PREFIX = b"start-"
 """The key of a start begins with it; the epoch follows."""
 
-POLL_SECONDS = 0.05
+PARTITION = 0
+"""The topic has one."""
+
+LEAST_READING_SECONDS = 0.05
+"""How long a look reads, also if it has waited for the end of the topic up to its limit."""
 
 SLOW_LOOK_SECONDS = 0.5
 """A look that takes longer has waited for the brokers: no more than this counts as silence of the active job."""
@@ -49,9 +53,8 @@ RECONNECTION_SECONDS = 3.0
 """How much longer an active job may be silent after an outage: it may reconnect later than who watches it."""
 
 CONSUMER_SETTINGS: LibrdkafkaConfig = {
+    **TO_END,
     "isolation.level": "read_committed",
-    "enable.partition.eof": True,
-    "auto.offset.reset": "earliest",
     # A transaction does not end a fetch that waits at the broker: by default, it would be seen up to 500 ms late.
     "fetch.wait.max.ms": 50,
 }
@@ -115,25 +118,17 @@ class AnnouncementWatch:
     def __init__(
         self, bootstrap_servers: str, client_id: str, config: LibrdkafkaConfig, topic: str, timeout: float
     ) -> None:
-        """Raises as :func:`~streaming.client.librdkafka.required_partition_count`; ``timeout`` in seconds."""
+        """Raises as :class:`~streaming.client.topic_consumer.TopicConsumer`; ``timeout`` in seconds."""
         self.newest: ActiveJob | None = None
         self.silent_seconds = 0.0
         self._patience_seconds = 0.0
         self._starts: dict[bytes, AnnouncedStart] = {}
-        self._topic = topic
         self._timeout = timeout
-        self._new_consumer = partial(new_consumer, bootstrap_servers, client_id, config, CONSUMER_SETTINGS)
-        self._consumer: Consumer = self._new_consumer()
-        self._read_until = 0
         self._is_closed = False
         self._looked_at: float | None = None
-        self._awaited: Message | None = None
-        try:
-            required_partition_count(self._consumer, topic, timeout)
-            self._consumer.assign([TopicPartition(topic, 0, 0)])
-        except BaseException:
-            self._consumer.close()
-            raise
+        self._awaited: list[Message] = []
+        self._consumer = TopicConsumer(bootstrap_servers, topic, client_id, config, timeout, CONSUMER_SETTINGS)
+        self._consumer.assign({PARTITION: 0})
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +157,8 @@ class AnnouncementWatch:
             is_silent = self._read_to_end(began + self._timeout)
         except CoordinatorError:
             self._patience_seconds = RECONNECTION_SECONDS
-            self._continue_with_a_new_consumer()
+            self._awaited = []
+            self._consumer.renew()
             raise
         self._looked_at = time.monotonic()
         is_slow = self._looked_at - began > SLOW_LOOK_SECONDS
@@ -177,8 +173,8 @@ class AnnouncementWatch:
 
     def wait(self, seconds: float) -> None:
         """Wait until something is announced, but no longer than this; the next :meth:`look` reads it."""
-        if self._awaited is None:
-            self._awaited = self._consumer.poll(seconds)
+        if not self._awaited:
+            self._awaited = self._consumer.next_records(seconds)
 
     def is_free(self, lease_seconds: float) -> bool:
         """Whether no job is active, as far as the last look knows."""
@@ -192,37 +188,17 @@ class AnnouncementWatch:
         starts = [announced.start for announced in self._starts.values() if announced.topic_id == topic_id]
         return sorted(starts, key=lambda start: start.epoch)
 
-    def _continue_with_a_new_consumer(self) -> None:
-        """A consumer of librdkafka 2.13 to 2.16 that was told of no broker never asks again.
-
-        A cluster's only broker says so while it starts or ends (confluentinc/librdkafka#5301).
-        """
-        self._consumer.close()
-        self._consumer, self._awaited = self._new_consumer(), None
-        self._consumer.assign([TopicPartition(self._topic, 0, self._read_until)])
-
     def _read_to_end(self, deadline: float) -> bool:
         """Read what the topic has now; returns whether there was no announcement. Raises as :meth:`look`."""
-        awaited, self._awaited = self._awaited, None
-        is_silent = awaited is None or not self._apply(awaited)
-        end = end_offset(self._consumer, self._topic, 0, self._timeout)
-        while self._read_until < end:
-            record = self._consumer.poll(POLL_SECONDS)
-            if record is not None:
-                is_silent = not self._apply(record) and is_silent
-            elif time.monotonic() > deadline:
-                raise CoordinatorNotAvailable(f"topic {self._topic!r} could not be read to its end")
-        return is_silent
+        awaited, self._awaited = self._awaited, []
+        announced = [self._apply(record) for record in awaited if self._consumer.note(record)]
+        ends = self._consumer.ends([PARTITION])
+        within = max(LEAST_READING_SECONDS, deadline - time.monotonic())
+        announced += [self._apply(record) for record in self._consumer.read_to_end(ends, within)]
+        return not any(announced)
 
     def _apply(self, record: Message) -> bool:
         """Note a record; returns whether it is an announcement."""
-        error = record.error()
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise CoordinatorNotAvailable(f"topic {self._topic!r} cannot be read") from KafkaException(error)
-        # At the end of the partition, this is the offset behind the last transaction's marker.
-        self._read_until = record.offset() or 0
-        if error is not None:
-            return False
         key, value = record.key() or b"", record.value()
         if key.startswith(START_KEY_PREFIX):
             self._starts.pop(key, None)

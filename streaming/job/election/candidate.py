@@ -26,7 +26,7 @@ from streaming.job.group_batch.starts import Start
 __all__ = ["LEASE_SECONDS", "Candidate", "candidate"]
 
 LEASE_SECONDS = 3 * ANNOUNCEMENT_SECONDS
-"""An active job that has not announced itself for this long has lost its place to the first job that takes it."""
+"""An active job that has not announced itself for this long has lost its place to the first job that acquires it."""
 
 LOOK_SECONDS = 0.1
 ANSWER_LIMIT_SECONDS = 10.0
@@ -85,7 +85,7 @@ class Candidate:
             meanwhile()
             self._watch.wait(LOOK_SECONDS)
 
-    def take(self, least_epoch: int = 1) -> bool:
+    def become_active(self, least_epoch: int = 1) -> bool:
         """Become the active job; returns False if another candidate was quicker.
 
         Its ``epoch`` is higher than that of every job that was announced, and at least ``least_epoch``.
@@ -103,7 +103,7 @@ class Candidate:
         )
         before = self._watch.newest
         try:
-            self.epoch = self._lease.take(self._watch, me)
+            self.epoch = self._lease.acquire(self._watch, me)
         except Overtaken:
             return False
         except CoordinatorError as failure:

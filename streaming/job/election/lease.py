@@ -1,4 +1,4 @@
-"""How a job becomes the active one: it takes the transactional id that belongs to the topics' coordinator.
+"""How a job becomes the active one: it acquires the transactional id that belongs to the topics' coordinator.
 
 A broker fences every producer with the same transactional id but the newest. So of several jobs that find no active
 one, exactly one can announce itself, and a job that was paused cannot announce itself again. The announcements of all
@@ -33,7 +33,7 @@ __all__ = ["Lease", "Overtaken"]
 log = logging.getLogger(__name__)
 
 TRANSACTION_LIMIT_MS = 10_000
-"""An announcement whose producer has died blocks readers no longer than until another job takes the transactional id,
+"""An announcement whose producer has died blocks readers until another job acquires the transactional id at most,
 and never longer than this."""
 
 REACH_LIMIT_SECONDS = 2.0
@@ -51,7 +51,7 @@ class Overtaken(Exception):
 
 
 class Lease:
-    """The right of one job to be active: from :meth:`take` until another job takes it, or until :meth:`release`.
+    """The right of one job to be active: from :meth:`acquire` until another job acquires it, or until :meth:`release`.
 
     timeout: the limit for each answer of the broker, in seconds.
     """
@@ -87,7 +87,7 @@ class Lease:
         self._thread: threading.Thread | None = None
 
     def prepare(self) -> None:
-        """Connect to the brokers, so that :meth:`take` needs no time for it.
+        """Connect to the brokers, so that :meth:`acquire` needs no time for it.
 
         librdkafka loses a question that it asks while it replaces the bootstrap connection, and repeats it after 0.5 s.
         """
@@ -95,7 +95,7 @@ class Lease:
         with suppress(KafkaException):
             self._prepared.list_topics(self._topic, self._timeout)
 
-    def take(self, watch: AnnouncementWatch, me: ActiveJob) -> int:
+    def acquire(self, watch: AnnouncementWatch, me: ActiveJob) -> int:
         """Become the active job in place of the one that ``watch`` has seen last; returns the epoch.
 
         ``me`` describes this job; its epoch is the least that it gets.
@@ -111,7 +111,7 @@ class Lease:
         watch.look()
         newest = watch.newest
         is_new = newest is not None and (seen is None or newest.epoch != seen.epoch)
-        # A job that was only slow has announced itself meanwhile, and takes the id again.
+        # A job that was only slow has announced itself meanwhile, and acquires the id again.
         is_alive = seen is not None and not seen.is_released and watch.silent_seconds == 0
         if newest is not None and (is_new or is_alive):
             raise Overtaken(f"the job on {newest.host} with process id {newest.process_id} was quicker")
@@ -203,7 +203,7 @@ class Lease:
             except Overtaken:
                 if self._announced is None:
                     raise
-                self._take_again(self._announced)
+                self._acquire_again(self._announced)
                 self._write_transaction(records)
 
     def _newest_producer(self) -> Producer:
@@ -220,11 +220,11 @@ class Lease:
             raise CoordinatorNotAvailable(f"this job cannot become the active one: {failure}") from failure
         return producer
 
-    def _take_again(self, me: ActiveJob) -> None:
-        """Take the transactional id again if no other job has announced itself since ``me``.
+    def _acquire_again(self, me: ActiveJob) -> None:
+        """Acquire the transactional id again if no other job has announced itself since ``me``.
 
         A broker also fences a producer whose transaction was open for longer than its limit: the broker or this job
-        was paused, or a clock has leapt. And it fences this one if a candidate takes the id, but has not announced
+        was paused, or a clock has leapt. And it fences this one if a candidate acquires the id, but has not announced
         itself; that one then finds that it was not quick enough. A producer that is stuck is replaced, too.
 
         Raises:

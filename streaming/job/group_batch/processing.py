@@ -19,18 +19,9 @@ from coordinator_logic.stored_parts import UnreadablePart
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow, load, store
 from streaming.job.group_batch.steps import DEADLINE_CHECK, LastSteps
-from streaming.job.rows import (
-    KafkaRecord,
-    Rejection,
-    Row,
-    RowTooLarge,
-    directory_row,
-    error_row,
-    journal_row,
-    read_request,
-    reject_row,
-    response_row,
-)
+from streaming.job.rows.reading import Rejection, read_request
+from streaming.job.rows.records import KafkaRecord, Row
+from streaming.job.rows.writing import RowTooLarge, RowWriter
 
 SMALL_ANSWER_BYTES = 4096
 """Answers up to this size do not count for the limit of a group's answers: an error in their place is as long."""
@@ -125,6 +116,7 @@ class _GroupBatch:
         self._more_follow = more_follow
         self._started_at = settings.started_at(batch_time)
         self._records = records
+        self._writer = RowWriter(settings.topics, group_id, batch_time, settings.limits, settings.config.job_epoch)
         self.reads_checks = False
         self._large_answers = 0
 
@@ -181,10 +173,7 @@ class _GroupBatch:
                 wake_at = result.wake_at
         state = store(result.group, settings.limits)
         moved_back = result.moved_back
-        journal = [
-            journal_row(settings.topics, entry, settings.limits, moved_back.get(place, 0))
-            for place, entry in enumerate(result.journal)
-        ]
+        journal = [self._writer.journal(entry, moved_back.get(place, 0)) for place, entry in enumerate(result.journal)]
         rows: list[Row] = []
         for response in result.responses:
             self._add_answer(rows, response)
@@ -229,29 +218,26 @@ class _GroupBatch:
 
     def rejection_rows(self, rejection: Rejection) -> Iterator[Row]:
         """The answer to a rejected record, if it has an address, and its dead letter."""
-        topics, limits, epoch = self._settings.topics, self._settings.limits, self._settings.config.job_epoch
         if rejection.address is not None:
-            error, reason = rejection.error, rejection.reason
-            yield error_row(topics, rejection.address, self._group_id, error, reason, self._batch_time, limits, epoch)
-        yield reject_row(topics, rejection, limits)
+            yield self._writer.error(rejection.address, rejection.error, rejection.reason)
+        yield self._writer.reject(rejection)
 
     def step_quarantined(self, stored: StateRow, requests: Sequence[RequestInRecord], why: str) -> _WrittenStep:
         """Answer for a group whose stored state cannot be read, and report it once per batch that has requests.
 
         After a request that drops the state, the group is created again by the next one that can.
         """
-        settings = self._settings
         result = step_quarantined(
             self._group_id,
             stored.snapshot,
             why,
             [request for request, _ in requests],
             self._batch_time,
-            settings.config,
+            self._settings.config,
         )
         rows: list[Row] = []
         try:
-            journal = [journal_row(settings.topics, entry, settings.limits) for entry in result.journal]
+            journal = [self._writer.journal(entry) for entry in result.journal]
         except RowTooLarge as error:  # The entry repeats the sender of the request that drops the state.
             failed = [row for request, record in requests for row in self._failure_rows(request, record, error)]
             return _WrittenStep(failed, stored.quarantined(), quarantined_entry(self._group_id), None)
@@ -270,7 +256,7 @@ class _GroupBatch:
     def directory_rows(self, entry: GroupDirectoryEntry | None) -> Iterator[Row]:
         """The group's entry in the directory, None for its tombstone; a dead letter if it does not fit."""
         try:
-            yield directory_row(self._settings.topics, self._group_id, entry, self._settings.limits)
+            yield self._writer.directory(entry)
         except RowTooLarge as error:
             yield self._failure_reject(_no_record(self._group_id), error)
 
@@ -280,8 +266,7 @@ class _GroupBatch:
             rows += self._unsendable(address, "the responses topic no longer has its reply partition", None)
             return
         try:
-            epoch = settings.config.job_epoch
-            row = response_row(settings.topics, response, self._batch_time, settings.limits, epoch)
+            row = self._writer.response(response)
         except RowTooLarge as error:
             rows += self._unsendable(address, str(error), address)
             return
@@ -300,18 +285,15 @@ class _GroupBatch:
         return self.rejection_rows(Rejection(record, "unsendable", reason, error_code, error_address))
 
     def _failure_rows(self, request: Request, record: KafkaRecord, error: Exception) -> Iterator[Row]:
-        settings, code = self._settings, Error.UNKNOWN_SERVER_ERROR
         what = str(error) if isinstance(error, RowTooLarge) else f"{type(error).__name__}; see the rejects topic"
         reason = f"{request.address.api} could not be handled: {what}"
-        limits, epoch = settings.limits, settings.config.job_epoch
-        yield error_row(settings.topics, request.address, self._group_id, code, reason, self._batch_time, limits, epoch)
+        yield self._writer.error(request.address, Error.UNKNOWN_SERVER_ERROR, reason)
         yield self._failure_reject(record, error)
 
     def _failure_reject(self, record: KafkaRecord, error: Exception) -> Row:
         cause = "too-large" if isinstance(error, RowTooLarge) else "defect"
         reason = "".join(traceback.format_exception(error, limit=-TRACEBACK_FRAMES))
-        rejection = Rejection(record, cause, reason, Error.UNKNOWN_SERVER_ERROR, None)
-        return reject_row(self._settings.topics, rejection, self._settings.limits)
+        return self._writer.reject(Rejection(record, cause, reason, Error.UNKNOWN_SERVER_ERROR, None))
 
 
 def _no_record(group_id: str) -> KafkaRecord:

@@ -8,7 +8,7 @@ import msgspec
 from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.starts import NO_START, Start
-from streaming.job.rows import DEFAULT_LIMITS, Limits
+from streaming.job.rows.records import DEFAULT_LIMITS, SizeLimits
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Settings:
     response_partitions: int
     config: CoordinatorConfig = field(default_factory=CoordinatorConfig)
     starts: tuple[Start, ...] = ()
-    limits: Limits = DEFAULT_LIMITS
+    limits: SizeLimits = DEFAULT_LIMITS
     has_deadline_checks: bool = False
     identity_keys: tuple[bytes, ...] = field(default=(), repr=False)
     is_replay: bool = False
@@ -45,7 +45,7 @@ class Settings:
         """The settings of the batches of one of the starts."""
         settings = self._by_start.get(start.started_at)
         if settings is None:
-            config = start.config or msgspec.structs.replace(self.config, job_epoch=0)
+            config = start.config or msgspec.structs.replace(self.config, job_epoch=0, logic_version=0)
             partitions = start.response_partitions or self.response_partitions
             earlier = [one for one in self.starts if one.started_at < start.started_at]
             settings = replace(self, config=config, response_partitions=partitions, starts=(*earlier, start))

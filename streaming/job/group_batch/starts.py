@@ -10,7 +10,7 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 
-__all__ = ["NO_START", "Start", "copied_epoch", "later", "lived_start"]
+__all__ = ["NO_START", "Start", "copied_epoch", "later", "start_that_read"]
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -25,10 +25,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     config: the configuration, with the job's epoch; None if an earlier release has recorded the start.
     response_partitions: how many partitions the responses topic had; 0 as above.
     read_until: the first request that no batch before this start has read: an offset by partition.
-    lived_until: the first request that no earlier job has read, as far as this one knows: an offset by partition. It is
-        ahead of ``read_until`` where the checkpoint is older than the last job that was active.
-    lived_until_time: the time of the last batch of that job, ms since the epoch of Unix.
-    copied_epoch: the epoch of the last start whose batches the checkpoint has lived through before this one replays.
+    replay_until: the first request that no earlier job has read, as far as this one knows: an offset by partition. It
+        is ahead of ``read_until`` where the checkpoint is older than the last job that was active. In JSON it is
+        ``livedUntil``, as in checkpoints and announcements of earlier releases.
+    replay_until_time: the time of the last batch of that job, ms since the epoch of Unix; ``livedUntilTime`` in JSON.
+    copied_epoch: the epoch of the last start whose batches the checkpoint has before this one replays.
     """
 
     started_at: int
@@ -39,8 +40,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     config: CoordinatorConfig | None = None
     response_partitions: int = 0
     read_until: dict[int, int] = {}
-    lived_until: dict[int, int] = {}
-    lived_until_time: int = 0
+    replay_until: dict[int, int] = msgspec.field(default_factory=dict, name="livedUntil")
+    replay_until_time: int = msgspec.field(default=0, name="livedUntilTime")
     copied_epoch: int = 0
 
     @property
@@ -51,31 +52,31 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     @property
     def replays(self) -> bool:
         """Whether requests that an earlier job has read are read again."""
-        return any(offset > self.read_until.get(partition, 0) for partition, offset in self.lived_until.items())
+        return any(offset > self.read_until.get(partition, 0) for partition, offset in self.replay_until.items())
 
     def has_been_read_before(self, partition: int, offset: int) -> bool:
         """Whether an earlier job has read a request that this one reads."""
-        return offset < self.lived_until.get(partition, 0)
+        return offset < self.replay_until.get(partition, 0)
 
     def first_new(self, partition: int) -> int:
         """The offset of the first request that this start's batches read for the first time."""
-        return max(self.read_until.get(partition, 0), self.lived_until.get(partition, 0))
+        return max(self.read_until.get(partition, 0), self.replay_until.get(partition, 0))
 
 
 NO_START = Start(started_at=0)
 """Stands for the time before the first start."""
 
 
-def lived_start(starts: Sequence[Start], current: Start, partition: int, offset: int) -> Start:
+def start_that_read(starts: Sequence[Start], current: Start, partition: int, offset: int) -> Start:
     """The start whose batches have read a request for the first time, of those before ``current``."""
     earlier = (start for start in starts if start.epoch < current.epoch and start.first_new(partition) <= offset)
     return max(earlier, key=lambda start: start.epoch, default=NO_START)
 
 
 def copied_epoch(known: Sequence[Start]) -> int:
-    """The epoch of the last start whose batches a checkpoint with these starts has lived through.
+    """The epoch of the last start whose batches a checkpoint with these starts has for every group.
 
-    A start that was still replaying has not ended the lives of those before it for every group.
+    A start that was still replaying has not replayed those before it for every group.
     """
     if not known:
         return 0

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from coordinator_logic import snapshot
 from coordinator_logic.group import Group
-from streaming.job.rows import Limits, RowTooLarge
+from streaming.job.rows.records import SizeLimits
+from streaming.job.rows.writing import RowTooLarge
 
 QUARANTINED_MARK = -1
 
@@ -16,7 +17,7 @@ class StateRow(NamedTuple):
     Earlier releases wrote the two times (ms since the epoch) beside the snapshot. They are part of the snapshot now,
     and 0 here in what this release writes. They are still read, so that a checkpoint of an earlier release keeps its
     groups. In a quarantined group, :data:`QUARANTINED_MARK` takes the place of the first. While requests are replayed,
-    the negative epoch of a start takes the place of the second (:meth:`lived`).
+    the negative epoch of a start takes the place of the second (:meth:`with_replayed_epoch`).
     """
 
     snapshot: bytes
@@ -40,12 +41,12 @@ class StateRow(NamedTuple):
         return self._replace(join_answered_at=QUARANTINED_MARK)
 
     @property
-    def lived_epoch(self) -> int:
-        """The epoch of :meth:`lived`, 0 without one."""
+    def replayed_epoch(self) -> int:
+        """The epoch of :meth:`with_replayed_epoch`, 0 without one."""
         return max(0, -self.sessions_from)
 
-    def lived(self, epoch: int) -> "StateRow":
-        """The row of a group for which the life of the starts before the one with this epoch has been ended."""
+    def with_replayed_epoch(self, epoch: int) -> "StateRow":
+        """The row of a group for which the starts before the one with this epoch have been replayed to their end."""
         return self._replace(sessions_from=-epoch)
 
     def packed(self) -> bytes:
@@ -68,7 +69,7 @@ def load(stored: StateRow | None) -> Group | None:
     return group
 
 
-def store(group: Group | None, limits: Limits) -> StateRow | None:
+def store(group: Group | None, limits: SizeLimits) -> StateRow | None:
     """Encode a group; None if it does not exist. Raises :class:`RowTooLarge`."""
     if group is None:
         return None

@@ -12,7 +12,7 @@ from coordinator_logic.partitioning import partition_for
 from coordinator_logic.step import StepResult, step
 from coordinator_logic.timing import deadline_checks
 from streaming.job.group_batch.settings import Settings
-from streaming.job.rows import KafkaRecord, Row
+from streaming.job.rows.records import KafkaRecord, Row
 
 DEADLINE_CHECK = b'{"api":"DeadlineCheck","version":0,"correlationId":"deadline-check","replyPartition":0,"body":null}'
 """The value of a check. It never changes: a check that another release has appended counts, too."""

@@ -8,10 +8,11 @@ the lower bound exceeds a limit, nothing is encoded.
 from collections.abc import Callable
 from typing import Any
 
-from coordinator_logic.messages import DescribeGroupsResponse, OffsetFetchResponse
+from coordinator_logic.messages import OffsetFetchResponse
 from coordinator_logic.records import OffsetsCommitted, TransactionalOffsetsCommitted
+from streaming.job.group_types import GROUP_TYPES
 
-FETCHED_PARTITION, DESCRIBED_GROUP, DESCRIBED_MEMBER, COMMITTED_OFFSET = 90, 140, 100, 100
+FETCHED_PARTITION, COMMITTED_OFFSET = 90, 100
 """Bytes of an entry without its texts: the names of its fields."""
 
 
@@ -26,17 +27,13 @@ def _fetched(response: OffsetFetchResponse) -> int:
     return sum(FETCHED_PARTITION + len(entry.metadata) for topic in topics for entry in topic.partitions)
 
 
-def _described(response: DescribeGroupsResponse) -> int:
-    return sum(DESCRIBED_GROUP + DESCRIBED_MEMBER * len(group.members) for group in response.groups)
-
-
 def _committed(record: OffsetsCommitted | TransactionalOffsetsCommitted) -> int:
     return sum(COMMITTED_OFFSET + len(offset.topic) + len(offset.metadata) for offset in record.offsets)
 
 
 _ESTIMATES: dict[type, Callable[[Any], int]] = {
     OffsetFetchResponse: _fetched,
-    DescribeGroupsResponse: _described,
     OffsetsCommitted: _committed,
     TransactionalOffsetsCommitted: _committed,
+    **{message: least for kind in GROUP_TYPES.values() for message, least in kind.least_sizes.items()},
 }

@@ -1,4 +1,4 @@
 """The job from its start to its stop: topics, session, election, query, signals.
 
-The room may import every other room of the job; the command line, the demo and the class archive import it.
+The room may import every other room of the job; the command line and the class archive import it.
 """

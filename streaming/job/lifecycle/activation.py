@@ -25,21 +25,21 @@ def become_active(session: JobSession, report: Report) -> None:
     Raises:
         CannotRun: another job is active, or uses the checkpoint.
     """
-    rival, checkpoint = session.candidate, session.checkpoint
+    candidate, checkpoint = session.candidate, session.checkpoint
     # Reads them once: the start of the query then reads those alone that are newer.
     checkpoint.starts()
-    has_taken = False
-    while not has_taken:
-        if session.options.standby and not rival.is_free():
+    is_active = False
+    while not is_active:
+        if session.options.standby and not candidate.is_free():
             session.metrics.note_standby(True)
             with warming_up(session) as warm_up:
-                rival.wait_until_free(report, warm_up.end_when_warm)
+                candidate.wait_until_free(report, warm_up.end_when_warm)
             session.metrics.note_standby(False)
         elif not session.options.standby:
-            rival.require_free()
+            candidate.require_free()
         least_epoch = max((start.epoch for start in checkpoint.starts()), default=0) + 1
         try:
-            has_taken = rival.take(least_epoch)
+            is_active = candidate.become_active(least_epoch)
         except BrokersFailed as failure:
             if not session.options.standby:
                 raise
@@ -47,8 +47,8 @@ def become_active(session: JobSession, report: Report) -> None:
             time.sleep(RETRY_SECONDS)
     if session.lock is None:
         return
-    keep_commands_away(session.lock, lambda: rival.failure, report)
-    if rival.overtaken is None:
+    keep_commands_away(session.lock, lambda: candidate.failure, report)
+    if candidate.overtaken is None:
         session.lock.acquire()
         return
     # That job is fenced: whether it hangs or is dead, Spark refuses its next batch. So this one need not wait for it.

@@ -27,7 +27,7 @@ from streaming.job.spark_internals.internal_settings import unset_missing_classe
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
 from streaming.job.spark_internals.worker_choice import choose
 from streaming.job.topics.creation import ensure_topics
-from streaming.job.topics.watch import TopicWatch, watching
+from streaming.job.topics.watch import CoordinatorTopicsWatch, watching
 from streaming.job.wake_events.producer import WakeEvents
 
 Report = Callable[[str], None]
@@ -40,7 +40,7 @@ class JobSession(NamedTuple):
     requests: DataFrame
     checkpoint: Checkpoint
     options: JobOptions
-    watch: TopicWatch
+    watch: CoordinatorTopicsWatch
     metrics: Metrics
     candidate: Candidate
     lock: CheckpointLock | None
@@ -64,8 +64,8 @@ def start_session(
     found = ensure_topics(options.librdkafka_config, options.topics, options.layout)
     for risk in found.risks:
         report(f"warning: {risk}")
-    watch = TopicWatch(options.librdkafka_config, options.topics, options.layout, found)
-    rival = stack.enter_context(candidate(options.librdkafka_config, options.topics.coordinators))
+    watch = CoordinatorTopicsWatch(options.librdkafka_config, options.topics, options.layout, found)
+    own = stack.enter_context(candidate(options.librdkafka_config, options.topics.coordinators))
     jars = resolve_jars(report)
     folder = local_path(options.checkpoint) if options.is_local else None
     lock = None if folder is None else stack.enter_context(checkpoint_lock(folder))
@@ -96,4 +96,4 @@ def start_session(
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
     checkpoint = Checkpoint(spark, checkpoint_location(options))
     requests = requests_by_group(spark, options)
-    return JobSession(spark, requests, checkpoint, options, watch, metrics, rival, lock, wakes, scratch)
+    return JobSession(spark, requests, checkpoint, options, watch, metrics, own, lock, wakes, scratch)

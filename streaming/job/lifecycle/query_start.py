@@ -6,8 +6,8 @@ import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.convergence.heartbeats import reconciling_heartbeat_interval_ms
+from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig
+from coordinator_logic.groups.consumer.rebalance.heartbeats import reconciling_heartbeat_interval_ms
 from coordinator_logic.timing.sessions import late_answer_ms
 from streaming.contract.errors import CannotRun
 from streaming.contract.identity import read_identity_keys
@@ -27,7 +27,7 @@ from streaming.job.lifecycle.starts import QueryReach, new_start
 from streaming.job.monitoring.readers import feeding_metrics
 from streaming.job.options import JobOptions
 from streaming.job.query import coordinator_query
-from streaming.job.rows import Limits
+from streaming.job.rows.records import SizeLimits
 from streaming.job.spark_internals import registry
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, STATE_STORES, StateStore
 from streaming.job.topics.creation import admin_client
@@ -51,22 +51,25 @@ def start_query(
         CannotRun: the checkpoint does not fit the options or the topics.
     """
     spark, options, checkpoint = session.spark, session.options, session.checkpoint
-    watch, rival = session.watch, session.candidate
+    watch, candidate = session.watch, session.candidate
     if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
         check_damage(checkpoint, options.checkpoint)
     is_new = checkpoint.is_new()
     state_partitions, state_store = _checked_checkpoint(
-        checkpoint, options, watch.found, partitions, rival.reach_before, report
+        checkpoint, options, watch.found, partitions, candidate.reach_before, report
     )
     configure_state(spark, state_partitions, state_store)
     if not checkpoint.starts() and not is_new:
         report(
             f"warning: checkpoint {options.checkpoint} has lost its folder {STARTS_FOLDER} with the times of earlier "
-            'starts (see "Damage" in docs/operations.md)'
+            'starts (see "Damage" in docs/operations/recovery.md)'
         )
     config = protocol_config(options, partitions)
     starts = new_start(session, checkpoint, config, partitions, report, after_rival=after_rival)
-    if rival.overtaken is not None and checkpoint.planned(options.topics.requests).time != starts[-1].last_batch_time:
+    if (
+        candidate.overtaken is not None
+        and checkpoint.planned(options.topics.requests).time != starts[-1].last_batch_time
+    ):
         # That job has planned another batch meanwhile. It can plan no further ones once Spark has one of this job's.
         starts = new_start(session, checkpoint, config, partitions, report, after_rival=True)
     settings = group_settings(options, partitions, starts)
@@ -75,7 +78,7 @@ def start_query(
     query = coordinator_query(session.requests, options, settings, state_partitions).start()
     is_waking = stack.enter_context(waking_due_groups(session.wakes, query, options.batch_interval_ms, is_new=is_new))
     topic = options.topics.requests
-    rival.follow(QueryReach(query, topic, watch.found.topic_ids.get(topic)))
+    candidate.follow(QueryReach(query, topic, watch.found.topic_ids.get(topic)))
     if options.metrics_port is not None:
         session.metrics.add_reader(WAKE_EVENTS, is_waking)
         stack.enter_context(
@@ -100,6 +103,7 @@ def protocol_config(options: JobOptions, partitions: Partitions) -> CoordinatorC
         requests_topic=options.topics.requests,
         requests_partitions=partitions.requests,
         late_answer_ms=late_answer_ms(options.batch_interval_ms),
+        logic_version=LOGIC_VERSION,
         group_consumer_reconciling_heartbeat_interval_ms=reconciling_heartbeat_interval_ms(
             options.protocol.group_consumer_reconciling_heartbeat_interval_ms, options.batch_interval_ms
         ),
@@ -113,7 +117,7 @@ def group_settings(options: JobOptions, partitions: Partitions, starts: tuple[St
         partitions.responses,
         (starts[-1].config if starts else None) or protocol_config(options, partitions),
         starts,
-        Limits(request=options.max_request_bytes),
+        SizeLimits(request=options.max_request_bytes),
         has_deadline_checks=True,
         identity_keys=read_identity_keys(options.identity_key_file),
     )

@@ -110,8 +110,8 @@ def _run_until_stopped(
     away = BrokersAway(session.candidate.silence)
     seconds_away = 0.0
     backlog = BacklogReport(partial(progress_after, query), report)
-    rival = session.candidate
-    while query.isActive and watch.failure is rival.failure is None and not watch.has_grown(partitions):
+    candidate = session.candidate
+    while query.isActive and watch.failure is candidate.failure is None and not watch.has_grown(partitions):
         if away.has_begun():
             report("the brokers do not answer: the query starts again when they do")
             session.metrics.note_brokers_away()
@@ -129,7 +129,7 @@ def _run_until_stopped(
         elif progress_after(query, -1):
             is_ready = True
             report(_ready_line(session.options, backlog.first()))
-    if query.isActive and watch.failure is rival.failure is None:
+    if query.isActive and watch.failure is candidate.failure is None:
         report("stopping after the batch in flight")
         # An idle query has none, and stops after the one that reads this.
         session.wakes.append()
@@ -152,13 +152,13 @@ def _reason_to_start_again(
     Raises:
         CannotRun: it cannot go on.
     """
-    watch, rival = session.watch, session.candidate
+    watch, candidate = session.watch, session.candidate
     failure = query.exception()
     if failure is not None:
         watch.look(missing_limit_seconds=0)
-    if reason := rival.failure or watch.failure:
+    if reason := candidate.failure or watch.failure:
         raise CannotRun(reason)
-    if failure is not None and CONCURRENT_UPDATE in str(failure) and rival.overtaken is not None:
+    if failure is not None and CONCURRENT_UPDATE in str(failure) and candidate.overtaken is not None:
         # It had planned a batch in the moment when this one took its place. It can plan no further ones.
         return AFTER_RIVAL
     if failure is not None and CONCURRENT_UPDATE in str(failure):

@@ -18,7 +18,6 @@ from coordinator_logic.records import RequestCause
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.errors import BrokersFailed
-from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.election.announcements import CLIENT_ID, Reach
 from streaming.job.group_batch.starts import NO_START, Start, copied_epoch, later
@@ -27,6 +26,7 @@ from streaming.job.spark_internals.java_objects import JVM_IS_GONE, newest_progr
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.layout import Partitions
 from streaming.job.topics.losses import count_replayed, first_offsets
+from streaming.journal.reader import journal_entries
 
 JOURNAL_MARGIN_MS = 5_000
 """The journal is read from so long before the last announcement."""
@@ -51,41 +51,41 @@ def new_start(
         BrokersFailed: the journal cannot be read.
         CannotRun: another job is active.
     """
-    rival, topic = session.candidate, session.options.topics.requests
+    candidate, topic = session.candidate, session.options.topics.requests
     topic_id = session.watch.found.topic_ids.get(topic)
     known, planned = checkpoint.starts(), checkpoint.planned(topic)
-    lived_until = _lived_until(session, topic_id, known, planned.read_until)
-    planners = [one for one in known if one.epoch < rival.epoch] if after_rival else known
+    replay_until = _replay_until(session, topic_id, known, planned.read_until)
+    planners = [one for one in known if one.epoch < candidate.epoch] if after_rival else known
     start = Start(
         started_at=max(time.time_ns() // 1_000_000, known[-1].started_at + 1 if known else 0),
         last_batch_time=planned.time,
         open_batch_time=0 if planned.is_complete else planned.time,
         open_batch_epoch=epoch_of_batch(planners, planned.time),
         release=version("spark-group-coordinator"),
-        config=msgspec.structs.replace(config, job_epoch=rival.next_epoch()),
+        config=msgspec.structs.replace(config, job_epoch=candidate.next_epoch()),
         response_partitions=partitions.responses,
         read_until=planned.read_until,
-        lived_until=lived_until,
-        lived_until_time=rival.reach_before.batch_time,
+        replay_until=replay_until,
+        replay_until_time=candidate.reach_before.batch_time,
         copied_epoch=copied_epoch(known),
     )
     if not start.replays:
-        start = msgspec.structs.replace(start, lived_until={}, lived_until_time=0, copied_epoch=0)
+        start = msgspec.structs.replace(start, replay_until={}, replay_until_time=0, copied_epoch=0)
     else:
         with admin_client(session.options.librdkafka_config) as admin:
-            first = first_offsets(admin, topic, lived_until)
-        count = count_replayed(planned.read_until, lived_until, first)
+            first = first_offsets(admin, topic, replay_until)
+        count = count_replayed(planned.read_until, replay_until, first)
         report(
             f"checkpoint {session.options.checkpoint} is older than the last active job: {count:,} requests that were "
             "answered are played again as they were"
         )
     # Before it is recorded: in the checkpoint of a job that has overtaken this one, it would pass for one of that job.
-    rival.announce_start(topic_id, start)
+    candidate.announce_start(topic_id, start)
     checkpoint.record_start(start)
     if start.replays:
         # A start in the middle of the replay finds them in the checkpoint.
         epochs = {one.epoch for one in known}
-        lost = [one for one in rival.starts(topic_id) if one.epoch > start.copied_epoch and one.epoch not in epochs]
+        lost = [one for one in candidate.starts(topic_id) if one.epoch > start.copied_epoch and one.epoch not in epochs]
         for one in lost:
             checkpoint.record_start(one)
         known = sorted([*known, *lost], key=lambda one: one.epoch)
@@ -149,7 +149,7 @@ def epoch_of_batch(known: Sequence[Start], batch_time: int) -> int:
     return last.open_batch_epoch if last.last_batch_time == batch_time else last.epoch
 
 
-def _lived_until(
+def _replay_until(
     session: JobSession, topic_id: str | None, known: Sequence[Start], read_until: dict[int, int]
 ) -> dict[int, int]:
     """The first request that no job has read, by partition, as far as it was announced or is in the journal.
@@ -158,7 +158,7 @@ def _lived_until(
     """
     if known and known[-1].epoch >= session.candidate.epoch:
         # This job's own start: nobody else has read anything since.
-        return later(read_until, known[-1].lived_until)
+        return later(read_until, known[-1].replay_until)
     reach = session.candidate.reach_before
     if reach.topic_id is None or reach.topic_id != topic_id:
         return read_until

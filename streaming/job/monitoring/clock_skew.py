@@ -7,9 +7,9 @@ time is between the two, by the driver's clock, unless the clocks differ.
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from coordinator_logic.apis import JOIN_GROUP, SYNC_GROUP
+from streaming.job.group_types import GROUP_TYPES
 
-MAY_BE_PARKED = (JOIN_GROUP.name, SYNC_GROUP.name)
+MAY_BE_PARKED = frozenset[str]().union(*(kind.parked_apis for kind in GROUP_TYPES.values()))
 """The APIs whose requests may be answered by a later batch than the one that reads them."""
 
 MARGIN_MS = 250

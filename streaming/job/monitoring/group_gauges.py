@@ -9,12 +9,14 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from coordinator_logic.records import QUARANTINED, GroupDirectoryEntry
-from coordinator_logic.states import State
+from streaming.job.group_types import GROUP_TYPES
 
 OTHER = "other"
 """The label of every state that no group has: whoever can write to the directory could invent a series each."""
 
-_NO_GROUPS = dict.fromkeys([*(state.value for state in State if state is not State.DEAD), QUARANTINED, OTHER], 0)
+_STATES = [state.value for kind in GROUP_TYPES.values() for state in kind.states]
+
+_NO_GROUPS = dict.fromkeys([*_STATES, QUARANTINED, OTHER], 0)
 
 NAMED_GROUPS = 10
 """How many rebalancing groups are named at most: each is a series, and a client can invent group ids."""
@@ -35,17 +37,19 @@ class RebalanceTimes:
     def seconds(self, entries: Iterable[GroupDirectoryEntry]) -> dict[str, float]:
         """The seconds since each group that rebalances was first seen to, by group id. Call it often."""
         now = self._clock()
-        rebalances = [(entry.group_id, _rebalance(entry)) for entry in entries if entry.group_state in _REBALANCING]
+        rebalances = [
+            (entry.group_id, entry.generation - begun)
+            for entry in entries
+            if (begun := _REBALANCES.get((entry.group_type, entry.group_state))) is not None
+        ]
         self._since = {rebalance: self._since.get(rebalance, now) for rebalance in rebalances}
         return {group_id: now - since for (group_id, _), since in self._since.items()}
 
 
-_REBALANCING = frozenset({State.PREPARING_REBALANCE.value, State.COMPLETING_REBALANCE.value})
-
-
-def _rebalance(entry: GroupDirectoryEntry) -> int:
-    """The generation that the rebalance ends: a new one begins between the two states."""
-    return entry.generation - (entry.group_state == State.COMPLETING_REBALANCE.value)
+_REBALANCES = {
+    (name, state.value): begun for name, kind in GROUP_TYPES.items() for state, begun in kind.rebalances.items()
+}
+"""By type and state, how many generations have begun since the one that the rebalance ends."""
 
 
 class GroupGauges(Collector):

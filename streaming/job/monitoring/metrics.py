@@ -208,7 +208,6 @@ class Metrics:
         self.answered_at = time.monotonic()
 
     def _measure_skew(self, progress: Progress, totals: list[Totals], unread: int) -> None:
-        # JoinGroup and SyncGroup may have been read by an earlier batch than the one that answers them.
         waits = [request.waited_ms for each in totals for request in each.requests if request.api not in MAY_BE_PARKED]
         skew_ms = self._clocks.skew_ms(progress.batch_id, progress.timestamp, waits, unread)
         if skew_ms is not None:

@@ -3,13 +3,13 @@
 from prometheus_client import Gauge
 
 from streaming.job.monitoring.metrics import Metrics
-from streaming.job.topics.watch import TopicWatch
+from streaming.job.topics.watch import CoordinatorTopicsWatch
 
 TOPICS = "topics"
 """The name of the reader in the metrics."""
 
 
-def serve_topics(metrics: Metrics, watch: TopicWatch) -> None:
+def serve_topics(metrics: Metrics, watch: CoordinatorTopicsWatch) -> None:
     """Add the gauges of the newest inspection, and the watch as a reader: the job is not live without it.
 
     The watch also finds requests that no batch has read.

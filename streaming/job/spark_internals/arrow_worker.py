@@ -29,7 +29,7 @@ from streaming.job.due_times import due_time
 from streaming.job.group_batch.processing import Outcome
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.operator import GroupOperator, output_columns, timeout_of
-from streaming.job.rows import KafkaRecord, Row
+from streaming.job.rows.records import KafkaRecord, Row
 from streaming.job.spilled_records import SpilledRecords
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024

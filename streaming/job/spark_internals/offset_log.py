@@ -37,7 +37,9 @@ def read_batch_plan(text: str) -> BatchPlan:
         UnreadablePlan: the text has another format.
     """
     if not text:
-        raise UnreadablePlan('it is empty, as after a power failure (see "Power failures" in docs/operations.md)')
+        raise UnreadablePlan(
+            'it is empty, as after a power failure (see "Power failures" in docs/operations/recovery.md)'
+        )
     try:
         _version, metadata, offsets = text.split("\n")[:3]
         planned = msgspec.json.decode(metadata)

@@ -1,6 +1,6 @@
 """Which Python worker runs the operator: the Arrow-native one, or pyspark's own.
 
-Both give the same bytes and can take turns on one checkpoint.
+Both give the same bytes and can alternate on one checkpoint.
 """
 
 from typing import Literal, NamedTuple

@@ -21,7 +21,7 @@ from streaming.job.topics.layout import (
 ADMIN_LIMIT_SECONDS = 30.0
 
 OUTAGE_MS = DAY_MS
-"""The outage of the job that the requests topic should outlast; see "Outages" in docs/operations.md."""
+"""The outage of the job that the requests topic should outlast; see "Outages" in docs/operations/runbook.md."""
 
 ANSWER_LIFE_MS = 5 * 60_000
 """How long an answer should stay in the responses topic: as long as a rebalance may take by Kafka's defaults."""

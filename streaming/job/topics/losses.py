@@ -68,10 +68,10 @@ def first_offsets(admin: AdminClient, topic: str, partitions: Mapping[int, int])
     return _offsets(admin, topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
 
-def count_replayed(read: Mapping[int, int], lived_until: Mapping[int, int], first: Mapping[int, int]) -> int:
+def count_replayed(read: Mapping[int, int], replay_until: Mapping[int, int], first: Mapping[int, int]) -> int:
     """How many requests are read again, of those that the topic still has; all offsets are by partition."""
     return sum(
-        max(0, end - max(read.get(partition, 0), first.get(partition, 0))) for partition, end in lived_until.items()
+        max(0, end - max(read.get(partition, 0), first.get(partition, 0))) for partition, end in replay_until.items()
     )
 
 

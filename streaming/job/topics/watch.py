@@ -23,8 +23,8 @@ from streaming.job.topics.inspection import (
 from streaming.job.topics.layout import Partitions, TopicLayout
 
 PARTITIONS_SECONDS = 1.0
-"""The interval of :meth:`TopicWatch.check`: a small request for each topic, and two for the offsets. A client that
-starts after the responses topic has grown may choose a new partition at once."""
+"""The interval of :meth:`CoordinatorTopicsWatch.check`: a small request for each topic, two for the offsets. A client
+that starts after the responses topic has grown may choose a new partition at once."""
 
 SETTINGS_SECONDS = 60.0
 """The interval of the checks of all settings and of the id."""
@@ -38,7 +38,7 @@ MISSING_LIMIT_SECONDS = 10.0
 NEXT_START = "the next start of the job creates topics that are missing, and says what else is needed"
 
 
-class TopicWatch:
+class CoordinatorTopicsWatch:
     """The topics as they are now. A thread updates it between :meth:`start` and :meth:`stop`, see :func:`watching`."""
 
     def __init__(
@@ -177,7 +177,7 @@ class TopicWatch:
 
 
 @contextmanager
-def watching(watch: TopicWatch) -> Iterator[TopicWatch]:
+def watching(watch: CoordinatorTopicsWatch) -> Iterator[CoordinatorTopicsWatch]:
     """Keep the watch up to date within the block."""
     watch.start()
     try:

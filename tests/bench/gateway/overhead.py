@@ -3,7 +3,7 @@
     python -m tests.bench.gateway.overhead [--job] [--rate 1000] [--seconds 20] [--members 2000]
 
 Broker, coordinator, gateway and load generator run on this machine. Heartbeats of the same members go to the same
-coordinator on a fixed schedule: over the topics from this process, and through the gateway's sockets, in turns. The
+coordinator on a fixed schedule: over the topics from this process, and through the gateway's sockets, alternately. The
 difference is the gateway's latency. The coordinator is a stub that responds immediately: the batches of the real job
 (``--job``) take many times longer than the gateway, and their duration varies.
 
@@ -42,13 +42,13 @@ from coordinator_logic.messages import (
 from streaming.client.request_reply import RequestReply
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.projection import to_wire
 from tests.bench.latency import Latency, schedule, summary
 from tests.bench.usage import memory
 from tests.oracle.sides.connection import Connection, Connections, framed
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
 from tests.support.topics import create_topic
+from tests.support.wire_types import to_wire
 
 JOIN, HEARTBEAT, SYNC = (11, 5), (12, 4), (14, 3)
 SESSION_MS = 60_000
@@ -153,7 +153,7 @@ async def send_on_schedule(rate: float, seconds: float, send: Callable[[int], Aw
 
 
 async def compare(members: Sequence[Member], channel: RequestReply, rate: float, seconds: float) -> None:
-    """Send the same heartbeats over the topics and through the gateway, in turns, and print both latencies."""
+    """Send the same heartbeats over the topics and through the gateway, alternately, and print both latencies."""
 
     async def through_gateway(number: int) -> None:
         await members[number % len(members)].send_heartbeat()

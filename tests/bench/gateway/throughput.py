@@ -24,11 +24,12 @@ from kio.static.primitive import i16
 
 from streaming.contract.topics import TopicNames
 from streaming.gateway.instrumentation import GatewayMetrics
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.proxy.admission.acceptor import Acceptor, OpenConnections
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.proxy.connection import ClientConnection
+from streaming.gateway.proxy.listener_context import OpenConnection
 from streaming.gateway.proxy.upstream import Upstream
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
 from streaming.gateway.wire.brokers import Address, Broker
@@ -91,7 +92,7 @@ class UpstreamOnlyContext:
     """A listener context without a cluster: every connection's broker is the upstream process."""
 
     node_id = 1
-    limits = Limits()
+    limits = GatewayLimits()
     metrics = GatewayMetrics()
     requires_sasl = False
     oauth_principal_claim = ""
@@ -114,10 +115,10 @@ class UpstreamOnlyContext:
     def coordinator_of(self, _group_id: str) -> Broker | None:
         return None
 
-    def register(self, _connection: ClientConnection) -> None:
+    def register(self, _connection: OpenConnection) -> None:
         pass
 
-    def unregister(self, _connection: ClientConnection) -> None:
+    def unregister(self, _connection: OpenConnection) -> None:
         pass
 
     async def connect(self, make: Callable[[], Upstream]) -> Upstream:

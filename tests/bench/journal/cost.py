@@ -1,6 +1,6 @@
 """What the journal costs a heartbeat and a commit: ``python -m tests.bench.journal.cost``.
 
-A worker's part of a batch, from the record to the rows and the state, with the journal and without it, in turns.
+A worker's part of a batch, from the record to the rows and the state, with the journal and without it, alternately.
 Without it, neither the entries with their causes nor their JSON are made. Spark's part is left out: it writes one more
 row for each commit, and none for a heartbeat, which changes nothing that the journal tells.
 """
@@ -16,14 +16,14 @@ import typer
 
 from coordinator_logic import turn
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.group.record import Record
 from coordinator_logic.messages import HeartbeatRequest
-from coordinator_logic.records import Record
 from streaming.contract.topics import TopicNames
-from streaming.job.group_batch import processing
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord, Row
+from streaming.job.rows.records import KafkaRecord, Row
+from streaming.job.rows.writing import RowWriter
 from tests.bench.figures import LogicFigure
 from tests.bench.logic import GROUP_ID, NOW, stable_group
 from tests.support.request_events import dumped, envelope
@@ -98,7 +98,7 @@ def _no_journal() -> Iterator[None]:
     with (
         patch.object(turn, "JournalEntry", unwritten),
         patch.object(turn, "_cause", lambda *_: None),
-        patch.object(processing, "journal_row", lambda *_: row),
+        patch.object(RowWriter, "journal", lambda *_: row),
     ):
         yield
 

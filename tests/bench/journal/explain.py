@@ -22,6 +22,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.explain.story.telling import StoryTeller
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
+from streaming.journal.fold import GroupFold
 from tests.bench.journal.appending import append_all
 from tests.logic.driver import Driven, joined
 
@@ -122,8 +123,9 @@ def _explained(bootstrap_servers: str, prefix: str, records: int) -> Timed:
 
 def _rebalances(entries: Iterable[JournalEntry]) -> int:
     teller = StoryTeller("group-0")
+    fold = GroupFold(teller)
     for entry in entries:
-        teller.add(entry)
+        fold.add(entry)
     return len(teller.rebalances)
 
 

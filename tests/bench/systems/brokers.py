@@ -19,10 +19,10 @@ from coordinator_logic.messages import (
     Protocol,
     SyncGroupRequest,
 )
-from streaming.gateway.groups.projection import from_wire, to_wire
 from tests.bench.events import SESSION_TIMEOUT_MS, TICK_SECONDS, Membership
 from tests.bench.latency import Timings
 from tests.oracle.sides.connection import LENGTH, Connections, framed
+from tests.support.wire_types import from_wire, to_wire
 
 CONNECTIONS = 8
 """Heartbeats are pipelined on these; a broker processes the requests of a connection in order."""
@@ -50,7 +50,7 @@ def form_groups(bootstrap_servers: str, group_ids: Sequence[str], members: int) 
 
 
 def send_on_schedule(bootstrap_servers: str, members: Sequence[Membership], times: Sequence[float]) -> Timings:
-    """Send heartbeats of the members in turn, one at each of ``times`` (seconds from now); wait for the responses."""
+    """Send heartbeats of all members, one at each of ``times`` (seconds from now); wait for the responses."""
     return asyncio.run(_send_on_schedule(bootstrap_servers, members, times))
 
 

@@ -14,6 +14,7 @@ from tests.bench.environment import ROOT
 from tests.bench.systems import watched
 from tests.bench.usage import CoordinatorProcesses, find_coordinator
 from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.source_tree import code_of
 
 START_LIMIT_SECONDS = 180.0
 
@@ -63,12 +64,7 @@ class Coordinator(CoordinatorProcess):
             {"topic-prefix": f"{name}-", **settings},
             defaults={},
             module=module,
-            environment={
-                watched.VARIABLE: str(self._progress),
-                "PYTHONPATH": str(checkout),
-                # Without it, the working directory would take precedence over the checkout.
-                "PYTHONSAFEPATH": "1",
-            },
+            environment={watched.VARIABLE: str(self._progress), **code_of(checkout)},
         )
 
     def start(self, limit_seconds: float = START_LIMIT_SECONDS) -> None:

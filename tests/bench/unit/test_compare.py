@@ -1,4 +1,4 @@
-"""The comparison of two checkouts: medians of the turns, and of their ratios."""
+"""The comparison of two checkouts: medians of the rounds, and of their ratios."""
 
 from tests.bench.compare import Comparison, table
 

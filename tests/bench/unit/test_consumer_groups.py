@@ -1,4 +1,4 @@
-"""The benchmark of the newer protocol, with small groups."""
+"""The benchmark of the consumer group protocol, with small groups."""
 
 from tests.bench.consumer_groups import GroupSize, figures
 

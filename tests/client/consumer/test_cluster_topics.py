@@ -7,8 +7,8 @@ import pytest
 
 from coordinator_logic.assignors import TopicMetadata
 from streaming.client import ConsumerConfig
+from streaming.client.consumer.metadata_watch import describe_change
 from streaming.client.consumer.topic_pattern import CoordinatorPattern, TopicPattern
-from streaming.client.consumer.topic_watch import describe_change
 
 INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 OWN = {f"eu-group-{name}" for name in ("requests", "responses", "journal", "directory", "rejects")}
@@ -67,15 +67,15 @@ def test_metadata_max_age_must_be_positive() -> None:
         ConsumerConfig(bootstrap_servers="", group_id="g", metadata_max_age_ms=0)
 
 
-def test_with_the_newer_protocol_the_coordinator_evaluates_a_string_and_the_client_a_compiled_pattern() -> None:
-    newer = config(group_protocol="consumer")
-    text, compiled = newer.topic_pattern("orders.*"), newer.topic_pattern(re.compile("orders.*"))
+def test_in_a_consumer_group_the_coordinator_evaluates_a_string_and_the_client_a_compiled_pattern() -> None:
+    consumer = config(group_protocol="consumer")
+    text, compiled = consumer.topic_pattern("orders.*"), consumer.topic_pattern(re.compile("orders.*"))
     assert (type(text), type(compiled)) == (CoordinatorPattern, TopicPattern)
     names = {"orders", "orders-eu", "my-orders", *INTERNAL, *OWN}
     assert text.filter(names) == compiled.filter(names) == {"orders", "orders-eu"}
-    assert newer.topic_pattern(".*").filter(names) == {"orders", "orders-eu", "my-orders"}
+    assert consumer.topic_pattern(".*").filter(names) == {"orders", "orders-eu", "my-orders"}
     assert text.matches("orders-eu")
-    assert not newer.topic_pattern(".*").matches("__consumer_offsets")
+    assert not consumer.topic_pattern(".*").matches("__consumer_offsets")
 
 
 def test_a_pattern_for_the_coordinator_has_the_syntax_of_re2() -> None:
@@ -98,6 +98,6 @@ def test_settings_of_the_other_protocol_are_refused(settings: dict[str, Any], me
         config(**settings)
 
 
-def test_the_settings_of_the_newer_protocol_reach_the_member() -> None:
+def test_the_settings_of_the_consumer_group_protocol_reach_the_member() -> None:
     member = config(group_protocol="consumer", group_remote_assignor="range", client_rack="a").member_config()
     assert (member.group_protocol, member.group_remote_assignor, member.rack_id) == ("consumer", "range", "a")

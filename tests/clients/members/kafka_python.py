@@ -10,7 +10,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.errors import KafkaConnectionError, KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from streaming.demo.kafka_consumer import KAFKA_PYTHON_POLL_SECONDS
+from streaming.drills.demo.consumer_process import KAFKA_PYTHON_POLL_SECONDS
 from streaming.embedded.stop_signals import stop_requested
 from tests.clients.members.reporting import EventReporter, consumer_settings, parse_options
 

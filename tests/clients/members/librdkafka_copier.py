@@ -70,8 +70,8 @@ def committed() -> list[TopicPartition]:
         try:
             return consumer.committed(consumer.assignment(), LIMIT_SECONDS)
         except KafkaException as failure:
-            # In the newer protocol, librdkafka 2.12 to 2.16 gives a heartbeat one interval to be answered. Then it
-            # closes the connection, and what waits to be sent fails (`rd_kafka_ConsumerGroupHeartbeatRequest`).
+            # In the consumer group protocol, librdkafka 2.12 to 2.16 gives a heartbeat one interval to be answered.
+            # Then it closes the connection, and what waits to be sent fails (`rd_kafka_ConsumerGroupHeartbeatRequest`).
             if failure.args[0].code() != KafkaError._TIMED_OUT_QUEUE:
                 raise
             print(repr(failure), flush=True)

@@ -28,7 +28,7 @@ class Copier:
     """Copies a topic of one partition in transactions, some of which it aborts.
 
     The program is Kafka's TransactionalMessageCopier or a counterpart, with librdkafka, or with the Java client and the
-    newer protocol, for which Kafka's has no option.
+    consumer group protocol, for which Kafka's has no option.
     """
 
     def __init__(self, system: System, library: Library, records: int, protocol: str = CLASSIC) -> None:

@@ -45,7 +45,8 @@ def member_command(
 ) -> list[str]:
     """The command of a member. ``options`` are VerifiableConsumer's, by name; one that is None is omitted.
 
-    With the newer protocol, the coordinator decides about session and heartbeats, and the assignor is one of its own.
+    With the consumer group protocol, the coordinator decides about session and heartbeats, and the assignor is one of
+    its own.
     """
     arguments = [part for name, value in options.items() if value is not None for part in (f"--{name}", str(value))]
     arguments += ["--enable-autocommit"] if auto_commit else []

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.records import GroupCreated, JournalEntry, OffsetCommitted, OffsetsCommitted, TimerCause
 from streaming.explain.lag.committed import MAX_SAMPLES, Committed, CommittedOverTime
 from streaming.explain.lag.lag import MAX_LOOKUPS, NO_LOGS, NO_OFFSETS, Lag, PartitionLag, lag_of
@@ -22,10 +22,10 @@ def commits(*commits: tuple[int, int]) -> CommittedOverTime:
     """A group that was created at :data:`BEGIN`, with commits of ``orders-0``: ms later, and offset."""
     over_time = CommittedOverTime()
     cause = TimerCause("heartbeat", "", BEGIN)
-    over_time.add(JournalEntry("billing", "0-0", 1, BEGIN, GroupCreated(), cause))
+    over_time.on_entry(JournalEntry("billing", "0-0", 1, BEGIN, GroupCreated(), cause))
     for place, (after, offset) in enumerate(commits, 2):
         record = OffsetsCommitted([OffsetCommitted("orders", 0, offset, None, "", BEGIN + after, None)])
-        over_time.add(JournalEntry("billing", "0-0", place, BEGIN + after, record, cause))
+        over_time.on_entry(JournalEntry("billing", "0-0", place, BEGIN + after, record, cause))
     return over_time
 
 

@@ -1,12 +1,12 @@
 """Groups for the tests of what shows them."""
 
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import Pulse
 from streaming.job.election.announcements import ActiveJob
 
 
-def row(group_id: str, *, rebalances: int = 0, lag: int | None = None, state: str = "Stable") -> GroupRow:
-    return GroupRow(
+def row(group_id: str, *, rebalances: int = 0, lag: int | None = None, state: str = "Stable") -> FleetRow:
+    return FleetRow(
         group_id=group_id,
         state=state,
         group_type="classic",
@@ -28,10 +28,10 @@ class Given:
 
     is_complete = True
 
-    def __init__(self, *rows: GroupRow) -> None:
+    def __init__(self, *rows: FleetRow) -> None:
         self.given = list(rows)
 
-    def rows(self) -> list[GroupRow]:
+    def rows(self) -> list[FleetRow]:
         return list(self.given)
 
     def pulse(self) -> Pulse:

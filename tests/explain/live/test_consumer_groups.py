@@ -3,14 +3,14 @@
 import pytest
 
 from coordinator_logic.records import JournalEntry, directory_entry
-from streaming.explain.live.fleet import Fleet, GroupRow
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
-from tests.logic.consumer_group.test_migration import Classic, classic_group
+from streaming.explain.live.fleet import Fleet, FleetRow
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
+from tests.logic.groups.consumer.test_migration import Classic, classic_group
 
 MINUTE = 60_000
 
 
-def row(group: DrivenConsumers, journal: list[JournalEntry] | None = None) -> GroupRow:
+def row(group: DrivenConsumers, journal: list[JournalEntry] | None = None) -> FleetRow:
     """The row of a group now."""
     fleet = Fleet()
     for entry in group.journal if journal is None else journal:

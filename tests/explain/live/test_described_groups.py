@@ -4,12 +4,12 @@ import pytest
 
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup, DescribeGroupsRequest
 from streaming.cli.described_groups import print_group
-from streaming.explain.live.described import headline, members_of
-from streaming.explain.live.group import classic_group as classic_group_now
-from streaming.explain.live.group import consumer_group, description
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
-from tests.logic.consumer_group.test_migration import Classic, beat_all, classic_group
+from streaming.explain.live.described import headline
+from streaming.explain.live.group import description, group_now
+from streaming.explain.live.group_types.consumer import members_of
 from tests.logic.driver import Driven
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
+from tests.logic.groups.consumer.test_migration import Classic, beat_all, classic_group
 
 
 def group_that_reconciles() -> DrivenConsumers:
@@ -62,7 +62,7 @@ def test_a_pattern_and_a_member_of_the_classic_protocol_show() -> None:
 
 
 def test_the_lines_of_a_consumer_group_name_what_changes() -> None:
-    assert description(consumer_group(group_that_reconciles().describe_consumers()), []).splitlines()[2:-2] == [
+    assert description(group_now(group_that_reconciles().describe_consumers()), []).splitlines()[2:-2] == [
         "a (client at /127.0.0.1), epoch 2",
         "    t: 0, 1",
         "    revokes t: 1",
@@ -88,6 +88,6 @@ def test_a_classic_group_is_described_with_its_protocol() -> None:
     group.stable_group(1, protocol_type="connect")
     described: DescribedGroup = group.send("DescribeGroups", DescribeGroupsRequest([group.group_id])).body.groups[0]
     assert headline(described) == ("the-group", ": Stable (connect, range), 1 member(s)")
-    member, assignment = description(classic_group_now(described), []).splitlines()[2:-2]
+    member, assignment = description(group_now(described), []).splitlines()[2:-2]
     assert member.startswith(described.members[0].member_id)
     assert assignment.endswith(" bytes")

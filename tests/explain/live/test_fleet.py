@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import StateChanged
 from coordinator_logic.records import (
     GroupDirectoryEntry,
     JournalEntry,
     OffsetCommitted,
     OffsetsCommitted,
     OffsetsDeleted,
-    Record,
-    StateChanged,
     TimerCause,
     TopicPartitions,
     TransactionalOffsetsCommitted,
     TransactionEnded,
 )
-from streaming.explain.live.fleet import Fleet, GroupRow
+from streaming.explain.live.fleet import Fleet, FleetRow
 
 MINUTE = 60_000
 NOW = 1_000 * MINUTE
@@ -27,7 +27,7 @@ def entry(minutes_ago: float, record: Record, sequence: int, *, job_epoch: int =
     return JournalEntry("billing", "first", sequence, NOW - round(minutes_ago * MINUTE), record, CAUSE, job_epoch)
 
 
-def row(entries: Sequence[JournalEntry], state: str = STABLE, **ends: int) -> GroupRow:
+def row(entries: Sequence[JournalEntry], state: str = STABLE, **ends: int) -> FleetRow:
     """The row of a group with these entries, whose topic ``orders`` ends at ``p0``, ``p1``, ..."""
     fleet = Fleet()
     for one in entries:

@@ -1,16 +1,15 @@
 """One group as the coordinator describes it, from the answers of the step."""
 
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup, DescribedMember
 from streaming.explain.live.group import (
     CommittedPosition,
     MemberNow,
-    classic_group,
-    consumer_group,
     description,
+    group_now,
 )
-from tests.logic.consumer_group.driver import DrivenConsumers
+from tests.logic.groups.consumer.driver import DrivenConsumers
 
 ASSIGNED = encode_assignment(
     Assignment([TopicPartition("orders", 1), TopicPartition("orders", 0), TopicPartition("audit", 0)])
@@ -25,13 +24,13 @@ def classic(assignment: bytes, protocol_type: str = "consumer", instance_id: str
 
 
 def test_a_classic_group_has_its_members_with_their_partitions_by_topic() -> None:
-    group = classic_group(classic(ASSIGNED, instance_id="static-7"))
+    group = group_now(classic(ASSIGNED, instance_id="static-7"))
     assert (group.state, group.group_type, group.protocol, group.error) == ("Stable", "classic", "consumer, range", "")
     assert group.members == [MemberNow("reader-1", "static-7", "reader", "/10.0.3.7", "audit: 0\norders: 0, 1")]
 
 
 def test_an_assignment_that_is_not_a_consumers_is_told_by_its_size() -> None:
-    told = [classic_group(one).members[0].assignment for one in (classic(b""), classic(b"xyz"), classic(b"xyz", "p"))]
+    told = [group_now(one).members[0].assignment for one in (classic(b""), classic(b"xyz"), classic(b"xyz", "p"))]
     assert told == ["-", "3 bytes, unreadable", "3 bytes"]
 
 
@@ -39,7 +38,7 @@ def test_a_consumer_group_has_its_members_with_their_partitions_by_topic() -> No
     driven = DrivenConsumers()
     driven.enter("newer", "orders", topics={"orders": 2})
     driven.beat("newer", 1, owned={})
-    group = consumer_group(driven.describe_consumers())
+    group = group_now(driven.describe_consumers())
     assert (group.state, group.group_type, group.error) == ("Stable", "consumer", "")
     (member,) = group.members
     assert (member.member_id, member.assignment) == ("newer", "orders: 0, 1")
@@ -47,12 +46,12 @@ def test_a_consumer_group_has_its_members_with_their_partitions_by_topic() -> No
 
 def test_an_error_is_told_by_its_name() -> None:
     code = Error.GROUP_ID_NOT_FOUND
-    for group in (classic_group(DescribedGroup("billing", code)), consumer_group(DescribedConsumerGroup("b", code))):
+    for group in (group_now(DescribedGroup("billing", code)), group_now(DescribedConsumerGroup("b", code))):
         assert description(group, []) == "GROUP_ID_NOT_FOUND"
 
 
 def test_the_description_has_members_and_offsets() -> None:
-    group = classic_group(classic(ASSIGNED))
+    group = group_now(classic(ASSIGNED))
     assert description(group, [CommittedPosition("orders", 0, 42)]).splitlines() == [
         "billing: Stable (consumer, range), 1 member(s)",
         "",

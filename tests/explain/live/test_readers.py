@@ -20,7 +20,7 @@ from coordinator_logic.messages import (
 )
 from streaming.cli.commands.history.top import page_of
 from streaming.client import CoordinatorClient, MemberIdRequired
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import LiveFleet
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.topics import create_topic, unique
@@ -41,7 +41,7 @@ def fleet(client: CoordinatorClient) -> Iterator[LiveFleet]:
         yield fleet
 
 
-def row_of(fleet: LiveFleet, group_id: str) -> GroupRow | None:
+def row_of(fleet: LiveFleet, group_id: str) -> FleetRow | None:
     return next((row for row in fleet.rows() if row.group_id == group_id), None)
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.records import RequestCause
 from streaming.explain.offsets.changes import OffsetChange, changes_of, last_reset, matters_for_offsets
 from streaming.explain.offsets.history_rows import change_row, difference_rows

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ResetOffsetsRequest, ResetOffsetsResponse
 from streaming.explain.offsets.changes import changes_of, last_reset
@@ -20,7 +20,7 @@ from streaming.explain.offsets.plan import (
     restoration,
     undoing,
 )
-from streaming.explain.offsets.targets import Target, TargetKind, plan_from_file, reset_plan
+from streaming.explain.offsets.targets import ResetTarget, TargetKind, plan_from_file, reset_plan
 from streaming.explain.time_travel.group_history import group_at
 from tests.logic.driver import Answer, Driven
 from tests.logic.strategies import STORIES, Move, Story
@@ -61,17 +61,17 @@ class Expected(NamedTuple):
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        (Target(TargetKind.EARLIEST), Expected(10, 50, 0, 90)),
-        (Target(TargetKind.LATEST), Expected(100, 0, 40, 0)),
-        (Target(TargetKind.OFFSET, 70), Expected(70, 0, 10, 30)),
-        (Target(TargetKind.OFFSET, 5), Expected(10, 50, 0, 90, "5 is before the first offset")),
-        (Target(TargetKind.OFFSET, 101), Expected(100, 0, 40, 0, "101 is after the last offset")),
-        (Target(TargetKind.SHIFT, -20), Expected(40, 20, 0, 60)),
-        (Target(TargetKind.SHIFT, -90), Expected(10, 50, 0, 90, "-30 is before the first offset")),
-        (Target(TargetKind.TIME, NIGHT), Expected(33, 27, 0, 67)),
+        (ResetTarget(TargetKind.EARLIEST), Expected(10, 50, 0, 90)),
+        (ResetTarget(TargetKind.LATEST), Expected(100, 0, 40, 0)),
+        (ResetTarget(TargetKind.OFFSET, 70), Expected(70, 0, 10, 30)),
+        (ResetTarget(TargetKind.OFFSET, 5), Expected(10, 50, 0, 90, "5 is before the first offset")),
+        (ResetTarget(TargetKind.OFFSET, 101), Expected(100, 0, 40, 0, "101 is after the last offset")),
+        (ResetTarget(TargetKind.SHIFT, -20), Expected(40, 20, 0, 60)),
+        (ResetTarget(TargetKind.SHIFT, -90), Expected(10, 50, 0, 90, "-30 is before the first offset")),
+        (ResetTarget(TargetKind.TIME, NIGHT), Expected(33, 27, 0, 67)),
     ],
 )
-def test_a_target_gives_an_offset_in_the_log_and_what_it_means(target: Target, expected: Expected) -> None:
+def test_a_target_gives_an_offset_in_the_log_and_what_it_means(target: ResetTarget, expected: Expected) -> None:
     (planned,) = reset_plan("g", [P0], target, NOW, LOGS, {P0: 33}).offsets
     assert planned.target == Position(expected.target)
     assert (planned.replayed, planned.skipped, planned.lag) == expected[1:4]
@@ -79,14 +79,14 @@ def test_a_target_gives_an_offset_in_the_log_and_what_it_means(target: Target, e
 
 
 def test_a_time_after_the_last_record_is_the_end_of_the_log() -> None:
-    (planned,) = reset_plan("g", [P0], Target(TargetKind.TIME, NIGHT), NOW, LOGS, {P0: None}).offsets
+    (planned,) = reset_plan("g", [P0], ResetTarget(TargetKind.TIME, NIGHT), NOW, LOGS, {P0: None}).offsets
     assert planned.target == Position(100)
 
 
 def test_a_partition_without_an_offset_is_set_but_cannot_be_shifted() -> None:
-    (planned,) = reset_plan("g", [P1], Target(TargetKind.EARLIEST), NOW, LOGS, {}).offsets
+    (planned,) = reset_plan("g", [P1], ResetTarget(TargetKind.EARLIEST), NOW, LOGS, {}).offsets
     assert (planned.current, planned.target, planned.replayed, planned.lag) == (None, Position(0), None, 50)
-    assert reset_plan("g", [P1], Target(TargetKind.SHIFT, 1), NOW, LOGS, {}).offsets == []
+    assert reset_plan("g", [P1], ResetTarget(TargetKind.SHIFT, 1), NOW, LOGS, {}).offsets == []
 
 
 def test_a_file_keeps_epoch_and_metadata() -> None:
@@ -107,7 +107,7 @@ def test_what_the_log_no_longer_has_is_not_replayed() -> None:
 
 def test_a_plan_is_refused_with_the_commits_that_came_in_between(driven: Driven) -> None:
     driven.commit(offsets={P0: 60})
-    plan = reset_plan("the-group", [P0], Target(TargetKind.EARLIEST), positions(driven), LOGS, {})
+    plan = reset_plan("the-group", [P0], ResetTarget(TargetKind.EARLIEST), positions(driven), LOGS, {})
     driven.commit(offsets={P0: 61})
     answer = send(driven, plan)
     assert answer.error is Error.INVALID_UPDATE_VERSION

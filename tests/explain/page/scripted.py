@@ -6,33 +6,36 @@ The logic makes the same entries, but checks every step; tests of the story use 
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     TopicPartition,
     encode_assignment,
     encode_subscription,
 )
-from coordinator_logic.messages import Protocol
-from coordinator_logic.records import (
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import (
     AssignmentChanged,
-    Cause,
     GenerationStarted,
-    GroupCreated,
-    JournalEntry,
     LeaderElected,
     MemberAdded,
+    StateChanged,
+)
+from coordinator_logic.messages import Protocol
+from coordinator_logic.records import (
+    Cause,
+    GroupCreated,
+    JournalEntry,
     MemberRemoved,
     OffsetCommitted,
     OffsetsCommitted,
-    Record,
     RequestCause,
-    StateChanged,
     TimerCause,
 )
 from streaming.explain.page.lanes import Lanes
+from streaming.explain.page.of_group import ToldGroup
 from streaming.explain.story.model import Story
-from streaming.explain.story.telling import StoryTeller
+from tests.journal.observed import observed
 
 SESSION_MS, REBALANCE_MS = 45_000, 60_000
 BEGIN = 1_764_000_000_000
@@ -205,12 +208,8 @@ def large(members: int = 200, rebalances: int = 500, *, shuffles: bool = False) 
 
 def told(entries: Sequence[JournalEntry], group_id: str = "billing") -> tuple[Story, Lanes]:
     """The story and the lanes of a journal."""
-    teller = StoryTeller(group_id)
-    lanes = Lanes(teller)
-    for entry in entries:
-        if teller.add(entry):
-            lanes.add(entry)
-    return teller.story(), lanes
+    group = observed(ToldGroup(group_id), entries)
+    return group.teller.story(), group.lanes
 
 
 def _work(group: ScriptedGroup, random: Random, minutes: int) -> None:

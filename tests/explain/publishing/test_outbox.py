@@ -12,8 +12,8 @@ from streaming.explain.publishing.outbox import Outbox
 from streaming.explain.publishing.publication import first_positions
 from streaming.explain.publishing.records import PublishedRebalance
 from streaming.explain.publishing.sending import LONGEST_WAIT_SECONDS, MOST_TOGETHER, sent
-from streaming.job.backups.journal_reader import JournalPlace
 from streaming.job.group_batch.starts import later
+from streaming.journal.reader import JournalPlace
 from tests.explain.story.test_of_all_groups import rebalanced_group, told_of_all
 from tests.logic.driver import Driven
 from tests.logic.strategies import STORIES, Move, Story

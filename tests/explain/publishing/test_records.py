@@ -14,7 +14,7 @@ from streaming.explain.publishing.contract import REBALANCES
 from streaming.explain.publishing.records import PublishedRebalance, encoded, published
 from tests.explain.story.test_of_all_groups import rebalanced_group, told_of_all
 from tests.explain.time_travel.test_group_history import played
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
 from tests.logic.strategies import STORIES, Move
 from tests.support.properties import examples
 

@@ -9,8 +9,8 @@ from streaming.explain.refusals.judging import JUDGED, ORDINARY
 from streaming.explain.replay.world import refusal
 from tests.explain.refusals.judged import judge_of
 from tests.explain.story.test_agreement import STEPS, Members, Step
-from tests.logic.consumer_group.driver import DrivenConsumers
 from tests.logic.driver import Driven
+from tests.logic.groups.consumer.driver import DrivenConsumers
 from tests.logic.strategies import STORIES, Move
 from tests.logic.strategies import Story as Clients
 from tests.support.properties import examples

@@ -5,16 +5,18 @@ from dataclasses import replace
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
-from coordinator_logic.records import GenerationStarted, MemberRemoved, RequestCause, StaticMemberReplaced
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.groups.classic.records import GenerationStarted
+from coordinator_logic.records import MemberRemoved, RequestCause, StaticMemberReplaced
 from streaming.explain.refusals.judging import Judge
 from streaming.explain.refusals.told import REPEATED_WITHIN_MS, refused_of
-from streaming.explain.story.model import Refusal
+from streaming.explain.story.model import RefusedRequest
 from streaming.explain.story.words import clock
 from tests.explain.refusals.judged import judge_of, refused
-from tests.logic.consumer_group.driver import SESSION_MS as CONSUMER_SESSION_MS
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
+from tests.journal.observed import observed
 from tests.logic.driver import SESSION_MS, Driven, Joined, joined, listing
+from tests.logic.groups.consumer.driver import SESSION_MS as CONSUMER_SESSION_MS
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
 
 
 def assigning(*partitions: int) -> bytes:
@@ -29,7 +31,7 @@ def sync_all(driven: Driven, members: list[Joined]) -> None:
         driven.sync(member, assignments if member.leads else None)
 
 
-def only(driven: Driven) -> Refusal:
+def only(driven: Driven) -> RefusedRequest:
     """The one refusal."""
     (refusal,) = refused(driven).refusals
     return refusal
@@ -242,8 +244,7 @@ def test_a_commit_that_was_handled_later_than_its_place_in_the_log_says_is_no_re
     driven.commit(member)
     created, *others, commit = driven.log
     judge = Judge(driven.group_id, [created, commit, *others], driven.config)
-    for entry in driven.journal:
-        judge.add(entry)
+    observed(judge, driven.journal)
     assert judge.finish() == []
 
 

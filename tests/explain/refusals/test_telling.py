@@ -11,7 +11,7 @@ from streaming.explain.page.data import OUTSIDE, REFUSALS, Page, page_of
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.of_group import page_of_story
 from streaming.explain.page.trace import REBALANCES, trace_of
-from streaming.explain.story.model import Refusal, Refused, Story
+from streaming.explain.story.model import Refused, RefusedRequest, Story
 from streaming.explain.story.of_member import story_of
 from streaming.explain.story.printable import printable
 from streaming.explain.story.words import lines_of
@@ -88,7 +88,7 @@ def test_the_story_of_a_member_has_the_refusals_that_it_had_or_won(driven: Drive
     assert story.refused is not None
     commit, join = story.refused.refusals
 
-    def of(*members: str) -> list[Refusal]:
+    def of(*members: str) -> list[RefusedRequest]:
         part = story_of(story, members).refused
         assert part is not None
         return part.refusals
@@ -101,7 +101,7 @@ def test_the_story_of_a_member_has_the_refusals_that_it_had_or_won(driven: Drive
 def test_refusals_are_marks_in_the_lane_of_their_member_or_of_none(driven: Driven) -> None:
     page = the_page(driven)
     commit, join = page.refusals
-    assert page.lanes[commit.lane].stays[0][0] == driven.log[-3].body.member_id  # type: ignore[union-attr]
+    assert page.lanes[commit.lane].stays[0][0] == driven.log[-3].body.member_id  # type: ignore[attr-defined]
     assert (join.lane, join.count, join.last - join.first) == (OUTSIDE, 2, 1_000)
     assert commit.what == "OffsetCommit: ILLEGAL_GENERATION"
     assert page.first + join.last == driven.now == page.last

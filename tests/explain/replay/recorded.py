@@ -39,7 +39,7 @@ class Recorder:
         value = msgspec.Raw(dumped(sent))
         self.requests.append(RecordedRequest(self.now, 0, len(self.requests), value))
         one = Case(GROUP, self.requests[-1:], config=CONFIG).readable()[0]
-        self._note(self._world.take(one))
+        self._note(self._world.handle(one))
         return str(sent["correlationId"])
 
     def join(self, host: str, member_id: str = "") -> str:

@@ -11,7 +11,7 @@ import pytest
 from streaming.contract.errors import BadOptions
 from streaming.explain.replay.case import load_case, save_case
 from streaming.explain.replay.what_if import lived
-from streaming.explain.replay.world import Figures
+from streaming.explain.replay.world import ReplayFigures
 from tests.explain.replay.recorded import restarted_client
 
 CASES = sorted(path for path in (Path(__file__).parent / "cases").glob("*.json") if ".figures" not in path.suffixes)
@@ -23,7 +23,7 @@ def figures_beside(case: Path) -> Path:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_a_case_comes_to_its_figures(path: Path) -> None:
-    expected = msgspec.json.decode(figures_beside(path).read_bytes(), type=Figures)
+    expected = msgspec.json.decode(figures_beside(path).read_bytes(), type=ReplayFigures)
     assert lived(load_case(path)).figures == expected
 
 

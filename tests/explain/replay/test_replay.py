@@ -7,6 +7,7 @@ from coordinator_logic.states import State
 from streaming.explain.replay.case import anonymised
 from streaming.explain.replay.what_if import Changes, lived, what_if
 from tests.explain.replay.recorded import CONFIG, START, restarted_client
+from tests.support.parts import classic
 
 CASE = restarted_client()
 
@@ -33,7 +34,7 @@ def test_static_members_restart_without_a_rebalance() -> None:
     assert world.figures.rebalances == 1
     assert world.group is not None
     assert world.group.state is State.STABLE
-    assert len(world.group.members) == 2
+    assert len(classic(world.group).members) == 2
 
 
 def test_a_longer_initial_delay_keeps_the_group_out_of_stable_for_longer() -> None:

@@ -7,17 +7,20 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from coordinator_logic.errors import Error
-from coordinator_logic.records import GroupEpochBumped, JournalEntry, StateChanged
+from coordinator_logic.groups.classic.records import StateChanged
+from coordinator_logic.groups.consumer.records import GroupEpochBumped
+from coordinator_logic.records import JournalEntry
 from streaming.explain.page.lanes import Lane, Lanes
-from streaming.explain.page.of_group import page_of_story
+from streaming.explain.page.of_group import ToldGroup, page_of_story
 from streaming.explain.page.trace import trace_of
 from streaming.explain.story.model import Rebalance, Story
-from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of
-from tests.logic.consumer_group.driver import REVOKE_MS, SESSION_MS, DrivenConsumers
+from tests.journal.observed import observed
 from tests.logic.driver import Driven
+from tests.logic.groups.consumer.driver import REVOKE_MS, SESSION_MS, DrivenConsumers
 from tests.logic.strategies import STORIES, Move
 from tests.logic.strategies import Story as Clients
+from tests.support.parts import classic
 from tests.support.properties import examples
 
 SOME = examples(60)
@@ -25,12 +28,8 @@ SOME = examples(60)
 
 def told(entries: Sequence[JournalEntry], group_id: str) -> tuple[Story, Lanes]:
     """The story and the lanes of a journal."""
-    teller = StoryTeller(group_id)
-    lanes = Lanes(teller)
-    for entry in entries:
-        if teller.add(entry):
-            lanes.add(entry)
-    return teller.story(), lanes
+    group = observed(ToldGroup(group_id), entries)
+    return group.teller.story(), group.lanes
 
 
 def in_order(rebalances: Sequence[Rebalance]) -> bool:
@@ -76,7 +75,7 @@ def test_the_story_of_a_classic_group_agrees_with_its_state(moves: list[Move]) -
         group = driven.group
         assert (story.now.state, story.now.since) == (group.state.value, group.state_timestamp)
         assert (story.now.generation or 0) == group.generation
-        assert {one.member for one in story.now.members} == group.members.keys()
+        assert {one.member for one in story.now.members} == classic(group).members.keys()
     else:
         assert not driven.journal or (story.now.state, story.now.members) == ("Dead", [])
     assert occupied(lanes.lanes).keys() == {one.member for one in story.now.members}

@@ -2,12 +2,13 @@
 
 import pytest
 
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from streaming.explain.story.model import Rebalance, Story, Trigger
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of
-from tests.logic.consumer_group.driver import REVOKE_MS, SESSION_MS, Consumer, DrivenConsumers, description
+from tests.journal.observed import observed
 from tests.logic.driver import reading
+from tests.logic.groups.consumer.driver import REVOKE_MS, SESSION_MS, Consumer, DrivenConsumers, description
 
 
 @pytest.fixture
@@ -17,10 +18,7 @@ def driven() -> DrivenConsumers:
 
 def told(driven: DrivenConsumers, skip: int = 0) -> Story:
     """The story of the journal without its first entries."""
-    teller = StoryTeller(driven.group_id)
-    for entry in driven.journal[skip:]:
-        teller.add(entry)
-    return teller.story()
+    return observed(StoryTeller(driven.group_id), driven.journal[skip:]).story()
 
 
 def last(driven: DrivenConsumers) -> Rebalance:

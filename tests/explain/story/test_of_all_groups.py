@@ -7,6 +7,7 @@ from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAl
 from streaming.explain.story.words import event_line
 from tests.explain.story.test_story import leaving, told
 from tests.logic.driver import SESSION_MS, Driven, joined
+from tests.support.parts import classic
 
 
 def rebalanced_group(group_id: str) -> Driven:
@@ -15,7 +16,7 @@ def rebalanced_group(group_id: str) -> Driven:
     first, second = driven.stable_group(2)
     driven.sleep_with_heartbeats(SESSION_MS + 1, first)
     driven.sync_all([joined(driven.rejoin(first))])
-    assert second.member_id not in driven.group.members
+    assert second.member_id not in classic(driven.group).members
     driven.join_new("newcomer")
     return driven
 

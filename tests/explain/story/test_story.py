@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     TopicPartition,
@@ -15,15 +15,13 @@ from coordinator_logic.records import MemberRemoved, RequestCause
 from streaming.explain.story.model import Rebalance, Story, Trigger
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of
+from tests.journal.observed import observed
 from tests.logic.driver import DELAY_MS, GROUP_ID, REBALANCE_MS, SESSION_MS, Driven, Joined, joined, listing, reading
 
 
 def told(driven: Driven) -> Story:
     """The story of the journal until now."""
-    teller = StoryTeller(driven.group_id)
-    for entry in driven.journal:
-        teller.add(entry)
-    return teller.story()
+    return observed(StoryTeller(driven.group_id), driven.journal).story()
 
 
 def last(driven: Driven) -> Rebalance:
@@ -217,9 +215,7 @@ def test_a_summary_names_the_client_that_causes_most_rebalances_and_the_flapping
 def test_a_journal_without_its_beginning_is_said_to_be_one() -> None:
     driven = Driven()
     driven.stable_group(1)
-    teller = StoryTeller(driven.group_id)
-    for entry in driven.journal[3:]:
-        teller.add(entry)
+    teller = observed(StoryTeller(driven.group_id), driven.journal[3:])
     assert not teller.story().is_complete
     assert told(driven).is_complete
 
@@ -228,9 +224,7 @@ def test_entries_that_repeat_change_nothing() -> None:
     driven = Driven()
     first, _ = driven.stable_group(2)
     driven.sleep_with_heartbeats(SESSION_MS + 1, first)
-    teller = StoryTeller(driven.group_id)
-    for entry in [*driven.journal, *driven.journal]:
-        teller.add(entry)
+    teller = observed(StoryTeller(driven.group_id), [*driven.journal, *driven.journal])
     assert teller.story() == told(driven)
 
 

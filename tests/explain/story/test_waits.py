@@ -7,16 +7,16 @@ from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import story_of
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of
+from streaming.journal.fold import GroupFold
 from tests.explain.story.test_story import assigned, leaving
+from tests.journal.observed import observed
 from tests.logic.driver import DELAY_MS, REBALANCE_MS, SESSION_MS, Driven, Joined, joined
+from tests.support.parts import classic
 
 
 def teller_of(driven: Driven) -> StoryTeller:
     """A teller of the journal until now."""
-    teller = StoryTeller(driven.group_id)
-    for entry in driven.journal:
-        teller.add(entry)
-    return teller
+    return observed(StoryTeller(driven.group_id), driven.journal)
 
 
 def told(driven: Driven) -> Story:
@@ -129,10 +129,11 @@ def test_a_story_that_is_asked_for_in_the_middle_of_a_turn_does_not_change_what_
     first, second = driven.stable_group(2)
     driven.sleep_with_heartbeats(SESSION_MS + 1, first)
     driven.send("LeaveGroup", leaving(first), version=5, client="client-0")
-    assert second.member_id not in driven.group.members
+    assert second.member_id not in classic(driven.group).members
     teller = StoryTeller(driven.group_id)
+    fold = GroupFold(teller)
     for entry in driven.journal:
-        teller.add(entry)
+        fold.add(entry)
         teller.story()
     assert teller.story() == told(driven)
 
@@ -140,10 +141,9 @@ def test_a_story_that_is_asked_for_in_the_middle_of_a_turn_does_not_change_what_
 def test_a_group_whose_stored_state_was_dropped_has_no_members() -> None:
     driven = Driven()
     driven.join_with_members(2)
-    teller = teller_of(driven)
     newest = driven.journal[-1]
     dropped = QuarantinedStateDropped("cannot be read", 100, "dropped by hand")
-    teller.add(msgspec.structs.replace(newest, sequence=newest.sequence + 1, record=dropped))
-    story = teller.story()
+    end = msgspec.structs.replace(newest, sequence=newest.sequence + 1, record=dropped)
+    story = observed(StoryTeller(driven.group_id), [*driven.journal, end]).story()
     assert (story.now.state, story.now.members) == ("Dead", [])
     assert story.rebalances[-1].is_interrupted

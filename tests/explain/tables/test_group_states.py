@@ -11,7 +11,7 @@ from streaming.explain.tables.columns import arrow_schema, record_batches, spark
 from streaming.explain.tables.group_states import GroupsFold, GroupState, rows_in
 from streaming.explain.tables.log_rows import LogRecord, journal_row, request_row
 from streaming.explain.tables.tables import TABLES
-from streaming.explain.time_travel.row_types import GroupRow, Row
+from streaming.explain.time_travel.row_types import GroupRow, TableRow
 from streaming.explain.time_travel.rows import GROUP_TABLES
 from streaming.job.group_batch.state_row import StateRow
 from tests.explain.time_travel.test_group_history import played
@@ -28,7 +28,7 @@ def values(entries: list[JournalEntry]) -> list[bytes]:
     return [msgspec.json.encode(entry) for entry in entries]
 
 
-def rows(state: GroupState | None) -> dict[str, list[Row]]:
+def rows(state: GroupState | None) -> dict[str, list[TableRow]]:
     """The rows of a group in each table."""
     return {table: [] if state is None else list(rows_in(table, state)) for table in GROUP_TABLES}
 

@@ -6,14 +6,15 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_logic.records import GenerationStarted, JournalEntry
+from coordinator_logic.groups.classic.records import GenerationStarted
+from coordinator_logic.records import JournalEntry
 from streaming.explain.story.of_all_groups import RebalancesOfAllGroups
 from streaming.explain.tables.rebalance_rows import RebalanceRow, rebalance_rows
 from streaming.explain.time_travel.rows import utc
 from tests.explain.story.test_story import assigned, leaving
 from tests.explain.time_travel.test_group_history import played
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers
 from tests.logic.driver import GROUP_ID, SESSION_MS, Driven, joined, reading
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
 from tests.logic.strategies import STORIES, Move
 from tests.support.properties import examples
 

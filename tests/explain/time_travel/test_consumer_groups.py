@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_logic.consumer_protocol import Subscription, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, encode_subscription
 from coordinator_logic.events import Request
 from coordinator_logic.messages import DescribedConsumerGroup
 from coordinator_logic.snapshot import decode
@@ -16,13 +16,13 @@ from streaming.explain.time_travel.group_history import GroupAt, group_at
 from streaming.explain.time_travel.journal_groups import UNKNOWN, described_at, directory_entry_at, groups_at
 from streaming.explain.time_travel.row_types import AssignmentRow, TargetRow
 from streaming.explain.time_travel.rows import assignment_rows, group_row, member_rows, target_rows
-from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.group_batch.state_row import StateRow
+from streaming.journal.folded_group import Known
 from tests.explain.tables.test_group_states import rows, values
 from tests.explain.time_travel.test_group_history import Moment, last_moments, rows_in, rows_of
-from tests.logic.consumer_group.driver import Consumer, DrivenConsumers, topic_id
-from tests.logic.consumer_group.stories import STORIES, Action, play
 from tests.logic.driver import Answer, listing
+from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers, topic_id
+from tests.logic.groups.consumer.stories import STORIES, Action, play
 from tests.support.properties import examples
 
 T = topic_id("t")

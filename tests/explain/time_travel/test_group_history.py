@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 
 from coordinator_logic import snapshot
 from coordinator_logic.records import JournalEntry
-from streaming.explain.time_travel.group_history import CLOCK_ERROR_MS, Base, GroupAt, group_at
-from streaming.explain.time_travel.row_types import Row
+from streaming.explain.time_travel.group_history import CLOCK_ERROR_MS, GroupAt, group_at
+from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import GROUP_TABLES
-from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.journal.fold import Base
+from streaming.journal.folded_group import Known
 from tests.logic.driver import Driven
 from tests.logic.strategies import STORIES, Move, Story
 from tests.support.properties import examples
 
 THOROUGH = examples(120)
 
-Rows = dict[str, list[Row]]
+Rows = dict[str, list[TableRow]]
 
 
 class Moment(NamedTuple):

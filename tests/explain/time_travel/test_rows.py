@@ -3,8 +3,11 @@
 from datetime import UTC, datetime
 
 from coordinator_logic.committed_offsets import CommittedOffset
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
-from coordinator_logic.group import Group, Member, MemberProtocol
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.classic.member import Member
+from coordinator_logic.messages import Protocol
 from coordinator_logic.states import State
 from streaming.explain.time_travel.row_types import AssignmentRow
 from streaming.explain.time_travel.rows import (
@@ -33,8 +36,8 @@ def test_a_member_has_its_topics_and_the_number_of_its_partitions() -> None:
 
 
 def test_bytes_that_are_no_assignment_give_no_rows() -> None:
-    member = Member("m", None, "c", "h", 1, 1, [MemberProtocol("range", b"?")], b"\x00")
-    group = Group("g", "0-0", protocol_type="consumer", protocol_name="range", members={"m": member})
+    member = Member("m", None, "c", "h", 1, 1, [Protocol("range", b"?")], b"\x00")
+    group = Group("g", "0-0", ClassicGroup(protocol_type="consumer", protocol_name="range", members={"m": member}))
     (row,) = member_rows(group)
     assert (row.subscribed_topics, row.assigned_partitions, list(assignment_rows(group))) == (None, None, [])
 

@@ -5,11 +5,11 @@ from urllib.parse import urlencode
 
 from streaming.client import CoordinatorNotAvailable
 from streaming.explain.lag.lag import Lag
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import CommittedPosition, GroupNow, MemberNow
-from streaming.explain.ui.guard import Request
+from streaming.explain.ui.guard import HttpRequest
 from streaming.explain.ui.model import Described, Told
-from streaming.explain.ui.routes import Response, Site
+from streaming.explain.ui.routes import HttpResponse, Site
 from tests.explain.live.given import Given
 from tests.explain.page.scripted import ScriptedGroup, told
 
@@ -21,7 +21,7 @@ class GivenSource(Given):
     """Groups with their members and journals; ``away``: the brokers do not answer."""
 
     def __init__(
-        self, *rows: GroupRow, members: Mapping[str, list[MemberNow]] | None = None, away: bool = False
+        self, *rows: FleetRow, members: Mapping[str, list[MemberNow]] | None = None, away: bool = False
     ) -> None:
         super().__init__(*rows)
         self.given_members = members or {}
@@ -44,7 +44,7 @@ class GivenSource(Given):
         lag = Lag(absent="nobody measured it") if with_lag else None
         return Told(*told(entries, group_id), lag) if entries else None
 
-    def members(self, rows: Mapping[str, GroupRow]) -> Mapping[str, GroupNow]:
+    def members(self, rows: Mapping[str, FleetRow]) -> Mapping[str, GroupNow]:
         self._answer()
         self.asked.append(list(rows))
         return {group_id: self._group(group_id) for group_id in rows}
@@ -58,11 +58,11 @@ class GivenSource(Given):
             raise CoordinatorNotAvailable("no broker answers")
 
 
-def get(source: GivenSource, path: str, **values: str) -> Response:
+def get(source: GivenSource, path: str, **values: str) -> HttpResponse:
     """What a site of this source answers to a browser on its machine."""
-    return respond(source, Request("GET", path, urlencode(values), host="127.0.0.1:8080"))
+    return respond(source, HttpRequest("GET", path, urlencode(values), host="127.0.0.1:8080"))
 
 
-def respond(source: GivenSource, request: Request) -> Response:
+def respond(source: GivenSource, request: HttpRequest) -> HttpResponse:
     """What a site of this source answers at :data:`NOW`."""
     return Site(source, now=lambda: NOW).respond(request)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.ui.routes import Site
 from streaming.explain.ui.server import serving
 from tests.explain.live.given import THREE, row
@@ -27,7 +27,7 @@ WAITS_MS = "--virtual-time-budget=12000"
 class Growing(GivenSource):
     """A group more with each look."""
 
-    def rows(self) -> list[GroupRow]:
+    def rows(self) -> list[FleetRow]:
         self.given.append(row(f"new-{len(self.given)}"))
         return super().rows()
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.explain.live.fleet import GroupRow
+from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import GroupNow
 from streaming.explain.ui.elements import MAX_TARGET
-from streaming.explain.ui.guard import Request, is_loopback, refusal
+from streaming.explain.ui.guard import HttpRequest, is_loopback, refusal
 from streaming.explain.ui.routes import MAX_READINGS, Site
 from tests.explain.live.given import THREE
 from tests.explain.ui.given import GivenSource, get, respond
@@ -20,7 +20,7 @@ from tests.support.waiting import LIMIT_SECONDS
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "get"])
 def test_only_get_and_head_are_answered(method: str) -> None:
-    response = respond(GivenSource(*THREE), Request(method, "/", host="localhost"))
+    response = respond(GivenSource(*THREE), HttpRequest(method, "/", host="localhost"))
     assert response.status == HTTPStatus.METHOD_NOT_ALLOWED
     assert ("Allow", "GET, HEAD") in response.headers
 
@@ -40,7 +40,7 @@ def test_only_get_and_head_are_answered(method: str) -> None:
     ],
 )
 def test_the_hosts_own_names_are_accepted(host: str, local_address: str) -> None:
-    assert refusal(Request("GET", "/", host=host, local_address=local_address), ["groups.Example"]) is None
+    assert refusal(HttpRequest("GET", "/", host=host, local_address=local_address), ["groups.Example"]) is None
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_the_hosts_own_names_are_accepted(host: str, local_address: str) -> None
     ],
 )
 def test_another_hosts_name_is_refused(host: str, local_address: str) -> None:
-    found = refusal(Request("GET", "/", host=host, local_address=local_address), [])
+    found = refusal(HttpRequest("GET", "/", host=host, local_address=local_address), [])
     assert found is not None
     assert found.status == HTTPStatus.MISDIRECTED_REQUEST
 
 
 @given(st.text(max_size=40))
 def test_no_host_header_breaks_the_check(host: str) -> None:
-    refusal(Request("GET", "/", host=host), [])
+    refusal(HttpRequest("GET", "/", host=host), [])
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_no_host_header_breaks_the_check(host: str) -> None:
 def test_a_page_of_another_site_may_link_here_but_not_load(
     site: str, mode: str, destination: str, is_refused: bool
 ) -> None:
-    request = Request("GET", "/", host="localhost")
+    request = HttpRequest("GET", "/", host="localhost")
     request = request._replace(fetch_site=site, fetch_mode=mode, fetch_destination=destination)
     response = respond(GivenSource(*THREE), request)
     assert response.status == (HTTPStatus.FORBIDDEN if is_refused else HTTPStatus.OK)
@@ -106,13 +106,13 @@ def test_a_page_that_does_not_exist_is_not_found(path: str) -> None:
 
 @pytest.mark.parametrize("query", ["id=%ff", "&".join(f"a{number}=1" for number in range(20)), ""])
 def test_an_address_that_names_no_group_is_a_bad_request(query: str) -> None:
-    response = respond(GivenSource(*THREE), Request("GET", "/group", query, host="localhost"))
+    response = respond(GivenSource(*THREE), HttpRequest("GET", "/group", query, host="localhost"))
     assert response.status == HTTPStatus.BAD_REQUEST
 
 
 def test_every_page_forbids_what_it_does_not_need() -> None:
     for path, query in (("/", ""), ("/search", "q=x"), ("/group", "id=audit"), ("/nothing", "")):
-        policy = respond(GivenSource(*THREE), Request("GET", path, query, host="localhost")).policy
+        policy = respond(GivenSource(*THREE), HttpRequest("GET", path, query, host="localhost")).policy
         for part in ("default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'"):
             assert part in policy
         assert "unsafe" not in policy
@@ -120,7 +120,7 @@ def test_every_page_forbids_what_it_does_not_need() -> None:
 
 def test_an_error_of_the_program_is_a_page_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(GivenSource):
-        def rows(self) -> list[GroupRow]:
+        def rows(self) -> list[FleetRow]:
             raise ZeroDivisionError("a secret")
 
     response = get(Broken(), "/")
@@ -133,13 +133,13 @@ def test_so_many_pages_read_at_a_time_and_the_list_needs_no_place() -> None:
     started, go_on = threading.Semaphore(0), threading.Event()
 
     class Slow(GivenSource):
-        def members(self, rows: Mapping[str, GroupRow]) -> Mapping[str, GroupNow]:
+        def members(self, rows: Mapping[str, FleetRow]) -> Mapping[str, GroupNow]:
             started.release()
             assert go_on.wait(LIMIT_SECONDS)
             return super().members(rows)
 
     site = Site(Slow(*THREE))
-    search = Request("GET", "/search", "q=x", host="localhost")
+    search = HttpRequest("GET", "/search", "q=x", host="localhost")
     statuses: list[HTTPStatus] = []
     threads = [
         threading.Thread(target=lambda: statuses.append(site.respond(search).status)) for _ in range(MAX_READINGS)
@@ -151,7 +151,7 @@ def test_so_many_pages_read_at_a_time_and_the_list_needs_no_place() -> None:
     refused = site.respond(search)
     assert refused.status == HTTPStatus.SERVICE_UNAVAILABLE
     assert ("Retry-After", "2") in refused.headers
-    assert site.respond(Request("GET", "/", host="localhost")).status == HTTPStatus.OK
+    assert site.respond(HttpRequest("GET", "/", host="localhost")).status == HTTPStatus.OK
     go_on.set()
     for thread in threads:
         thread.join(LIMIT_SECONDS)

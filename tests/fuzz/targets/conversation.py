@@ -10,7 +10,7 @@ from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.support.request_events import commit, dumped, envelope
 
 GROUP_ID = "g"

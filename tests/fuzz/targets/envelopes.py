@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.fuzz.targets.conversation import GROUP_ID, NOW, answered, join, lived, requests
 from tests.support.request_events import dumped
 

@@ -13,7 +13,6 @@ from kio.index import load_request_schema, load_response_schema
 from coordinator_logic.apis import APIS
 from coordinator_logic.messages import RequestEnvelope, ResponseEnvelope
 from streaming.gateway.groups.backend import decode_response as decode_event_response
-from streaming.gateway.groups.projection import from_wire, to_wire
 from streaming.gateway.proxy.addresses import rewrite_addresses, rewrite_coordinators
 from streaming.gateway.wire.api_keys import (
     API_VERSIONS,
@@ -25,10 +24,17 @@ from streaming.gateway.wire.api_keys import (
     SASL_HANDSHAKE,
 )
 from streaming.gateway.wire.brokers import Address, Broker
-from streaming.gateway.wire.codec import KNOWN_VERSIONS, MALFORMED, decode_request, encode_request, encode_response
+from streaming.gateway.wire.codec import (
+    KNOWN_VERSIONS,
+    MALFORMED,
+    decode_request,
+    encode_request,
+    encode_response,
+    encode_response_in_steps,
+)
 from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, parse_acks, parse_request_head, parse_response_head
-from streaming.gateway.wire.tolerant_reader import run_steps
-from streaming.job.rows import KafkaRecord
+from streaming.gateway.wire.steps import run_steps
+from streaming.job.rows.records import KafkaRecord
 from tests.fuzz.targets.conversation import NOW, TOPICS, answered
 from tests.gateway.support.entities import filled_entity
 
@@ -88,15 +94,15 @@ def _receive(frame: bytes) -> None:
         parse_acks(received, head)
     if head.api_key not in DECODED:
         return
-    client_id, payload = decode_request(frame, head.api_key, head.version)
     api = GROUP_APIS.get(head.api_key)
-    if api is not None and api.min_version <= head.version <= api.max_version:
-        _handle(api, head.version, client_id, payload)
+    if api is None or not api.min_version <= head.version <= api.max_version:
+        decode_request(frame, head.api_key, head.version)
+    else:
+        _handle(api, head.version, *decode_request(frame, head.api_key, head.version, api.request_type))
 
 
-def _handle(api: Any, version: int, client_id: str, payload: Any) -> None:
+def _handle(api: Any, version: int, client_id: str, body: Any) -> None:
     """Send the request to a new group as the gateway would, and encode the answer as it would."""
-    body = from_wire(payload, api.request_type)
     group_id = getattr(body, "group_id", "g")
     event = RequestEnvelope(api.name, version, "fuzz", 0, msgspec.Raw(msgspec.json.encode(body)), client_id)
     outcome = answered([KafkaRecord(NOW, 0, 0, group_id.encode(), msgspec.json.encode(event))])
@@ -104,7 +110,7 @@ def _handle(api: Any, version: int, client_id: str, payload: Any) -> None:
         if row.topic == TOPICS.responses and row.value is not None:
             envelope = msgspec.json.decode(row.value, type=ResponseEnvelope)
             response = decode_event_response(api, body, version, envelope)
-            encode_response(to_wire(response, load_response_schema(api.key, version)), CORRELATION_ID)
+            run_steps(encode_response_in_steps(response, CORRELATION_ID, load_response_schema(api.key, version)))
 
 
 def _rewrite(frame: bytes, key: int, version: int) -> None:

@@ -1,10 +1,10 @@
-"""The consumer protocol: the metadata of members and the assignments of leaders."""
+"""The consumer embedded protocol: the metadata of members and the assignments of leaders."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     ConsumerProtocolError,
     Subscription,

@@ -22,13 +22,13 @@ from coordinator_logic.messages import (
     TopicToFetch,
 )
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.projection import to_wire
 from streaming.gateway.wire.codec import encode_request
 from tests.gateway.support.answering_coordinator import AnsweringCoordinator
 from tests.gateway.support.bystander import HostileClient, least_disturbance
 from tests.gateway.support.wire_client import WireClient
 from tests.support.gateway_process import GatewayProcess
 from tests.support.topics import create_topic, unique
+from tests.support.wire_types import to_wire
 
 TIMES_AS_LONG = 3.0
 """Of the median heartbeat. While hostile clients got all the time of the event loop that others left, it was 4 to 10. A

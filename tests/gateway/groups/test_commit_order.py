@@ -9,12 +9,12 @@ from kio.index import load_request_schema
 
 from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.projection import to_wire
 from tests.gateway.support.direct_handlers import direct_handlers
 from tests.gateway.support.timeouts import response_timeouts
 from tests.support.scripted_coordinator import ScriptedCoordinator
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS
+from tests.support.wire_types import to_wire
 
 
 @pytest.fixture

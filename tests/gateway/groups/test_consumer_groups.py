@@ -1,4 +1,4 @@
-"""The newer consumer protocol through the gateway's handlers, with the coordinator's own logic behind them."""
+"""Consumer groups (KIP-848) through the gateway's handlers, with the coordinator's own logic behind them."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -9,30 +9,29 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from msgspec.structs import replace
 
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.messages import (
     ConsumerGroupDescribeRequest,
     DescribeGroupsRequest,
+    GroupToFetch,
     JoinGroupRequest,
     ListGroupsRequest,
     MemberAssignment,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
     PartitionToCommit,
     SyncGroupRequest,
+    TopicToCommit,
+    TopicToFetch,
     TxnOffsetCommitRequest,
     TxnPartitionToCommit,
     TxnTopicToCommit,
-)
-from streaming.gateway.groups.handlers.topic_id_messages import (
-    GroupOfIdsToFetch,
-    OffsetCommitRequest,
-    OffsetFetchRequest,
-    TopicIdToCommit,
-    TopicIdToFetch,
 )
 from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
 from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading
+from tests.support.parts import consumer_group
 from tests.support.virtual_time import run_in_virtual_time
 
 OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS = 8, 9, 11, 14, 15, 16
@@ -141,7 +140,7 @@ def test_a_pattern_that_cannot_be_read_is_refused_by_the_coordinator() -> None:
     play(story())
 
 
-def test_a_newer_member_brings_the_topics_of_the_classic_members_whose_group_it_joins() -> None:
+def test_a_member_that_converts_a_classic_group_brings_the_topics_of_the_classic_members() -> None:
     coordinator, _, gateway = scene(t=2, u=2)
 
     async def story() -> None:
@@ -151,8 +150,8 @@ def test_a_newer_member_brings_the_topics_of_the_classic_members_whose_group_it_
         assigned = encode_assignment(Assignment([TopicPartition("u", 0), TopicPartition("u", 1)]))
         sync = SyncGroupRequest(GROUP, generation, member_id, assignments=[MemberAssignment(member_id, assigned)])
         assert (await gateway.ask(SYNC_GROUP, 3, sync)).error_code is ErrorCode.none
-        assert (await GatewayMember(gateway, "newer").join("t")).error_code is ErrorCode.none
-        consumer = coordinator.group(GROUP).group.consumer
+        assert (await GatewayMember(gateway, "converts").join("t")).error_code is ErrorCode.none
+        consumer = consumer_group(coordinator.group(GROUP).group)
         assert consumer is not None
         assert consumer.members[member_id].assigned.keys() == {topic_id(1)}
         assert set(consumer.topics) == {"t", "u"}
@@ -191,7 +190,7 @@ def test_a_late_response_answers_the_next_heartbeat() -> None:
         await asyncio.sleep(0)
         assert second.epoch == 0
         await second.join("t")
-        assert second.epoch == coordinator.group(GROUP).group.consumer.members["second"].epoch  # type: ignore[union-attr]
+        assert second.epoch == consumer_group(coordinator.group(GROUP).group).members["second"].epoch
         # The heartbeat that the late response answered has gone on as the member that has received it.
         assert coordinator.sent("ConsumerGroupHeartbeat")[-1].member_epoch == second.epoch
 
@@ -285,7 +284,7 @@ def committed(answer: Any) -> dict[str, list[tuple[int, str]]]:
 
 
 def commit(member: GatewayMember, *topic_ids: str, partition: int = 0) -> OffsetCommitRequest:
-    topics = [TopicIdToCommit(each, [PartitionToCommit(partition, 7)]) for each in topic_ids]
+    topics = [TopicToCommit(each, [PartitionToCommit(partition, 7)]) for each in topic_ids]
     return OffsetCommitRequest(GROUP, topics, member.epoch, member.member_id)
 
 
@@ -301,13 +300,13 @@ def test_offsets_are_committed_and_fetched_by_topic_id() -> None:
         (event,) = coordinator.sent("OffsetCommit")
         assert [topic.name for topic in event.topics] == ["t"]
 
-        topics = [TopicIdToFetch(each, [0]) for each in (unknown, known)]
+        topics = [TopicToFetch(each, [0]) for each in (unknown, known)]
         groups = [
-            GroupOfIdsToFetch(GROUP, topics, "m", member.epoch),
-            GroupOfIdsToFetch(GROUP, None),
-            GroupOfIdsToFetch(GROUP, topics, "m", member.epoch - 1),
+            GroupToFetch(GROUP, topics, "m", member.epoch),
+            GroupToFetch(GROUP, None),
+            GroupToFetch(GROUP, topics, "m", member.epoch - 1),
         ]
-        asked, everything, stale = (await gateway.ask(OFFSET_FETCH, 10, OffsetFetchRequest(groups))).groups
+        asked, everything, stale = (await gateway.ask(OFFSET_FETCH, 10, OffsetFetchRequest(groups=groups))).groups
         found = {
             text_of_topic_id(topic.topic_id): (
                 topic.partitions[0].committed_offset,
@@ -331,7 +330,7 @@ def test_the_id_of_a_topic_that_was_created_again_is_unknown() -> None:
         before = cluster.id_of("t")
         await gateway.ask(OFFSET_COMMIT, 10, commit(member, before))
         cluster.create("t", 1)
-        await gateway.watch.refresh()
+        await gateway.notifier.refresh()
         answer = await gateway.ask(OFFSET_COMMIT, 10, commit(member, before))
         assert committed(answer) == {before: [(0, "unknown_topic_id")]}
 

@@ -20,7 +20,7 @@ from coordinator_logic.messages import (
     TxnTopicToCommit,
 )
 from streaming.gateway.groups.error_responses import error_response
-from streaming.gateway.groups.projection import to_wire
+from tests.support.wire_types import to_wire
 
 LOADING = Error.COORDINATOR_LOAD_IN_PROGRESS
 

@@ -18,7 +18,7 @@ from coordinator_logic.messages import (
     TopicToFetch,
 )
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.projection import to_wire
+from streaming.gateway.groups.channel import CoordinatorTopics
 from streaming.gateway.groups.serving import serving_groups
 from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.cluster import Cluster
@@ -36,6 +36,7 @@ from tests.oracle.reference_broker import await_coordinators
 from tests.oracle.sides.connection import Connections
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.topics import create_topic, unique
+from tests.support.wire_types import to_wire
 
 PARTITIONS = 3
 LIMIT_SECONDS = 180.0
@@ -86,17 +87,11 @@ def serving(coordinator: CoordinatorProcess) -> Iterator[RunningGateway]:
         def is_coordinator(group_id: str, node_id: int) -> bool:
             return coordinator_node(group_id, cluster.node_ids()) == node_id
 
-        service = await stack.enter_async_context(
-            serving_groups(
-                coordinator.bootstrap_servers,
-                coordinator.topics,
-                "serving",
-                {},
-                is_coordinator,
-                cluster,
-                timeouts=TIMEOUTS,
-            )
+        topics = CoordinatorTopics(
+            bootstrap_servers=coordinator.bootstrap_servers, names=coordinator.topics, client_id="serving", config={}
         )
+        serving = serving_groups(topics, is_coordinator, cluster, timeouts=TIMEOUTS)
+        service = await stack.enter_async_context(serving)
         await service.channel.wait_connected()
         return service.apis
 

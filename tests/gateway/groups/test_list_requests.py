@@ -35,7 +35,6 @@ from streaming.gateway.groups.list_requests import (
     MAX_GROUPS,
     ListRequests,
 )
-from streaming.gateway.groups.projection import to_wire
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.loop_share import LoopShare
 from tests.gateway.support.direct_handlers import direct_handlers
@@ -44,6 +43,7 @@ from tests.support.garbage import without_collections
 from tests.support.scripted_coordinator import ScriptedCoordinator
 from tests.support.virtual_time import run_in_virtual_time
 from tests.support.waiting import LIMIT_SECONDS
+from tests.support.wire_types import to_wire
 
 LOADING = "coordinator_load_in_progress"
 MANY = [f"group-{number}" for number in range(3 * MAX_GROUPS)]

@@ -40,7 +40,6 @@ from coordinator_logic.messages import (
 )
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.projection import to_wire
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from tests.gateway.groups.topic_ids import ids_of, in_version
 from tests.gateway.support.direct_handlers import DirectHandlers, direct_handlers
@@ -48,6 +47,7 @@ from tests.gateway.support.timeouts import response_timeouts
 from tests.support.scripted_coordinator import ScriptedCoordinator
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS
+from tests.support.wire_types import to_wire
 
 LONG = response_timeouts()
 """For requests that are all answered."""

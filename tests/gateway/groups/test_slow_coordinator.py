@@ -1,4 +1,4 @@
-"""Members of the newer consumer protocol behind a coordinator that is slow or away, and gateways that change."""
+"""Members of consumer groups (KIP-848) behind a coordinator that is slow or away, and gateways that change."""
 
 import asyncio
 from collections import Counter
@@ -83,7 +83,7 @@ class Story:
                 await client.beat()
                 self.check_owners()
             for gateway in self.gateways:
-                await gateway.watch.refresh()
+                await gateway.notifier.refresh()
         shares = [len(numbers) for client in self.clients for numbers in client.member.owned.values()]
         assert sum(shares) == self.cluster.topics_now["t"][1]
         assert max(shares) - min(shares) <= 1

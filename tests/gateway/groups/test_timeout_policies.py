@@ -7,9 +7,11 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest, JoinGroupRequest, Protocol
 from streaming.client.errors import CoordinatorNotAvailable, RequestTooLarge, ResponseTimedOut
 from streaming.gateway.groups.error_responses import outage_error
+from streaming.gateway.groups.group_types import GROUP_TYPES
+from streaming.gateway.groups.registry import timeout_policies
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 
-POLICIES = TimeoutPolicies(GroupTimeouts())
+POLICIES = TimeoutPolicies(GroupTimeouts(), timeout_policies(GROUP_TYPES.values()))
 
 
 def join(rebalance_timeout_ms: int, session_timeout_ms: int = 10_000) -> JoinGroupRequest:
@@ -32,11 +34,11 @@ def test_requests_that_share_a_connection_with_heartbeats_do_not_wait_longer_tha
     [(join(300_000), 305.0), (join(1_000), 25.0), (join(-1, 120_000), 125.0), (join(2**31 - 1), 1_800.0)],
 )
 def test_a_join_waits_as_long_as_its_client(request_body: JoinGroupRequest, seconds: float) -> None:
-    assert POLICIES.for_request(JOIN_GROUP, request_body).seconds == seconds
+    assert POLICIES.of(JOIN_GROUP, request_body).seconds == seconds
 
 
 def test_a_heartbeat_succeeds_without_a_response_only_when_it_is_in_the_log() -> None:
-    policy = POLICIES.for_request(HEARTBEAT, HeartbeatRequest("g", 1, "m"))
+    policy = POLICIES.of(HEARTBEAT, HeartbeatRequest("g", 1, "m"))
     assert outage_error(policy, ResponseTimedOut("late"), appended=True) is Error.NONE
     assert outage_error(policy, CoordinatorNotAvailable("no broker"), appended=False) is not Error.NONE
 
@@ -44,13 +46,13 @@ def test_a_heartbeat_succeeds_without_a_response_only_when_it_is_in_the_log() ->
 @pytest.mark.parametrize(
     ("member_id", "epoch", "seconds"), [("m", 0, 5.0), ("m", 3, 5.0), ("", 0, 25.0), ("m", -1, 4.0)]
 )
-def test_a_heartbeat_of_the_newer_protocol_waits_briefly_unless_its_repetition_did_harm(
+def test_a_heartbeat_to_a_consumer_group_waits_briefly_unless_its_repetition_did_harm(
     member_id: str, epoch: int, seconds: float
 ) -> None:
     request = ConsumerGroupHeartbeatRequest("g", member_id, epoch)
-    assert POLICIES.for_request(CONSUMER_GROUP_HEARTBEAT, request).seconds == seconds
+    assert POLICIES.of(CONSUMER_GROUP_HEARTBEAT, request).seconds == seconds
 
 
 def test_a_request_that_is_too_large_gets_an_error_that_is_not_retriable() -> None:
-    policy = POLICIES.for_request(JOIN_GROUP, join(1_000))
+    policy = POLICIES.of(JOIN_GROUP, join(1_000))
     assert not outage_error(policy, RequestTooLarge("2 MB"), appended=False).retriable

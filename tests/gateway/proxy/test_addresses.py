@@ -15,7 +15,7 @@ from streaming.gateway.wire.api_keys import DESCRIBE_CLUSTER, FIND_COORDINATOR, 
 from streaming.gateway.wire.brokers import Address, Broker, bootstrap_addresses
 from streaming.gateway.wire.codec import KNOWN_VERSIONS, decode_response, encode_response
 from streaming.gateway.wire.frames import LENGTH_SIZE
-from streaming.gateway.wire.tolerant_reader import run_steps
+from streaming.gateway.wire.steps import run_steps
 from tests.gateway.support.entities import filled_entity
 from tests.gateway.wire.tagged_fields import with_unknown_tags
 

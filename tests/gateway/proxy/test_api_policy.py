@@ -17,6 +17,7 @@ from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.wire.api_keys import API_NAMES, END_TXN, FIND_COORDINATOR, METADATA, PRODUCE, SASL_HANDSHAKE
 from streaming.gateway.wire.client_request import ClientRequest, ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
+from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator
 
 JOIN_GROUP, OFFSET_COMMIT, LIST_OFFSETS, STREAMS_GROUP_HEARTBEAT = 11, 8, 2, 88
 NEXT_KEYS = range(max(API_NAMES) + 1, max(API_NAMES) + 10)
@@ -27,6 +28,9 @@ REMOVED_KEYS = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata", 7: "Co
 
 WITH_TOPIC_IDS = {8: 10, 9: 10, 68: 1, 69: 1}
 """The highest versions of the APIs that name topics by their ids in some version."""
+
+GROUP_APIS = Gateway(LogicCoordinator(), Cluster()).apis
+"""The group APIs as a gateway serves them."""
 
 HIGHEST_POSSIBLE = (1 << 15) - 1
 
@@ -95,14 +99,15 @@ def test_old_versions_of_a_passed_api_stay_offered_and_those_of_a_decoded_one_do
     assert offered({SASL_HANDSHAKE: (0, 1)}) == {SASL_HANDSHAKE: (1, 1)}
 
 
-def test_group_apis_need_a_handler_and_newer_group_protocols_are_refused_even_with_one() -> None:
+def test_group_apis_need_a_handler_and_unserved_group_protocols_are_refused_even_with_one() -> None:
     of_broker = dict.fromkeys((JOIN_GROUP, OFFSET_COMMIT, END_TXN, FIND_COORDINATOR, STREAMS_GROUP_HEARTBEAT), (0, 1))
     served = {key: ServedApi(API_NAMES[key], key, 0, 1, never) for key in (JOIN_GROUP, STREAMS_GROUP_HEARTBEAT)}
     assert set(offered(of_broker, served)) == {JOIN_GROUP, END_TXN, FIND_COORDINATOR}
 
 
 def test_apis_that_name_topics_by_id_are_offered_only_where_brokers_know_ids() -> None:
-    served = {key: ServedApi(API_NAMES[key], key, 0, highest, never) for key, highest in WITH_TOPIC_IDS.items()}
+    served = {key: GROUP_APIS[key] for key in WITH_TOPIC_IDS}
+    assert {key: api.max_version for key, api in served.items()} == WITH_TOPIC_IDS
     in_front_of = {newest: offered({METADATA: (0, newest), 8: (2, 10), 9: (1, 10)}, served) for newest in (11, 12)}
     assert {key: in_front_of[12][key][1] for key in WITH_TOPIC_IDS} == WITH_TOPIC_IDS
     assert {key: in_front_of[11][key][1] for key in in_front_of[11] if key in WITH_TOPIC_IDS} == {8: 9, 9: 9}
@@ -110,9 +115,7 @@ def test_apis_that_name_topics_by_id_are_offered_only_where_brokers_know_ids() -
 
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("level", [None, 0, 1, 2])
-def test_the_consumer_protocol_shows_as_a_feature_whatever_the_brokers_level_is(
-    version: int, level: int | None
-) -> None:
+def test_consumer_groups_show_as_a_feature_whatever_the_brokers_level_is(version: int, level: int | None) -> None:
     module: Any = load_entity_module("api_versions", version, EntityType.response)
     kept = module.FinalizedFeatureKey(name="metadata.version", max_version_level=i16(27), min_version_level=i16(27))
     of_broker = () if level is None else (replace(kept, name="group.version", max_version_level=i16(level)),)
@@ -123,7 +126,7 @@ def test_the_consumer_protocol_shows_as_a_feature_whatever_the_brokers_level_is(
         throttle_time=i32Timedelta.parse(timedelta(0)),
         finalized_features=(kept, *of_broker, *hidden),
     )
-    for served in ({}, {68: ServedApi("ConsumerGroupHeartbeat", 68, 0, 1, never)}):
+    for served in ({}, {68: GROUP_APIS[68]}):
         rewritten: Any = ApiRanges({version: answer}, served).api_versions_response(a_request(version))
         finalized = {each.name: each.max_version_level for each in rewritten.finalized_features}
         assert finalized == {"metadata.version": 27} | ({"group.version": 1} if served else {})

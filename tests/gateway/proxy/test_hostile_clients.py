@@ -115,7 +115,7 @@ def test_a_find_coordinator_with_many_keys_is_answered_once_for_each(running: Ru
         assert [each.key for each in found] == list(dict.fromkeys(keys))
         assert {each.port for each in found} == {running.port}
         ids = FindCoordinatorRequest(key_type=i8(TRANSACTION), coordinator_keys=keys[:2000])
-        # The rewritten response takes several turns, and those behind it keep their order.
+        # The rewritten response takes several slices, and those behind it keep their order.
         sent = [client.send(ids), client.send(metadata()), client.send(request), client.send(metadata())]
         answers = [client.receive(each) for each in (ids, metadata(), request, metadata())]
         assert [correlation_id for correlation_id, _ in answers] == sent

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, DescribeGroupsRequest
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.projection import to_wire
 from streaming.gateway.security import permissions
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.permissions import Operation
@@ -27,6 +26,7 @@ from tests.gateway.support.guarded_broker import ANONYMOUS, CreateAcl
 from tests.oracle.sides.connection import Connections
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS
+from tests.support.wire_types import to_wire
 
 HERE = "127.0.0.1"
 CALLER = Caller("client", HERE, ANONYMOUS)

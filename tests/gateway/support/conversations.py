@@ -38,8 +38,8 @@ from coordinator_logic.messages import (
     TxnPartitionToCommit,
     TxnTopicToCommit,
 )
-from streaming.gateway.groups.projection import to_wire
 from tests.gateway.groups.topic_ids import in_version
+from tests.support.wire_types import to_wire
 
 Ask = Callable[[Any, str], Awaitable[Any]]
 

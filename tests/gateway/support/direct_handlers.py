@@ -1,24 +1,25 @@
 """The gateway's group APIs without its sockets: payloads in, payloads out, encoded and decoded once by kio."""
 
 import asyncio
-import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from kio.index import load_response_schema
-from kio.serial import entity_reader, entity_writer
 from kio.static.protocol import Entity
 
+from coordinator_logic.messages import Message
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import IsCoordinator
+from streaming.gateway.groups.channel import CoordinatorTopics
 from streaming.gateway.groups.serving import GroupService, serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from streaming.gateway.options import load_gateway_options
 from streaming.gateway.proxy.cluster import Cluster
-from streaming.gateway.wire.client_request import Caller, ClientRequest
+from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedApi
 from tests.oracle.sides.connection import Connections
 from tests.support.waiting import LIMIT_SECONDS
+from tests.support.wire_types import read_entity, read_whole, written, written_by_kio
 
 NODE_ID = 1
 ANONYMOUS = "User:ANONYMOUS"
@@ -49,8 +50,8 @@ class DirectHandlers:
         served = self.apis[key]
         assert served.min_version <= version <= served.max_version
         caller = Caller(client_id, "127.0.0.1", ANONYMOUS)
-        answer = await served.handle(ClientRequest(caller, node_id, key, version, payload))
-        return through_bytes(answer, load_response_schema(key, version))
+        request = ClientRequest(caller, node_id, key, version, decoded(payload, served))
+        return as_read_by_client(await served.handle(request), load_response_schema(key, version))
 
 
 @asynccontextmanager
@@ -64,7 +65,8 @@ async def direct_handlers(
     broker = Connections(bootstrap_servers)
     try:
         cluster = cluster_of(bootstrap_servers)
-        serving = serving_groups(bootstrap_servers, topics, "asked", {}, is_coordinator, cluster, broker.ask, timeouts)
+        asked = CoordinatorTopics(bootstrap_servers=bootstrap_servers, names=topics, client_id="asked", config={})
+        serving = serving_groups(asked, is_coordinator, cluster, broker.ask, timeouts)
         async with serving as service:
             yield DirectHandlers(service, cluster)
     finally:
@@ -78,11 +80,11 @@ async def wait_connected(handlers: DirectHandlers) -> None:
     assert await asyncio.to_thread(handlers.directory.wait_complete, LIMIT_SECONDS)
 
 
-def through_bytes(payload: Entity, wire_type: type[Any]) -> Any:
-    """Encode a payload and decode it again."""
-    assert type(payload) is wire_type
-    buffer = io.BytesIO()
-    entity_writer(wire_type)(buffer, payload)
-    read, size = entity_reader(wire_type)(buffer.getvalue(), 0)
-    assert size == len(buffer.getvalue())
-    return read
+def decoded(payload: Any, served: ServedApi) -> Any:
+    """A request as the gateway decodes it from kio's bytes."""
+    return read_entity(type(payload), written_by_kio(payload), served.message_type)
+
+
+def as_read_by_client(answer: Entity | Message, response_type: type[Any]) -> Any:
+    """A response as kio reads it from the gateway's bytes, and nothing else from them."""
+    return read_whole(response_type, written(answer, response_type))

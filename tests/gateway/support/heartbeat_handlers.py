@@ -48,7 +48,7 @@ class ParkingHandler:
 
     async def handle(self, request: ClientRequest) -> Entity:
         """The handler; see :func:`heartbeat_api`."""
-        group_id = request.payload.group_id  # type: ignore[attr-defined]
+        group_id = request.payload.group_id
         self.arrived.append(group_id)
         if group_id == PARKED:
             try:

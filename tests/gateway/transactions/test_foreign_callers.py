@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.transactions.participation import Phase
+from streaming.gateway.transactions.participation import TransactionPhase
 from tests.gateway.support.guarded_broker import CreateAcl
 from tests.gateway.support.raw_producer import RawProducer
 from tests.support.gateway_process import GatewayProcess
@@ -48,7 +48,7 @@ def test_an_unauthorized_end_of_a_transaction_leaves_the_intended_outcome_alone(
 
     with reading(guarded.bootstrap_servers, participations) as reader:
         phases = [record.value["phase"] for record in reader.to_the_end()]
-    assert phases == [Phase.ONGOING]
+    assert phases == [TransactionPhase.ONGOING]
 
 
 def test_an_unauthorized_caller_gets_one_error_whatever_producer_id_and_epoch_it_guesses(

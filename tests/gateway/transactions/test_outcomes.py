@@ -7,8 +7,8 @@ import pytest
 
 from streaming.gateway.transactions.participation import (
     Participation,
-    Phase,
     TransactionDescription,
+    TransactionPhase,
     is_expired,
     new_participation,
     outcome,
@@ -44,20 +44,20 @@ NO_TRANSACTION = TransactionDescription("Empty", 7, 0, -1)
         (None, None),
     ],
 )
-@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("phase", TransactionPhase)
 def test_the_state_decides_whatever_the_intended_outcome(
-    description: TransactionDescription | None, committed: bool | None, phase: Phase
+    description: TransactionDescription | None, committed: bool | None, phase: TransactionPhase
 ) -> None:
     assert outcome(PARTICIPATION.with_phase(phase), description) is committed
 
 
-@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("phase", TransactionPhase)
 @pytest.mark.parametrize("epochs_ahead", [1, 2, 3])
 def test_after_init_producer_id_the_intended_outcome_counts_unless_the_broker_aborted(
-    phase: Phase, epochs_ahead: int
+    phase: TransactionPhase, epochs_ahead: int
 ) -> None:
     description = TransactionDescription("Empty", 7, 3 + epochs_ahead, -1)
-    committed = phase is Phase.COMMITTING and epochs_ahead == 1
+    committed = phase is TransactionPhase.COMMITTING and epochs_ahead == 1
     assert outcome(PARTICIPATION.with_phase(phase), description) is committed
     assert outcome_after_init(PARTICIPATION.with_phase(phase), 7, 3 + epochs_ahead) is committed
     assert outcome_after_init(PARTICIPATION.with_phase(phase), 8, 3 + epochs_ahead) is False
@@ -112,19 +112,19 @@ class Scenario:
             yield replace(self, broker=began, clock=clock, participation=new_participation("t", "g", began))
 
     def _request_end(self) -> Iterator["Scenario"]:
-        if self.participation is not None and self.participation.phase is Phase.ONGOING:
-            for phase in (Phase.COMMITTING, Phase.ABORTING):
+        if self.participation is not None and self.participation.phase is TransactionPhase.ONGOING:
+            for phase in (TransactionPhase.COMMITTING, TransactionPhase.ABORTING):
                 yield replace(self, participation=self.participation.with_phase(phase))
 
     def _end(self) -> Iterator["Scenario"]:
         participation = self.participation
         if (
             participation is None
-            or participation.phase is Phase.ONGOING
+            or participation.phase is TransactionPhase.ONGOING
             or self.broker.producer_epoch != participation.producer_epoch
         ):
             return
-        committed = participation.phase is Phase.COMMITTING
+        committed = participation.phase is TransactionPhase.COMMITTING
         if self.broker.state == "Ongoing":
             yield replace(
                 self, broker=self._at_broker("PrepareCommit" if committed else "PrepareAbort"), committed=committed
@@ -144,7 +144,7 @@ class Scenario:
 
 
 def test_in_every_sequence_of_events_the_implied_outcome_is_the_true_one() -> None:
-    seen: set[tuple[TransactionDescription, Phase | None, bool | None]] = set()
+    seen: set[tuple[TransactionDescription, TransactionPhase | None, bool | None]] = set()
     reached: set[tuple[str, bool | None]] = set()
     frontier = [Scenario()]
     while frontier:

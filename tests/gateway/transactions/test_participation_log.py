@@ -7,7 +7,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.transactions.participation import Participation, Phase, TransactionDescription, new_participation
+from streaming.gateway.transactions.participation import (
+    Participation,
+    TransactionDescription,
+    TransactionPhase,
+    new_participation,
+)
 from streaming.gateway.transactions.participation_log import ParticipationLog, ParticipationLogUnavailable
 from streaming.gateway.transactions.timeouts import TransactionTimeouts
 from tests.support.kafka_io import produce
@@ -47,7 +52,7 @@ def by_group(found: list[Participation]) -> list[Participation]:
 
 def test_each_log_reads_what_another_one_has_written_and_erased(broker: EmbeddedBroker, topic: str) -> None:
     first, second, third = participations(3)
-    committing = second.with_phase(Phase.COMMITTING)
+    committing = second.with_phase(TransactionPhase.COMMITTING)
 
     async def run() -> list[list[Participation]]:
         servers = broker.bootstrap_servers

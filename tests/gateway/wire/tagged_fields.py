@@ -4,10 +4,9 @@ import io
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from kio.serial import entity_writer
+from kio.serial import entity_reader, entity_writer
 
 from streaming.gateway.wire.frames import LENGTH_SIZE
-from streaming.gateway.wire.tolerant_reader import read_entity
 
 __all__ = ["with_unknown_tags"]
 
@@ -17,8 +16,8 @@ UNKNOWN = b"\x63\x03abc" + b"\x64\x00"
 
 def with_unknown_tags(frame: bytes, payload_type: Any) -> bytes:
     """The frame with two unknown tagged fields in the header and in each entity whose version can have them."""
-    header, size = read_entity(payload_type.__header_schema__, frame, LENGTH_SIZE)
-    payload, _ = read_entity(payload_type, frame, LENGTH_SIZE + size)
+    header, size = entity_reader(payload_type.__header_schema__)(frame, LENGTH_SIZE)
+    payload, _ = entity_reader(payload_type)(frame, LENGTH_SIZE + size)
     content = _tagged(header) + _tagged(payload)
     return len(content).to_bytes(LENGTH_SIZE, "big") + content
 

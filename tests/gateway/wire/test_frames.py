@@ -9,7 +9,7 @@ from streaming.gateway.wire.frames import (
     MIN_REQUEST_BYTES,
     ByteBuffer,
     FrameRefused,
-    Refusal,
+    RefusalReason,
     RequestHead,
     parse_acks,
     parse_request_head,
@@ -36,8 +36,8 @@ def test_bytes_are_taken_in_the_order_of_their_arrival() -> None:
     received = buffer_of(b"abc")
     received.feed(b"defg")
     assert received.peek(4) == b"abcd"
-    assert received.take(5) == b"abcde"
-    assert received.take(5) == b"fg"
+    assert received.read(5) == b"abcde"
+    assert received.read(5) == b"fg"
     assert len(received) == 0
 
 
@@ -54,13 +54,13 @@ def test_a_head_is_parsed_once_all_its_bytes_have_arrived() -> None:
 def test_a_length_that_is_too_small_for_a_request_is_refused(length: int) -> None:
     with pytest.raises(FrameRefused) as refused:
         parse_request_head(buffer_of(length.to_bytes(4, "big", signed=True)), LARGEST)
-    assert refused.value.reason is Refusal.FRAME_LENGTH
+    assert refused.value.reason is RefusalReason.FRAME_LENGTH
 
 
 def test_a_length_beyond_the_limit_is_refused_before_further_bytes_arrive() -> None:
     with pytest.raises(FrameRefused) as refused:
         parse_request_head(buffer_of((LARGEST + 1).to_bytes(4, "big")), LARGEST)
-    assert refused.value.reason is Refusal.FRAME_TOO_LARGE
+    assert refused.value.reason is RefusalReason.FRAME_TOO_LARGE
     assert parse_request_head(buffer_of(LARGEST.to_bytes(4, "big")), LARGEST) is None
 
 
@@ -106,7 +106,7 @@ def test_a_produce_request_without_readable_acks_is_refused(begin: bytes) -> Non
     received = buffer_of(len(content).to_bytes(4, "big") + content)
     with pytest.raises(FrameRefused) as refused:
         parse_acks(received, head_of(received))
-    assert refused.value.reason is Refusal.HEADER
+    assert refused.value.reason is RefusalReason.HEADER
 
 
 def test_an_endless_transactional_id_is_refused() -> None:
@@ -114,7 +114,7 @@ def test_an_endless_transactional_id_is_refused() -> None:
     received = buffer_of(LARGEST.to_bytes(4, "big") + endless + bytes(MAX_BYTES_BEFORE_ACKS))
     with pytest.raises(FrameRefused) as refused:
         parse_acks(received, head_of(received))
-    assert refused.value.reason is Refusal.HEADER
+    assert refused.value.reason is RefusalReason.HEADER
 
 
 def test_a_response_head_has_length_and_correlation_id() -> None:

@@ -1,4 +1,4 @@
-"""Long work has one turn in each pass of the event loop, and a client its share of the loop's time."""
+"""Long work has one time slice in each pass of the event loop, and a client its share of the loop's time."""
 
 import asyncio
 import weakref
@@ -12,10 +12,10 @@ from streaming.gateway.wire.loop_share import (
     ACCOUNTS_BEFORE_SWEEP,
     BURST_SECONDS,
     CLIENT_SHARE,
-    TURN_SECONDS,
+    SLICE_SECONDS,
     LoopShare,
 )
-from streaming.gateway.wire.tolerant_reader import Steps
+from streaming.gateway.wire.steps import Steps
 from tests.support.garbage import without_collections
 from tests.support.virtual_time import VirtualTimeLoop, run_in_virtual_time
 
@@ -23,7 +23,7 @@ WORKERS, PASSES = 20, 200
 CALLER = Caller("client", "10.0.0.1", "User:alice")
 CLIENT = CALLER.quota_entity
 BYSTANDER = Caller("client", "10.0.0.2", "User:bob")
-STEP_SECONDS = TURN_SECONDS / 2
+STEP_SECONDS = SLICE_SECONDS / 2
 MAKING_STEP_SECONDS = 0.00015
 """A step that makes the entries that it writes, the longest of all."""
 
@@ -52,27 +52,27 @@ async def passes(count: int) -> None:
         await asyncio.sleep(0)
 
 
-def test_each_pass_of_the_loop_gives_one_turn_and_all_have_as_many() -> None:
-    turns: Counter[int] = Counter()
+def test_each_pass_of_the_loop_gives_one_slice_and_all_have_as_many() -> None:
+    slices: Counter[int] = Counter()
 
     async def run() -> None:
         share = LoopShare()
 
-        def turn(worker: int) -> None:
-            turns[worker] += 1
-            share.defer(client(worker), lambda: turn(worker))
+        def work_on(worker: int) -> None:
+            slices[worker] += 1
+            share.defer(client(worker), lambda: work_on(worker))
 
         for worker in range(WORKERS):
-            share.defer(client(worker), lambda worker=worker: turn(worker))  # type: ignore[misc]
+            share.defer(client(worker), lambda worker=worker: work_on(worker))  # type: ignore[misc]
         await passes(PASSES)
-        assert abs(turns.total() - PASSES) <= 1
-        assert max(turns.values()) - min(turns.values()) <= 1
+        assert abs(slices.total() - PASSES) <= 1
+        assert max(slices.values()) - min(slices.values()) <= 1
 
     asyncio.run(run())
 
 
-def test_work_is_paused_when_its_turn_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_share, "TURN_SECONDS", 0.0)
+def test_work_is_paused_when_its_slice_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_share, "SLICE_SECONDS", 0.0)
     done: list[str] = []
 
     def steps(name: str) -> Steps[str]:
@@ -123,7 +123,7 @@ def test_a_failure_is_reported(steps_before: int) -> None:
     assert [str(failure) for failure in failures] == ["on purpose"]
 
 
-def test_a_turn_that_fails_does_not_stop_the_others() -> None:
+def test_work_that_fails_does_not_stop_the_others() -> None:
     done: list[int] = []
 
     async def run() -> None:
@@ -171,7 +171,7 @@ def test_a_client_that_used_up_its_time_delays_no_other_client() -> None:
         await asyncio.sleep(1.0)
         started = loop.time()
         await share.complete(BYSTANDER, work(BURST_SECONDS))
-        # The hostile client's share of that time, and no more than a turn at either end.
+        # The hostile client's share of that time, and no more than a slice at either end.
         assert loop.time() - started <= BURST_SECONDS / (1 - CLIENT_SHARE) + 0.002
         for each in hostile:
             each.cancel()
@@ -221,22 +221,22 @@ def test_clients_that_have_all_their_time_left_are_forgotten() -> None:
     run_in_virtual_time(run())
 
 
-def test_turns_of_nobody_are_not_counted() -> None:
+def test_slices_of_nobody_are_not_counted() -> None:
     async def run() -> None:
         share, loop = LoopShare(), asyncio.get_running_loop()
-        turns = 0
+        slices = 0
 
-        def turn() -> None:
-            nonlocal turns
+        def run_slice() -> None:
+            nonlocal slices
             for _ in work(1.0):
                 pass
-            turns += 1
-            share.defer(None, turn)
+            slices += 1
+            share.defer(None, run_slice)
 
-        share.defer(None, turn)
+        share.defer(None, run_slice)
         await passes(PASSES)
-        assert turns >= PASSES - 2
-        assert loop.time() == pytest.approx(turns)
+        assert slices >= PASSES - 2
+        assert loop.time() == pytest.approx(slices)
 
     run_in_virtual_time(run())
 
@@ -253,7 +253,7 @@ def test_what_long_work_refers_to_is_freed_without_a_collection() -> None:
             def finished(_result: None) -> None:
                 assert request
 
-            LoopShare().run(CLIENT, work(10 * TURN_SECONDS), finished, lambda failure: pytest.fail(repr(failure)))
+            LoopShare().run(CLIENT, work(10 * SLICE_SECONDS), finished, lambda failure: pytest.fail(repr(failure)))
 
         start(request)
         del request

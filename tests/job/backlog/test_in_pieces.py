@@ -19,7 +19,8 @@ from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
+from tests.support.parts import classic
 from tests.support.request_events import commit, dumped, envelope
 
 START = 1_700_000_000_000
@@ -125,7 +126,7 @@ class SlowJob:
 
     def members(self) -> set[str]:
         """The members of all groups."""
-        return {member for row in self.groups.values() for member in snapshot.decode(row.snapshot).members}
+        return {member for row in self.groups.values() for member in classic(snapshot.decode(row.snapshot)).members}
 
 
 class Client(NamedTuple):

@@ -103,8 +103,8 @@ def test_nothing_is_copied_on_the_same_file_system(backups: Backups) -> None:
 def test_the_advice_for_lost_metadata_does_not_change_backups(backups: Backups) -> None:
     linked = Path(backups.take().folder) / CHECKPOINT / "metadata"
     before = linked.read_bytes()
-    operations = Path(__file__).parents[3] / "docs" / "operations.md"
-    (advice,) = (line for line in operations.read_text().splitlines() if line.endswith("> metadata"))
+    recovery = Path(__file__).parents[3] / "docs" / "operations" / "recovery.md"
+    (advice,) = (line for line in recovery.read_text().splitlines() if line.endswith("> metadata"))
     folder, _, command = advice.strip().partition(" && ")
     assert folder.startswith("cd ")
     subprocess.run(["sh", "-c", command], cwd=backups.checkpoint, check=True)

@@ -11,6 +11,7 @@ from coordinator_logic.records import JournalEntry
 from streaming.job.backups.journal_claims import JournalComparison
 from tests.logic.driver import GROUP_ID, Driven, Joined
 from tests.logic.strategies import STORIES, Move, Story
+from tests.support.parts import classic
 from tests.support.properties import examples
 
 THOROUGH = examples(120)
@@ -60,9 +61,9 @@ def stable_group() -> tuple[Driven, Group, Joined]:
 
 def test_another_generation_another_state_and_another_member_are_found() -> None:
     driven, group, _ = stable_group()
-    first, second = sorted(group.members)
-    group.generation += 1
-    group.members["unknown"] = msgspec.structs.replace(group.members.pop(first), member_id="unknown")
+    first, second = sorted(classic(group).members)
+    group.part.generation += 1
+    classic(group).members["unknown"] = msgspec.structs.replace(classic(group).members.pop(first), member_id="unknown")
     found = differences(driven.journal, group, read_by(driven))
     assert found[0].startswith(f"generation {group.generation}, in the journal {group.generation - 1}")
     assert f"member {first} is in the journal only" in found

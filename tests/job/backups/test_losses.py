@@ -4,12 +4,12 @@ import pytest
 
 from coordinator_logic.records import GroupDirectoryEntry
 from streaming.job.backups.losses import LossReport, RestorePoint, restore_losses
-from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroup
 from streaming.job.backups.rebuild.report import SHOWN, RebuildReport
 from streaming.job.backups.rebuild.start_positions import cut_partitions, start_positions
 from streaming.job.backups.topic_reach import PartitionReach
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
+from streaming.journal.folded_group import Known
 
 MINUTE_MS = 60_000
 NOON = 1_795_435_200_000

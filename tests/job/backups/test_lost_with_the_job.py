@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient
 
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.backups.epochs import newest_epoch_in, newest_epoch_of
-from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.manifest import CHECKPOINT
+from streaming.journal.reader import journal_entries
 from tests.job.backups.life import AFTER, UNANSWERED, Life, check_served, commit, commit_of, live, run
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.waiting import LIMIT_SECONDS, wait_until

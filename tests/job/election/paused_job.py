@@ -14,7 +14,7 @@ def main(bootstrap_servers: str, topic: str) -> None:
     lease = Lease(bootstrap_servers, {}, topic, TRANSACTIONAL_ID + topic, LIMIT_SECONDS)
     with AnnouncementWatch(bootstrap_servers, "paused", {}, topic, LIMIT_SECONDS) as watch:
         watch.look()
-        print("epoch", lease.take(watch, job("paused")), flush=True)
+        print("epoch", lease.acquire(watch, job("paused")), flush=True)
     lease.keep(lambda _: lost.set())
     lost.wait()
     print("lost", flush=True)

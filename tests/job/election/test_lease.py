@@ -70,7 +70,7 @@ def wait_until_free(watch: AnnouncementWatch) -> None:
 def test_the_first_job_is_active_at_once_and_says_where_it_runs(new_watch: NewWatch, new_lease: NewLease) -> None:
     watch = new_watch()
     assert watch.is_free(LEASE_SECONDS)
-    assert new_lease().take(watch, job("first")) == 1
+    assert new_lease().acquire(watch, job("first")) == 1
     other = new_watch()
     assert not other.is_free(LEASE_SECONDS)
     assert other.newest is not None
@@ -79,7 +79,7 @@ def test_the_first_job_is_active_at_once_and_says_where_it_runs(new_watch: NewWa
 
 def test_a_job_that_announces_itself_stays_active(new_watch: NewWatch, new_lease: NewLease) -> None:
     lease, watch = new_lease(), new_watch()
-    lease.take(watch, job("first"))
+    lease.acquire(watch, job("first"))
     lost: list[Overtaken] = []
     lease.keep(lost.append)
     looks = 0
@@ -97,9 +97,9 @@ def test_a_job_that_announces_itself_stays_active(new_watch: NewWatch, new_lease
 
 def test_after_silence_another_job_is_active_and_the_former_learns_it(new_watch: NewWatch, new_lease: NewLease) -> None:
     former, watch, lost = new_lease(), new_watch(), threading.Event()
-    former.take(watch, job("former"))
+    former.acquire(watch, job("former"))
     wait_until_free(watch)
-    assert new_lease().take(watch, job("next")) == 2
+    assert new_lease().acquire(watch, job("next")) == 2
     former.keep(lambda _: lost.set())
     assert lost.wait(LIMIT_SECONDS)
     watch.look()
@@ -118,7 +118,7 @@ def test_a_paused_job_has_lost_the_lease_when_it_goes_on(
         paused.signal(signal.SIGSTOP)
         watch = new_watch()
         wait_until_free(watch)
-        assert new_lease().take(watch, job("next")) == 2
+        assert new_lease().acquire(watch, job("next")) == 2
         paused.signal(signal.SIGCONT)
         paused.await_line("the loss", lambda line: line == "lost")
     finally:
@@ -140,7 +140,7 @@ def test_the_place_of_a_killed_job_is_free_at_once_for_a_job_on_the_same_host(
             assert not rival.is_free()
             active.kill()
             assert rival.is_free()
-            assert rival.take()
+            assert rival.become_active()
             assert rival.epoch == 2
     finally:
         active.kill()
@@ -148,20 +148,20 @@ def test_the_place_of_a_killed_job_is_free_at_once_for_a_job_on_the_same_host(
 
 def test_a_released_lease_is_free_at_once(new_watch: NewWatch, new_lease: NewLease) -> None:
     former, watch = new_lease(), new_watch()
-    former.take(watch, job("former"))
+    former.acquire(watch, job("former"))
     former.keep(lambda _: None)
     former.release()
     watch.look()
     assert watch.is_free(LEASE_SECONDS)
     assert watch.silent_seconds == 0
-    assert new_lease().take(watch, job("next")) == 2
+    assert new_lease().acquire(watch, job("next")) == 2
 
 
 def test_a_watch_that_waits_hears_of_a_release_before_it_has_waited_to_the_end(
     new_watch: NewWatch, new_lease: NewLease
 ) -> None:
     former, watch = new_lease(), new_watch()
-    former.take(watch, job("former"))
+    former.acquire(watch, job("former"))
     watch.look()
     release = threading.Timer(0.2, former.release)
     release.start()
@@ -180,20 +180,20 @@ def test_a_job_that_ends_without_a_release_has_not_said_how_far_it_has_read(
 ) -> None:
     with candidate({"bootstrap.servers": broker.bootstrap_servers}, topic) as refused:
         refused.require_free()
-        assert refused.take()
+        assert refused.become_active()
     watch = new_watch()
     wait_until_free(watch)
     assert watch.newest is not None
     assert not watch.newest.is_released
 
 
-def test_of_jobs_that_take_the_lease_together_one_is_active(new_watch: NewWatch, new_lease: NewLease) -> None:
+def test_of_jobs_that_acquire_the_lease_together_one_is_active(new_watch: NewWatch, new_lease: NewLease) -> None:
     contenders = [(new_lease(), new_watch()) for _ in range(4)]
     epochs: list[int] = []
 
     def contend(lease: Lease, watch: AnnouncementWatch) -> None:
         try:
-            epochs.append(lease.take(watch, job("contender")))
+            epochs.append(lease.acquire(watch, job("contender")))
             lease.keep(lambda _: None)
         except Overtaken:
             pass
@@ -210,25 +210,25 @@ def test_of_jobs_that_take_the_lease_together_one_is_active(new_watch: NewWatch,
     assert last.newest.epoch == len(epochs)
 
 
-def test_a_candidate_that_was_not_quick_enough_can_take_the_lease_later(
+def test_a_candidate_that_was_not_quick_enough_can_acquire_the_lease_later(
     new_watch: NewWatch, new_lease: NewLease
 ) -> None:
     slow, slow_watch = new_lease(), new_watch()
     quick = new_lease()
-    assert quick.take(new_watch(), job("quick")) == 1
+    assert quick.acquire(new_watch(), job("quick")) == 1
     with pytest.raises(Overtaken):
-        slow.take(slow_watch, job("slow"))
+        slow.acquire(slow_watch, job("slow"))
     quick.keep(lambda _: None)
     quick.release()
     slow_watch.look()
-    assert slow.take(slow_watch, job("slow")) == 2
+    assert slow.acquire(slow_watch, job("slow")) == 2
 
 
 def test_a_job_whose_announcement_was_fenced_goes_on_while_no_other_one_has_announced_itself(
     broker: EmbeddedBroker, topic: str, new_watch: NewWatch, new_lease: NewLease
 ) -> None:
     lease, watch, lost = new_lease(), new_watch(), threading.Event()
-    lease.take(watch, job("first"))
+    lease.acquire(watch, job("first"))
     # As a broker does with a producer whose transaction was open for too long, and as a candidate that then hangs does.
     fencing = Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": TRANSACTIONAL_ID + topic, "log_level": 0}
@@ -259,7 +259,7 @@ def test_an_outage_of_the_broker_is_not_taken_for_silence(tmp_path: Path) -> Non
         lost: list[Overtaken] = []
         with AnnouncementWatch(servers, "watch", {}, topic, 4 * ANNOUNCEMENT_SECONDS) as watch:
             watch.look()
-            lease.take(watch, job("first"))
+            lease.acquire(watch, job("first"))
             lease.keep(lost.append)
 
             def is_announced() -> bool:
@@ -306,7 +306,7 @@ def test_a_job_whose_announcement_does_not_end_goes_on_with_another_producer(mon
         stack.callback(lease.end)
         lost: list[Overtaken] = []
         # The broker has yet to load its transactions.
-        wait_until(lambda: lease.take(watch, job("first")), "the lease taken", ignore=(CoordinatorError,))
+        wait_until(lambda: lease.acquire(watch, job("first")), "the lease acquired", ignore=(CoordinatorError,))
         relay.drop(END_TRANSACTION, until=INIT_PRODUCER_ID)
         lease.keep(lost.append)
         wait_until(lambda: relay.dropped, "an announcement that does not end")

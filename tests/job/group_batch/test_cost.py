@@ -18,7 +18,7 @@ from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
+from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, SizeLimits
 from tests.support.garbage import without_collections
 from tests.support.request_events import commit, dumped, envelope
 
@@ -144,7 +144,7 @@ def test_only_the_first_join_of_a_batch_costs_calls_for_each_member(of_one: Stab
 
 def test_a_refused_request_does_not_make_the_cost_of_a_batch_quadratic() -> None:
     """Each first join makes the group larger, so a step for each of them would cost sixteen times as many calls."""
-    settings = replace(SETTINGS, limits=Limits(row=MIN_ROW_BYTES))
+    settings = replace(SETTINGS, limits=SizeLimits(row=MIN_ROW_BYTES))
 
     def calls_with_refused(joins: int) -> int:
         group = StableGroup(1)

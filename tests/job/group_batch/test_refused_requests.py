@@ -11,12 +11,14 @@ from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.measures import Increment, MovedBack
-from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
+from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, SizeLimits
 from tests.support.request_events import commit, dumped, envelope
 
 NOW = 1_700_000_000_000
 TOPICS = TopicNames()
-SETTINGS = Settings(TOPICS, 1, CoordinatorConfig(group_initial_rebalance_delay_ms=0), limits=Limits(row=MIN_ROW_BYTES))
+SETTINGS = Settings(
+    TOPICS, 1, CoordinatorConfig(group_initial_rebalance_delay_ms=0), limits=SizeLimits(row=MIN_ROW_BYTES)
+)
 REFUSED, ACCEPTED = -1, 0
 SIZE = 13
 

@@ -13,7 +13,8 @@ from streaming.job.group_batch.replay import process_batch
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.lifecycle.starts import epoch_of_batch, needed_starts
-from tests.job.group_batch.lives import BEGINNING, GROUP_ID, TOPICS, Checkpoint, Job, join_body
+from tests.job.group_batch.simulated_job import BEGINNING, GROUP_ID, TOPICS, Checkpoint, Job, join_body
+from tests.support.parts import classic
 from tests.support.request_events import dumped, envelope
 
 
@@ -80,7 +81,7 @@ class Pair:
 
 def members(checkpoint: Checkpoint) -> int:
     assert checkpoint.state is not None
-    return len(snapshot.decode(checkpoint.state.snapshot).members)
+    return len(classic(snapshot.decode(checkpoint.state.snapshot)).members)
 
 
 @pytest.mark.parametrize("limit", [10_000, 3, 1])
@@ -108,7 +109,7 @@ def test_a_session_that_a_later_start_has_renewed_does_not_end_in_the_replay(lim
     assert members(replaying.checkpoint) == 2
 
 
-def test_after_a_replay_every_member_has_a_full_session_for_as_long_as_the_job_lives() -> None:
+def test_after_a_replay_every_member_has_a_full_session_for_as_long_as_the_job_runs() -> None:
     pair = Pair()
     pair.leave_a_check_unread()
     restored = Job(pair.job.log, pair.copy)
@@ -161,7 +162,7 @@ def test_the_open_batch_of_a_replay_runs_again_with_the_starts_that_it_replayed(
         open_batch_time=time,
         open_batch_epoch=epoch_of_batch(known, time),
         read_until={0: lost.read_until},
-        lived_until={0: lost.read_until},
+        replay_until={0: lost.read_until},
     )
     assert not next_start.replays
     outputs = []

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from coordinator_logic.messages import RequestEnvelope
-from coordinator_logic.records import JournalEntry, RequestCause
+from coordinator_logic.records import RequestCause, entry_decoder
 from streaming.contract.identity import signed
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.support.request_events import commit, dumped
 
 NOW = 1_000_000
@@ -37,7 +37,7 @@ def causes(value: bytes, settings: Settings = GUARDED) -> set[tuple[str | None, 
     rows = process(settings, "g", [KafkaRecord(NOW, 0, 0, b"g", value)], None, NOW + 100).rows
     answers = [json.loads(row.value or b"") for row in rows if row.topic == TOPICS.responses]
     assert [answer["errorCode"] for answer in answers] == [0], "no request is refused for its signature"
-    entries = [msgspec.json.decode(row.value or b"", type=JournalEntry) for row in rows if row.topic == TOPICS.journal]
+    entries = [entry_decoder().decode(row.value or b"") for row in rows if row.topic == TOPICS.journal]
     assert entries
     found = [entry.cause for entry in entries if isinstance(entry.cause, RequestCause)]
     return {(cause.principal, cause.client_host, cause.claimed) for cause in found}

@@ -16,7 +16,7 @@ from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.job.hostile_records.test_totality import damaged_offsets
 from tests.support.request_events import commit, dumped, envelope
 

@@ -9,6 +9,7 @@ import pytest
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.messages import (
+    ConsumerGroupDescribeResponse,
     DescribedGroup,
     DescribedMember,
     DescribeGroupsResponse,
@@ -17,13 +18,19 @@ from coordinator_logic.messages import (
     FetchedTopic,
     OffsetFetchResponse,
 )
+from coordinator_logic.messages.consumer_groups import (
+    DescribedAssignment,
+    DescribedConsumer,
+    DescribedConsumerGroup,
+    DescribedTopicPartitions,
+)
 from coordinator_logic.records import OffsetCommitted, OffsetsCommitted, TransactionalOffsetsCommitted
 from streaming.contract.topics import MAX_ROW_BYTES, TopicNames
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.hostile_records.least_sizes import least_size
-from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits
+from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, SizeLimits
 from tests.support.request_events import commit, dumped, envelope
 
 NOW = 1_000_000
@@ -84,6 +91,20 @@ def test_a_request_that_repeats_what_is_long_is_refused(request_: dict[str, Any]
     assert f"the limit is {MAX_ROW_BYTES}" in answer["errorMessage"]
 
 
+@pytest.mark.usefixtures("peak")
+def test_a_request_that_repeats_a_consumer_group_is_refused() -> None:
+    topics = [{"name": f"topic-{number}", "topicId": f"{number:022}", "partitions": 1_000} for number in range(10)]
+    heartbeat = {"groupId": "g", "memberId": "m", "memberEpoch": 0, "rebalanceTimeoutMs": 60_000, "topics": topics}
+    subscribed = {"subscribedTopicNames": [topic["name"] for topic in topics], "topicPartitions": []}
+    state = sent(envelope("ConsumerGroupHeartbeat", 1, heartbeat | subscribed)).state
+    once, often = (envelope("ConsumerGroupDescribe", 1, {"groupIds": ["g"] * times}) for times in (1, 20_000))
+    (described,) = answers(sent(once, state))[0]["body"]["groups"]
+    assert len(described["members"][0]["assignment"]["topicPartitions"]) == 10
+    (answer,) = answers(sent(often, state))
+    assert answer["errorCode"] == -1
+    assert f"the limit is {MAX_ROW_BYTES}" in answer["errorMessage"]
+
+
 def test_a_request_that_repeats_what_is_short_is_answered_as_often(stored: StateRow) -> None:
     fetch = envelope("OffsetFetch", 8, {"groups": [{"groupId": "g", "topics": None}] * 3})
     first, *others = answers(sent(fetch, stored))[0]["body"]["groups"]
@@ -94,11 +115,14 @@ def test_a_request_that_repeats_what_is_short_is_answered_as_often(stored: State
     assert [(group["groupId"], group["errorCode"]) for group in described] == [("g", 0), ("h", 16), ("g", 0)]
 
 
+ASSIGNED = DescribedAssignment([DescribedTopicPartitions("", "", [*range(9)])] * 3)
+CONSUMER = DescribedConsumer("", None, None, 0, "", "", [], None, ASSIGNED, ASSIGNED)
 OFFSET = OffsetCommitted("t", 0, 0, None, "", 0, None)
 REPEATING = [
     OffsetFetchResponse(topics=[FetchedTopic("", [FetchedPartition(0)] * 10)]),
     OffsetFetchResponse(groups=[FetchedGroup("", [FetchedTopic("", [FetchedPartition(0, 1, 1, "mm")] * 3)])] * 3),
     DescribeGroupsResponse([DescribedGroup("", members=[DescribedMember("", None, "", "", b"", b"")] * 5)] * 5),
+    ConsumerGroupDescribeResponse([DescribedConsumerGroup("", members=[CONSUMER] * 5)] * 5),
     OffsetsCommitted([OFFSET] * 10),
     TransactionalOffsetsCommitted("", 0, 0, [OFFSET] * 10),
 ]
@@ -112,7 +136,7 @@ def test_the_estimate_is_a_lower_bound_and_not_far_off(message: object) -> None:
 
 def test_more_offsets_than_a_journal_entry_can_name_expire_in_several() -> None:
     """An expiry that did not fit would fail before every request of the group."""
-    settings = Settings(TOPICS, 4, CoordinatorConfig(offsets_retention_minutes=1), limits=Limits(row=MIN_ROW_BYTES))
+    settings = Settings(TOPICS, 4, CoordinatorConfig(offsets_retention_minutes=1), limits=SizeLimits(row=MIN_ROW_BYTES))
     state: StateRow | None = None
     for number in range(40):
         request = offsets(f"{number:05}" + "t" * 10_000, 1)

@@ -16,18 +16,18 @@ from streaming.contract.topics import LONGEST_GROUP_ID_BYTES, MAX_ROW_BYTES, Top
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.rows import MIN_ROW_BYTES, KafkaRecord, Limits, Row
+from streaming.job.rows.records import MIN_ROW_BYTES, KafkaRecord, Row, SizeLimits
 from tests.support.request_events import commit, dumped, envelope
 
 NOW = 1_000_000
 TOPICS = TopicNames()
 CONFIG = CoordinatorConfig(group_initial_rebalance_delay_ms=0)
 SETTINGS = Settings(TOPICS, 4, CONFIG)
-SMALL = Limits(request=150_000, row=MIN_ROW_BYTES, snapshot=400_000, answers=300_000)
+SMALL = SizeLimits(request=150_000, row=MIN_ROW_BYTES, snapshot=400_000, answers=300_000)
 """Limits that a few kilobytes of a test can exceed."""
 
 
-def as_the_query_passes_it(limits: Limits, offset: int, key: bytes | None, value: bytes | None) -> KafkaRecord:
+def as_the_query_passes_it(limits: SizeLimits, offset: int, key: bytes | None, value: bytes | None) -> KafkaRecord:
     """A record of the topic after the query's projection."""
     key, value = (
         column[: limits.request] + str(len(column)).encode() if column and len(column) > limits.request else column
@@ -119,7 +119,7 @@ def test_a_value_that_no_query_has_cut_is_cut_too() -> None:
 
 
 def test_a_dead_letter_whose_value_does_not_fit_keeps_a_prefix() -> None:
-    settings = Settings(TOPICS, 4, CONFIG, limits=Limits(request=MAX_ROW_BYTES))
+    settings = Settings(TOPICS, 4, CONFIG, limits=SizeLimits(request=MAX_ROW_BYTES))
     value = b"\xff" * 7_000_000
     record = as_the_query_passes_it(settings.limits, 0, b"\xfe" * 7_000_000, value)
     (row,) = process(settings, group_of(record), [record], None, NOW).rows
@@ -156,7 +156,7 @@ def test_an_answer_of_a_quarantined_group_that_does_not_fit_is_replaced_by_an_er
 
 
 def test_a_group_answers_no_more_in_a_batch_than_a_worker_can_send() -> None:
-    settings = Settings(TOPICS, 4, CONFIG, limits=Limits(answers=1_500_000))
+    settings = Settings(TOPICS, 4, CONFIG, limits=SizeLimits(answers=1_500_000))
     committed = commit("g", 1)
     committed["body"]["topics"] = [
         {"name": f"topic-{i}", "partitions": [{"partitionIndex": 0, "committedOffset": 1}]} for i in range(5_000)

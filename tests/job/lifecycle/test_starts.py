@@ -1,5 +1,7 @@
 """Which starts the workers need with every batch, and how far back an open batch may have been planned."""
 
+import msgspec
+
 from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.settings import Settings
@@ -35,3 +37,11 @@ def test_a_complete_batch_needs_only_the_last_starts() -> None:
     known = [start(epoch, 1_000 * epoch) for epoch in range(1, 9)]
     now = start(9, 8_500)
     assert needed_starts(known, now) == known[-2:]
+
+
+def test_a_start_keeps_the_names_that_earlier_releases_have_written() -> None:
+    recorded = b'{"startedAt":7,"readUntil":{"0":3},"livedUntil":{"0":5},"livedUntilTime":6,"copiedEpoch":2}'
+    read = msgspec.json.decode(recorded, type=Start)
+    assert (read.replay_until, read.replay_until_time) == ({0: 5}, 6)
+    assert msgspec.json.encode(read) == recorded
+    assert msgspec.json.encode(Start(started_at=7)) == b'{"startedAt":7}'

@@ -21,7 +21,7 @@ from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.measures import CounterName, Totals
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from streaming.job.spark_internals import arrow_worker
 from streaming.job.spark_internals.arrow_worker import ColumnSerializer
 from streaming.job.spilled_records import SpilledRecords

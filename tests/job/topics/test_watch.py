@@ -15,7 +15,7 @@ from streaming.job.monitoring.topics_metrics import serve_topics
 from streaming.job.topics import watch as watch_module
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
-from streaming.job.topics.watch import TopicWatch, watching
+from streaming.job.topics.watch import CoordinatorTopicsWatch, watching
 from tests.support.garbage import leaked
 from tests.support.kafka_io import append
 from tests.support.topics import create_topic, set_config
@@ -28,12 +28,14 @@ def names() -> TopicNames:
 
 
 @pytest.fixture
-def watched(broker: EmbeddedBroker, names: TopicNames, monkeypatch: pytest.MonkeyPatch) -> Iterator[TopicWatch]:
+def watched(
+    broker: EmbeddedBroker, names: TopicNames, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CoordinatorTopicsWatch]:
     for interval in ("PARTITIONS_SECONDS", "SETTINGS_SECONDS", "MISSING_LIMIT_SECONDS"):
         monkeypatch.setattr(watch_module, interval, 0.1)
     config = {"bootstrap.servers": broker.bootstrap_servers}
     found = ensure_topics(config, names, TopicLayout())
-    with watching(TopicWatch(config, names, TopicLayout(), found)) as watch:
+    with watching(CoordinatorTopicsWatch(config, names, TopicLayout(), found)) as watch:
         yield watch
 
 
@@ -42,10 +44,10 @@ def admin(broker: EmbeddedBroker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap_servers})
 
 
-def new_watch(servers: str, names: TopicNames) -> TopicWatch:
+def new_watch(servers: str, names: TopicNames) -> CoordinatorTopicsWatch:
     """A watch of new topics that checks nothing by itself."""
     config = {"bootstrap.servers": servers}
-    return TopicWatch(config, names, TopicLayout(), ensure_topics(config, names, TopicLayout()))
+    return CoordinatorTopicsWatch(config, names, TopicLayout(), ensure_topics(config, names, TopicLayout()))
 
 
 def delete(admin: AdminClient, topic: str) -> None:
@@ -108,7 +110,7 @@ def test_no_check_creates_a_deleted_topic_where_brokers_create_what_is_asked_for
 
 
 def test_a_change_to_create_time_is_reported_once_and_counted(
-    watched: TopicWatch, names: TopicNames, admin: AdminClient
+    watched: CoordinatorTopicsWatch, names: TopicNames, admin: AdminClient
 ) -> None:
     metrics = Metrics()
     serve_topics(metrics, watched)
@@ -125,13 +127,15 @@ def test_a_change_to_create_time_is_reported_once_and_counted(
     assert watched.failure is None
 
 
-def test_a_topic_that_stays_away_is_named(watched: TopicWatch, names: TopicNames, admin: AdminClient) -> None:
+def test_a_topic_that_stays_away_is_named(
+    watched: CoordinatorTopicsWatch, names: TopicNames, admin: AdminClient
+) -> None:
     admin.delete_topics([names.directory])[names.directory].result(LIMIT_SECONDS)
     wait_until(lambda: watched.failure, "the deletion is noticed")
     assert str(watched.failure).startswith(f"deleted while the job was running: {names.directory}; ")
 
 
-def test_a_job_whose_watch_has_ended_is_not_live(watched: TopicWatch) -> None:
+def test_a_job_whose_watch_has_ended_is_not_live(watched: CoordinatorTopicsWatch) -> None:
     metrics = Metrics()
     serve_topics(metrics, watched)
     health = job_health(metrics, HealthLimits(batch_seconds=LIMIT_SECONDS, backlog=1))

@@ -12,7 +12,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.steps import DEADLINE_CHECK
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from tests.job.monitoring.test_health import status
 from tests.job.monitoring.test_metrics import port_of, scraped
 from tests.support.coordinator_process import CoordinatorProcess

@@ -10,8 +10,8 @@ from coordinator_logic.assignors import (
     TopicMetadata,
     assignor_by_name,
 )
-from coordinator_logic.consumer_protocol import Assignment, Subscription, TopicPartition
-from coordinator_logic.consumer_protocol.codec import NO_GENERATION
+from coordinator_logic.embedded_protocols import Assignment, Subscription, TopicPartition
+from coordinator_logic.embedded_protocols.codec import NO_GENERATION
 
 Assigned = dict[str, list[TopicPartition]]
 

@@ -1,7 +1,7 @@
 """Cooperative rebalancing: one rebalance revokes a partition, the next one assigns it to another member."""
 
 from coordinator_logic.assignors import CooperativeStickyAssignor, GroupSubscription
-from coordinator_logic.consumer_protocol import Subscription, decode_subscription, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, decode_subscription, encode_subscription
 
 from .groups import Assigned, DrivenGroup, assigned, cluster, member_owning, partitions
 

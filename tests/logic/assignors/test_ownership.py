@@ -3,7 +3,7 @@
 from coordinator_logic.assignors.sticky.member_data import MemberData
 from coordinator_logic.assignors.sticky.ownership import previous_owners, resolve_ownership
 from coordinator_logic.assignors.sticky.partition_movements import PartitionMovements
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 
 from .groups import cluster, partitions
 

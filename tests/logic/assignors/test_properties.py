@@ -11,7 +11,7 @@ from coordinator_logic.assignors import (
     assignor_by_name,
 )
 from coordinator_logic.assignors.sticky import AbstractStickyAssignor
-from coordinator_logic.consumer_protocol import Subscription, TopicPartition
+from coordinator_logic.embedded_protocols import Subscription, TopicPartition
 
 from .groups import (
     Assigned,

@@ -13,7 +13,7 @@ from coordinator_logic.assignors import (
 )
 from coordinator_logic.assignors.racks import racks_matter
 from coordinator_logic.assignors.sticky import AbstractStickyAssignor
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 
 from .groups import Assigned, as_sets, assert_balanced, assigned, in_racks, member, member_owning, partitions
 

@@ -8,7 +8,7 @@ from coordinator_logic.assignors import (
     StickyAssignor,
 )
 from coordinator_logic.assignors.sticky import AbstractStickyAssignor
-from coordinator_logic.consumer_protocol import Subscription
+from coordinator_logic.embedded_protocols import Subscription
 
 from .groups import (
     Assigned,

@@ -8,6 +8,7 @@ from coordinator_logic.states import State
 from tests.logic.driver.answers import Joined, assignment_of, joined
 from tests.logic.driver.requests import RequestedGroup
 from tests.logic.driver.stepped_group import DELAY_MS, SESSION_MS
+from tests.support.parts import classic_or_empty
 
 
 class Driven(RequestedGroup):
@@ -42,7 +43,7 @@ class Driven(RequestedGroup):
         """Let the members sync, followers first; each gets the assignment of :func:`assignment_of`."""
         followers_first = sorted(members, key=lambda member: member.leads)
         assignments = {member.member_id: assignment_of(member.member_id) for member in members}
-        name = self.group.protocol_name
+        name = classic_or_empty(self.group).protocol_name
         protocol_type = self.group.protocol_type
         answers = [
             self.sync(member, assignments if member.leads else None, protocol_name=name, protocol_type=protocol_type)

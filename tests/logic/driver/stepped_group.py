@@ -7,11 +7,12 @@ import msgspec
 
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
-from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.group import Group
+from coordinator_logic.group.record import Record
 from coordinator_logic.messages import RequestBody
-from coordinator_logic.records import JournalEntry, Record
+from coordinator_logic.records import JournalEntry
 from coordinator_logic.states import State
 from coordinator_logic.step import StepResult, step
 from tests.logic.driver.answers import Answer
@@ -28,6 +29,7 @@ HARNESS_CONFIG = CoordinatorConfig(
     group_max_session_timeout_ms=600_000,
     expiry_allowance_ms=0,
     offsets_retention_check_interval_ms=10 * 365 * 24 * 3_600_000,
+    logic_version=LOGIC_VERSION,
 )
 """Short sessions; no allowance, so that deadlines fire at the times in the tests; no expiry of offsets."""
 

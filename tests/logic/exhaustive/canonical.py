@@ -21,9 +21,12 @@ with three members affordable. Scopes with two members and the large scopes keep
 
 from collections.abc import Hashable
 
-from coordinator_logic.group import Group, Member, TimerKind
+from coordinator_logic.group import Group
+from coordinator_logic.group.timer import HEARTBEAT
+from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.states import State
 from tests.logic.exhaustive.scope import UNIT_MS, Scope
+from tests.support.parts import classic
 
 ABSENT = "absent"
 
@@ -32,16 +35,16 @@ def canonical(group: Group | None, now: int, started_at: int, scope: Scope) -> H
     """Return the canonical form of a group at a time, for a coordinator that started at a time (ms since the epoch)."""
     if group is None:
         return ABSENT
-    number = {member_id: i for i, member_id in enumerate([*group.members, *group.pending_joins])}
+    number = {member_id: i for i, member_id in enumerate([*classic(group).members, *classic(group).pending_joins])}
     return (
         group.state,
-        group.state is State.PREPARING_REBALANCE and group.previous_state is State.EMPTY,
-        number.get(group.leader or ""),
-        group.protocol_name,
-        tuple(_member(member) for member in group.members.values()),
-        len(group.pending_joins),
-        tuple(sorted(number.get(member_id, -1) for member_id in group.pending_syncs)),
-        group.new_member_added,
+        group.state is State.PREPARING_REBALANCE and group.part.previous_state is State.EMPTY,
+        number.get(classic(group).leader or ""),
+        classic(group).protocol_name,
+        tuple(_member(member) for member in classic(group).members.values()),
+        len(classic(group).pending_joins),
+        tuple(sorted(number.get(member_id, -1) for member_id in classic(group).pending_syncs)),
+        classic(group).new_member_added,
         _timers(group, now, started_at, number, scope),
     )
 
@@ -58,10 +61,10 @@ def _member(member: Member) -> Hashable:
 
 
 def _timers(group: Group, now: int, started_at: int, number: dict[str, int], scope: Scope) -> Hashable:
-    of_members = [t for t in group.timers.values() if t.kind is not TimerKind.HEARTBEAT or t.member_id in number]
+    of_members = [t for t in group.timers.values() if t.kind is not HEARTBEAT or t.member_id in number]
     due = sorted(of_members, key=lambda timer: timer.deadline(started_at))
     if not scope.ordered:
-        due.sort(key=lambda timer: (timer.deadline(started_at), timer.kind.value, number.get(timer.member_id, -1)))
+        due.sort(key=lambda timer: (timer.deadline(started_at), timer.kind, number.get(timer.member_id, -1)))
     return tuple(
         (
             timer.kind,

@@ -6,7 +6,8 @@ The expected outcomes are written down by state, independently of the handlers.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coordinator_logic.group import Group, Member
+from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.messages import (
     DeleteGroupsRequest,
     HeartbeatRequest,
@@ -23,6 +24,7 @@ from coordinator_logic.messages import (
 )
 from coordinator_logic.states import State
 from tests.logic.exhaustive.scope import GROUP_ID, LISTS, UNIT_MS, Scope
+from tests.support.parts import classic
 
 EMPTY, PREPARING, COMPLETING, STABLE = (
     State.EMPTY,
@@ -59,26 +61,26 @@ def moves(scope: Scope, group: Group | None) -> Iterator[Move]:
     yield from _first_joins(scope, group)
     if group is None:
         return
-    for i, member_id in enumerate(group.pending_joins):
+    for i, member_id in enumerate(classic(group).pending_joins):
         expected = "81" if _is_full(scope, group) else JOIN
         yield move(f"pending id {i} joins", "JoinGroup", 9, _join(scope, member_id), expected)
         yield move(f"pending id {i} leaves", "LeaveGroup", 5, _leave([LeavingMember(member_id)]), "0")
-    for i, member in enumerate(group.members.values()):
+    for i, member in enumerate(classic(group).members.values()):
         yield from _moves_of_member(scope, group, f"member {i}", member)
-    if len(group.members) > 1:
-        all_members = [LeavingMember(member_id) for member_id in group.members]
+    if len(classic(group).members) > 1:
+        all_members = [LeavingMember(member_id) for member_id in classic(group).members]
         yield move("all members leave", "LeaveGroup", 5, _leave(all_members), "0")
     if group.state is EMPTY:
         yield move("the group is deleted", "DeleteGroups", 2, DeleteGroupsRequest([GROUP_ID]), "0")
 
 
 def _first_joins(scope: Scope, group: Group | None) -> Iterator[Move]:
-    places_taken = len(group.members) + len(group.pending_joins) if group is not None else 0
+    places_taken = len(classic(group).members) + len(classic(group).pending_joins) if group is not None else 0
     is_full = group is not None and _is_full(scope, group)
     expected = "81" if is_full else JOIN
     for preference in range(scope.lists):
         for instance in scope.instances:
-            holder = group.member_of_instance(instance) if group is not None else None
+            holder = classic(group).member_of_instance(instance) if group is not None else None
             if group is not None and holder is not None:
                 outcomes = _outcomes_of_returning_static_member(scope, group, is_full=is_full)
                 for version in (8, 9):
@@ -113,12 +115,12 @@ def _is_full(scope: Scope, group: Group, member: Member | None = None) -> bool:
         return False
     if group.state is PREPARING:
         has_joined = member is not None and member.parked_join is not None
-        return not has_joined and group.members_awaiting_join >= scope.max_size
-    return member is None and len(group.members) >= scope.max_size
+        return not has_joined and classic(group).members_awaiting_join >= scope.max_size
+    return member is None and len(classic(group).members) >= scope.max_size
 
 
 def _moves_of_member(scope: Scope, group: Group, name_of_member: str, member: Member) -> Iterator[Move]:
-    leads = member.member_id == group.leader
+    leads = member.member_id == classic(group).leader
     instance = member.group_instance_id
     outcome_in_state = {PREPARING: JOIN, COMPLETING: "0", STABLE: JOIN if leads else "0"}
     full = _is_full(scope, group, member)
@@ -170,8 +172,8 @@ def _sync(group: Group, member: Member, *, leads: bool) -> SyncGroupRequest:
         member.member_id,
         member.group_instance_id,
         group.protocol_type,
-        group.protocol_name or "range",
-        [MemberAssignment(member_id, assigned(group)) for member_id in group.members] if leads else [],
+        classic(group).protocol_name or "range",
+        [MemberAssignment(member_id, assigned(group)) for member_id in classic(group).members] if leads else [],
     )
 
 
@@ -204,18 +206,18 @@ def refusals(scope: Scope, group: Group | None) -> Iterator[Move]:
         full = _is_full(scope, group)
         yield move("other type", "JoinGroup", 9, other_type, "81" if full else "23")
         yield move("anonymous commit", "OffsetCommit", 9, _commit(-1, "", None), "25")
-        if group.members:
+        if classic(group).members:
             other = JoinGroupRequest(GROUP_ID, UNIT_MS, "consumer", [Protocol("other", b"")])
             yield move("other protocols", "JoinGroup", 9, other, "81" if full else "23")
             none = JoinGroupRequest(GROUP_ID, UNIT_MS, "consumer", [])
             yield move("no protocols", "JoinGroup", 9, none, "81" if full else "23")
     yield from _refused_unknown_members(scope, group)
-    for member_id in group.pending_joins:
+    for member_id in classic(group).pending_joins:
         if not _is_full(scope, group):
             yield move("pending id with an instance id", "JoinGroup", 9, _join(scope, member_id, "any"), "-1")
         heartbeat = HeartbeatRequest(GROUP_ID, group.generation, member_id)
         yield move("pending id heartbeats", "Heartbeat", 4, heartbeat, "25")
-    for member in group.members.values():
+    for member in classic(group).members.values():
         yield from _refused_members(scope, group, member)
 
 
@@ -244,7 +246,7 @@ def _refused_by_absent_group(scope: Scope) -> Iterator[Move]:
 def _refused_unknown_members(scope: Scope, group: Group) -> Iterator[Move]:
     """Yield requests of unknown members: without instance id, with an unknown one, and with another member's."""
     generation = group.generation
-    known = next((m.group_instance_id for m in group.members.values() if m.is_static), None)
+    known = next((m.group_instance_id for m in classic(group).members.values() if m.is_static), None)
     full = _is_full(scope, group)
     empty = group.state is EMPTY
     for instance, error in ((None, "25"), ("unknown", "25"), *([(known, "82")] if known else [])):
@@ -276,9 +278,11 @@ def _refused_members(scope: Scope, group: Group, member: Member) -> Iterator[Mov
         yield move("stale sync", "SyncGroup", 4, sync, "22")
         yield move("stale commit", "OffsetCommit", 9, _commit(stale, member_id, instance), "22")
     other = SyncGroupRequest(GROUP_ID, group.generation, member_id, instance, "consumer", "other")
-    rebalancing = group.protocol_name is None
+    rebalancing = classic(group).protocol_name is None
     yield move("sync, other protocol", "SyncGroup", 5, other, "27" if rebalancing else "23")
-    other = SyncGroupRequest(GROUP_ID, group.generation, member_id, instance, "connect", group.protocol_name or "range")
+    other = SyncGroupRequest(
+        GROUP_ID, group.generation, member_id, instance, "connect", classic(group).protocol_name or "range"
+    )
     yield move("sync, other type", "SyncGroup", 5, other, "23")
     unknown = HeartbeatRequest(GROUP_ID, group.generation, member_id, "unknown")
     yield move("heartbeat with an unknown instance id", "Heartbeat", 4, unknown, "25")

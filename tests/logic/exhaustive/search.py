@@ -11,7 +11,10 @@ from coordinator_logic import snapshot
 from coordinator_logic.config import NEW_MEMBER_JOIN_TIMEOUT_MS, CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
-from coordinator_logic.group import Group, TimerKind
+from coordinator_logic.group import Group
+from coordinator_logic.group.timer import EXPIRY, HEARTBEAT
+from coordinator_logic.groups.classic import timers
+from coordinator_logic.groups.classic.records import GenerationStarted, StateChanged
 from coordinator_logic.messages import (
     DeleteGroupsResponse,
     DescribeGroupsRequest,
@@ -24,13 +27,14 @@ from coordinator_logic.messages import (
     SyncGroupRequest,
     TxnOffsetCommitResponse,
 )
-from coordinator_logic.records import GenerationStarted, GroupDeleted, StateChanged, TimerCause
+from coordinator_logic.records import GroupDeleted, TimerCause
 from coordinator_logic.states import State
 from coordinator_logic.step import StepResult, step
 from tests.logic.exhaustive.canonical import canonical
 from tests.logic.exhaustive.moves import JOIN, PARK, RESTART, TICK, Move, assigned, moves, refusals
 from tests.logic.exhaustive.scope import GROUP_ID, UNIT_MS, Scope
 from tests.logic.invariants import Step, check_step
+from tests.support.parts import classic
 
 
 class ConcreteState(NamedTuple):
@@ -51,7 +55,7 @@ class Reached:
 
     states: set[State | None] = field(default_factory=set)
     transitions: set[tuple[State, State]] = field(default_factory=set)
-    timers: set[TimerKind] = field(default_factory=set)
+    timers: set[str] = field(default_factory=set)
     records: set[type] = field(default_factory=set)
     answers: set[tuple[str, Error]] = field(default_factory=set)
 
@@ -169,7 +173,7 @@ class Search:
         describe = Move("describe", "DescribeGroups", 6, DescribeGroupsRequest([GROUP_ID]), frozenset())
         observed = self._step(current, [self._request(describe, current.now)]).result
         (described,) = [r.body.groups[0] for r in observed.responses if isinstance(r.body, DescribeGroupsResponse)]
-        members = [] if passed.group is None else list(passed.group.members)
+        members = [] if passed.group is None else list(classic(passed.group).members)
         assert described.group_state == (State.DEAD if passed.group is None else passed.group.state).value
         assert [member.member_id for member in described.members] == members
         assert observed.journal == passed.journal
@@ -223,7 +227,7 @@ class Search:
             elif isinstance(entry.record, GroupDeleted):
                 reached.transitions.add((State.EMPTY, State.DEAD))
             if isinstance(entry.cause, TimerCause):
-                reached.timers.add(TimerKind(entry.cause.timer))
+                reached.timers.add(entry.cause.timer)
         for response in executed.result.responses:
             for code in error_of(response).split(","):
                 reached.answers.add((response.address.api, Error(int(code))))
@@ -245,7 +249,7 @@ class Search:
 def _a_stable_group_has_the_assignment_of_its_generation(group: Group) -> None:
     """Check the assignments of all members, including static members that rejoined with a new id."""
     if group.state is State.STABLE:
-        assert all(member.assignment == assigned(group) for member in group.members.values())
+        assert all(member.assignment == assigned(group) for member in classic(group).members.values())
 
 
 def _a_response_without_change_renews_no_session(step: Step, last_move: Move) -> None:
@@ -254,25 +258,25 @@ def _a_response_without_change_renews_no_session(step: Step, last_move: Move) ->
     rejoins = isinstance(last_move.body, JoinGroupRequest) and last_move.body.member_id and last_move.expected == {"0"}
     syncs = isinstance(last_move.body, SyncGroupRequest) and before is not None and before.state is State.STABLE
     if before is not None and group is not None and (rejoins or syncs):
-        sessions = [timer for timer in group.timers.values() if timer.kind is TimerKind.HEARTBEAT]
-        assert sessions == [timer for timer in before.timers.values() if timer.kind is TimerKind.HEARTBEAT]
+        sessions = [timer for timer in group.timers.values() if timer.kind == HEARTBEAT]
+        assert sessions == [timer for timer in before.timers.values() if timer.kind == HEARTBEAT]
 
 
 def _timers_have_the_requested_timeouts(group: Group, scope: Scope) -> None:
     """Check that every timer has the requested timeout."""
     session, rebalance, delay = (units * UNIT_MS for units in (scope.session, scope.rebalance, scope.delay))
     for timer in group.timers.values():
-        member = group.members.get(timer.member_id)
+        member = classic(group).members.get(timer.member_id)
         first = {NEW_MEMBER_JOIN_TIMEOUT_MS} if member is not None and member.is_new else set()
         legal = {
-            TimerKind.HEARTBEAT: {session} | first,
-            TimerKind.INITIAL_JOIN: {delay},
-            TimerKind.JOIN: {rebalance},
-            TimerKind.SYNC: {rebalance},
-            TimerKind.EXPIRY: {UNIT_MS * units for units in range(1, 10)},
+            HEARTBEAT: {session} | first,
+            timers.INITIAL_JOIN: {delay},
+            timers.JOIN: {rebalance},
+            timers.SYNC: {rebalance},
+            EXPIRY: {UNIT_MS * units for units in range(1, 10)},
         }
-        assert timer.timeout_ms in legal[timer.kind], f"{timer.kind.value} is armed with {timer.timeout_ms} ms"
-    if "join" in group.timers and group.timers["join"].kind is TimerKind.INITIAL_JOIN:
+        assert timer.timeout_ms in legal[timer.kind], f"{timer.kind} is armed with {timer.timeout_ms} ms"
+    if "join" in group.timers and group.timers["join"].kind == timers.INITIAL_JOIN:
         waited = group.timers["join"].armed_at + delay - group.state_timestamp
         assert waited <= max(delay, rebalance), "the initial delay grows beyond the rebalance timeout"
 

@@ -12,9 +12,11 @@ from functools import cache
 import pytest
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
-from coordinator_logic.consumer_protocol import Subscription, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, encode_subscription
 from coordinator_logic.errors import Error
-from coordinator_logic.group import Group, OpenTransaction, TimerKind
+from coordinator_logic.group import Group
+from coordinator_logic.group.timer import EXPIRY
+from coordinator_logic.group.transactions import OpenTransaction
 from coordinator_logic.messages import (
     DeleteGroupsRequest,
     GroupToFetch,
@@ -48,6 +50,7 @@ from tests.logic.exhaustive.moves import Move, move
 from tests.logic.exhaustive.scope import GROUP_ID, UNIT_MS, Scope
 from tests.logic.exhaustive.search import ConcreteState, Search
 from tests.logic.invariants import Step
+from tests.support.parts import classic
 
 READ, OTHER = "read", "other"
 PRODUCER = 7
@@ -87,7 +90,7 @@ def _transactions(group: Group | None, topics: Topics, epochs: tuple[int, ...]) 
 def _deletions(group: Group | None, topics: Topics) -> Iterator[Move]:
     for topic in topics:
         offsets = OffsetDeleteRequest(GROUP_ID, [TopicToDelete(topic, [PartitionToDelete(0)])])
-        is_read = group is not None and bool(group.members) and topic == READ
+        is_read = group is not None and bool(classic(group).members) and topic == READ
         expected = "69" if group is None else "86" if is_read else "0"
         yield move(f"the offset of {topic} is deleted", "OffsetDelete", 0, offsets, expected)
         yield move(f"{topic} is deleted", "TopicsDeleted", 0, TopicsDeletedRequest([topic]), "0")
@@ -96,11 +99,11 @@ def _deletions(group: Group | None, topics: Topics) -> Iterator[Move]:
 
 
 def _members(group: Group | None) -> Iterator[Move]:
-    if group is None or not group.members:
+    if group is None or not classic(group).members:
         join = JoinGroupRequest(GROUP_ID, 2 * UNIT_MS, "consumer", [SUBSCRIPTION], UNIT_MS)
         yield move("a member joins", "JoinGroup", 3, join, "join")
         return
-    (member,) = group.members
+    (member,) = classic(group).members
     generation = group.generation
     assignments = [MemberAssignment(member, f"generation {generation}".encode())]
     sync = SyncGroupRequest(GROUP_ID, generation, member, None, "consumer", "range", assignments)
@@ -120,7 +123,7 @@ def _commits(group: Group | None, topics: Topics) -> Iterator[Move]:
     for topic in topics:
         anonymous = _commit(topic, sequence)
         yield move(f"{topic}, anonymously", "OffsetCommit", 9, anonymous, "25" if in_use else "0")
-        for member in group.members if group is not None else ():
+        for member in classic(group).members if group is not None else ():
             assert group is not None
             by_member = _commit(topic, sequence, group.generation, member)
             yield move(f"{topic} by the member", "OffsetCommit", 9, by_member, "27" if completing else "0")
@@ -160,7 +163,7 @@ def offset_refusals(group: Group | None) -> Iterator[Move]:
             OffsetFetchRequest(groups=wanted, require_stable=stable),
             "0",
         )
-    for member in group.members if group is not None else ():
+    for member in classic(group).members if group is not None else ():
         assert group is not None
         stale = TxnOffsetCommitRequest("t", GROUP_ID, 8, 0, [_txn_topic()], group.generation + 1, member)
         yield move("a transaction of another generation", "TxnOffsetCommit", 5, stale, "22")
@@ -223,13 +226,13 @@ def offsets_after(step: Step, last_move: Move | None) -> tuple[Model, Model]:
 def unexpired(before: Group, committed: Model, pending: Model, now: int) -> Model:
     """Return the committed offsets that have not expired, for a group whose state has not changed."""
     empty = before.state is State.EMPTY
-    stable = before.state is State.STABLE and before.subscribed_topics is not None
+    stable = before.state is State.STABLE and classic(before).subscribed_topics is not None
     if not empty and not stable:
         return committed
     since_empty = before.state_timestamp if empty and before.protocol_type is not None else None
 
     def is_expired(topic: str, position: tuple[int, int, int | None]) -> bool:
-        if topic in pending or (stable and topic in (before.subscribed_topics or ())):
+        if topic in pending or (stable and topic in (classic(before).subscribed_topics or ())):
             return False
         _, commit_timestamp, expires = position
         base = commit_timestamp if since_empty is None else since_empty
@@ -256,10 +259,11 @@ class OffsetSearch(Search):
         if group is None:
             return super().key(group, current)
         transaction = group.open_transactions.get(PRODUCER)
+        topics = classic(group).subscribed_topics
         return (
             super().key(group, current),
             group.protocol_type,
-            None if group.subscribed_topics is None else tuple(group.subscribed_topics),
+            None if topics is None else tuple(topics),
             group.state is State.EMPTY and group.protocol_type and _age(group.state_timestamp, current.now),
             tuple(_offset_key(group, topic, transaction, current.now) for topic in self.topics),
             transaction and transaction.producer_epoch,
@@ -352,4 +356,4 @@ def test_every_error_and_every_record_of_offsets_is_reached() -> None:
             answers.setdefault(api, set()).add(error)
     assert ANSWERS.items() <= answers.items()
     assert records >= {*OffsetRecord.__args__, GroupDeleted}
-    assert TimerKind.EXPIRY in explored("both topics").reached.timers
+    assert EXPIRY in explored("both topics").reached.timers

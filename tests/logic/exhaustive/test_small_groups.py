@@ -5,19 +5,23 @@ from functools import cache
 import pytest
 
 from coordinator_logic.errors import Error
-from coordinator_logic.group import Group, TimerKind
+from coordinator_logic.group import Group
+from coordinator_logic.group.timer import EXPIRY, HEARTBEAT
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.classic.timers import INITIAL_JOIN, JOIN, SYNC
+from coordinator_logic.groups.classic.transitions import TRANSITIONS
 from coordinator_logic.records import (
-    ClassicGroupFormed,
-    GroupConfigChanged,
+    GroupCreated,
     GroupDeleted,
-    MembershipRecord,
-    QuarantinedStateDropped,
+    MemberRemoved,
+    StaticMemberReplaced,
 )
-from coordinator_logic.states import TRANSITIONS, State
+from coordinator_logic.states import State
 from tests.logic.exhaustive.extent import covered
 from tests.logic.exhaustive.moves import TICK, list_of
 from tests.logic.exhaustive.scope import Scope
 from tests.logic.exhaustive.search import Search
+from tests.support.parts import classic
 
 DEFAULT_SCOPES = {
     "one of each kind": Scope(room=2, instances=("a",), restarts=True),
@@ -69,8 +73,6 @@ ERRORS = {
 }
 """Every error code of these APIs for a readable group. OffsetCommit without an error is in :mod:`.test_offsets`."""
 
-OF_CONSUMER_GROUPS = {TimerKind.REVOCATION, TimerKind.MEMBER_JOIN, TimerKind.MEMBER_SYNC}
-
 
 @cache
 def explored(name: str) -> Search:
@@ -97,7 +99,7 @@ def test_every_transition_that_requests_and_timers_can_cause_is_reached(name: st
 
 def test_every_error_every_timer_and_every_record_is_reached() -> None:
     answers: dict[str, set[Error]] = {}
-    timers: set[TimerKind] = set()
+    timers: set[str] = set()
     records: set[type] = set()
     for name in SCOPES:
         reached = explored(name).reached
@@ -106,11 +108,8 @@ def test_every_error_every_timer_and_every_record_is_reached() -> None:
         for api, error in reached.answers:
             answers.setdefault(api, set()).add(error)
     assert answers == ERRORS
-    assert timers == set(TimerKind) - OF_CONSUMER_GROUPS
-    # Only a state that cannot be read is quarantined, and no request leaves one. The others are of consumer groups.
-    of_others = {QuarantinedStateDropped, ClassicGroupFormed, GroupConfigChanged}
-    assert records == set(MembershipRecord.__args__) - of_others
-    assert GroupDeleted in records
+    assert timers == {HEARTBEAT, EXPIRY, INITIAL_JOIN, JOIN, SYNC}
+    assert records == {*ClassicGroup.records, GroupCreated, GroupDeleted, MemberRemoved, StaticMemberReplaced}
 
 
 # ---- progress -------------------------------------------------------------------------------------------------
@@ -135,7 +134,7 @@ def test_a_group_of_correct_members_becomes_stable_without_losing_a_member(name:
     search = explored(name)
     for state, initial in enumerate(search.concrete_states):
         start = initial.decoded()
-        if start is None or not start.members:
+        if start is None or not classic(start).members:
             continue
         reached, group = state, start
         for _ in range(20):
@@ -147,15 +146,15 @@ def test_a_group_of_correct_members_becomes_stable_without_losing_a_member(name:
             group = after
         path = " > ".join(search.path_to(state))
         assert group.state is State.STABLE, f"stuck: {path}"
-        assert len(group.members) == len(start.members), f"lost: {path}"
+        assert len(classic(group).members) == len(classic(start).members), f"lost: {path}"
 
 
 def _next_correct_move(group: Group) -> str:
     """Return the next move of correct members: a rejoin or the leader's sync; if all members wait, time passes."""
-    for i, member in enumerate(group.members.values()):
+    for i, member in enumerate(classic(group).members.values()):
         if group.state is State.PREPARING_REBALANCE and member.parked_join is None:
             return f"member {i} rejoins, list {list_of(member)}"
-        if group.state is State.COMPLETING_REBALANCE and member.member_id == group.leader:
+        if group.state is State.COMPLETING_REBALANCE and member.member_id == classic(group).leader:
             return f"member {i} syncs"
     return TICK
 

@@ -13,6 +13,8 @@ import pytest
 
 from coordinator_logic import snapshot
 from coordinator_logic.errors import Error
+from coordinator_logic.group import dead_group
+from coordinator_logic.groups.classic.records import StateChanged
 from coordinator_logic.messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -22,7 +24,6 @@ from coordinator_logic.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from coordinator_logic.records import StateChanged
 from coordinator_logic.states import State
 from docs import answers_by_state
 from tests.logic.driver import GROUP_ID, Answer, Driven, Joined, listing, reading
@@ -49,7 +50,7 @@ def scene(column: str, protocol_type: str = "consumer") -> Scene:
     """The scene of a column. In a group without members, leader and follower are former members."""
     driven = Driven()
     if column == "Dead":
-        driven.snapshot = snapshot.encode(snapshot.quarantined(GROUP_ID))
+        driven.snapshot = snapshot.encode(dead_group(GROUP_ID, ""))
     if column in ("Dead", "absent"):
         return Scene(driven, Joined("a", 1, "instance-0"), Joined("b", 1), "c")
     driven.commit(offsets={("read", 0): 1, ("unread", 0): 2})

@@ -6,15 +6,14 @@ from typing import NamedTuple
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request
-from coordinator_logic.group import Group, Member
-from coordinator_logic.records import (
-    MemberAdded,
-    Record,
-    RequestCause,
-    StaticMemberReplaced,
-)
+from coordinator_logic.group import Group
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.member import Member
+from coordinator_logic.groups.classic.records import MemberAdded
+from coordinator_logic.records import RequestCause, StaticMemberReplaced
 from coordinator_logic.states import State
 from coordinator_logic.step import StepResult
+from tests.support.parts import classic_or_empty
 
 PREPARING = State.PREPARING_REBALANCE
 SYNCING = (State.COMPLETING_REBALANCE, State.STABLE)
@@ -77,7 +76,7 @@ class Step(NamedTuple):
 
 def parked_requests(group: Group | None) -> Iterator[tuple[ReplyAddress, Member]]:
     """Every parked request of the group, with its member."""
-    for member in group.members.values() if group is not None else ():
+    for member in classic_or_empty(group).members.values() if group is not None else ():
         for address in (member.parked_join, member.parked_sync):
             if address is not None:
                 yield address, member

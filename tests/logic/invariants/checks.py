@@ -35,6 +35,7 @@ from tests.logic.invariants.of_changes import (
 )
 from tests.logic.invariants.of_consumer_groups import CONSUMER_GROUP_INVARIANTS, CONSUMER_GROUP_STEP_INVARIANTS
 from tests.logic.invariants.of_groups import GROUP_INVARIANTS
+from tests.support.parts import consumer_part
 
 STEP_INVARIANTS: tuple[Callable[[Step], None], ...] = (
     each_open_request_is_answered_at_most_once,
@@ -88,8 +89,8 @@ def check_step(step: Step) -> None:
         if group.state is State.DEAD:
             assert step.result.wake_at is None
             return
-        for holds in GROUP_INVARIANTS if group.consumer is None else CONSUMER_GROUP_INVARIANTS:
+        for holds in GROUP_INVARIANTS if consumer_part(group) is None else CONSUMER_GROUP_INVARIANTS:
             holds(group)
-    has_consumers = any(each is not None and each.consumer is not None for each in (step.before, group))
+    has_consumers = any(each is not None and consumer_part(each) is not None for each in (step.before, group))
     for holds_for in CONSUMER_STEP_INVARIANTS if has_consumers else STEP_INVARIANTS:
         holds_for(step)

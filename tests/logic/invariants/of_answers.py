@@ -4,18 +4,13 @@ from itertools import pairwise
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Response
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import AssignmentChanged, GenerationStarted
 from coordinator_logic.messages import (
     JoinGroupResponse,
     SyncGroupResponse,
 )
-from coordinator_logic.records import (
-    AssignmentChanged,
-    GenerationStarted,
-    GroupCreated,
-    MemberRemoved,
-    Record,
-    RequestCause,
-)
+from coordinator_logic.records import GroupCreated, MemberRemoved, RequestCause
 from coordinator_logic.states import State
 from tests.logic.invariants.checked_step import (
     CHANGES_NOTHING,
@@ -24,6 +19,7 @@ from tests.logic.invariants.checked_step import (
     member_ids_of_requests,
     parked_requests,
 )
+from tests.support.parts import classic
 
 
 def each_open_request_is_answered_at_most_once(step: Step) -> None:
@@ -102,9 +98,9 @@ def the_leader_gets_all_members(step: Step) -> None:
     if not started or group is None or group.state is not State.COMPLETING_REBALANCE:
         return
     answers = [r.body for r in step.result.responses if isinstance(r.body, JoinGroupResponse)]
-    leaders = [a for a in answers if a.generation_id == group.generation and a.member_id == group.leader]
+    leaders = [a for a in answers if a.generation_id == group.generation and a.member_id == classic(group).leader]
     assert leaders
-    assert all([member.member_id for member in answer.members] == list(group.members) for answer in leaders)
+    assert all([member.member_id for member in answer.members] == list(classic(group).members) for answer in leaders)
 
 
 def a_sync_is_answered_with_the_stored_assignment(step: Step) -> None:
@@ -112,10 +108,10 @@ def a_sync_is_answered_with_the_stored_assignment(step: Step) -> None:
     if group is None or len(step.requests) > 1 or any(_clears_assignments(record) for record in step.records):
         return
     for response in step.result.responses:
-        member = group.members.get(member_ids[response.address.correlation_id])
+        member = classic(group).members.get(member_ids[response.address.correlation_id])
         if isinstance(response.body, SyncGroupResponse) and not response.error_code and member is not None:
             assert response.body.assignment == member.assignment
-            assert response.body.protocol_name == group.protocol_name
+            assert response.body.protocol_name == classic(group).protocol_name
 
 
 def _clears_assignments(record: Record) -> bool:

@@ -5,8 +5,12 @@ from itertools import pairwise
 from coordinator_logic import snapshot
 from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.errors import Error
-from coordinator_logic.group import Group, TimerKind
-from coordinator_logic.indexes.deadlines import earliest
+from coordinator_logic.group import Group
+from coordinator_logic.group.deadlines import earliest
+from coordinator_logic.group.record import Record
+from coordinator_logic.group.timer import HEARTBEAT
+from coordinator_logic.groups.classic.records import AssignmentChanged, GenerationStarted, LeaderElected, StateChanged
+from coordinator_logic.groups.classic.timers import INITIAL_JOIN, JOIN
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatResponse,
     HeartbeatRequest,
@@ -15,16 +19,11 @@ from coordinator_logic.messages import (
     TopicToCommit,
 )
 from coordinator_logic.records import (
-    AssignmentChanged,
-    GenerationStarted,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
-    LeaderElected,
     MemberRemoved,
-    Record,
     RequestCause,
-    StateChanged,
     TimerCause,
     apply,
 )
@@ -32,6 +31,7 @@ from coordinator_logic.states import State
 from coordinator_logic.timing.timers import wake_time
 from tests.logic.invariants.checked_step import PREPARING, Step, member_ids_of_requests, parked_requests
 from tests.logic.invariants.of_journals import recorded
+from tests.support.parts import classic
 
 
 def the_clock_goes_back_only_with_the_batch(step: Step) -> None:
@@ -75,7 +75,7 @@ def _is_reset(entry: JournalEntry) -> bool:
 
 
 def only_a_timer_ends_the_initial_delay(step: Step) -> None:
-    state, previous = (None, None) if step.before is None else (step.before.state, step.before.previous_state)
+    state, previous = (None, None) if step.before is None else (step.before.state, step.before.part.previous_state)
     for entry in step.result.journal:
         if isinstance(entry.record, GroupCreated):
             state = State.EMPTY
@@ -88,8 +88,8 @@ def only_a_timer_ends_the_initial_delay(step: Step) -> None:
 def a_join_waits_for_handed_out_ids_until_its_timeout(step: Step) -> None:
     if step.before is None or step.result.group is None or step.before.incarnation != step.result.group.incarnation:
         return
-    time_is_up = (TimerKind.JOIN.value, TimerKind.INITIAL_JOIN.value)
-    never_used = set(step.before.pending_joins) & set(step.result.group.pending_joins)
+    time_is_up = (JOIN, INITIAL_JOIN)
+    never_used = set(classic(step.before).pending_joins) & set(classic(step.result.group).pending_joins)
     for entry in step.result.journal:
         if isinstance(entry.record, GenerationStarted) and len(step.requests) < 2 and not _is_reset(entry):
             is_over = isinstance(entry.cause, TimerCause) and entry.cause.timer in time_is_up
@@ -100,8 +100,15 @@ def a_join_ends_once_all_members_have_joined(step: Step) -> None:
     """Except in a group with a maximum size: the refusal of a member does not complete the join of the others."""
     group = step.result.group
     has_max_size = step.config.group_max_size < 2**31 - 1
-    if group is not None and group.state is PREPARING and group.previous_state is not State.EMPTY and not has_max_size:
-        assert group.pending_joins or any(member.parked_join is None for member in group.members.values())
+    if (
+        group is not None
+        and group.state is PREPARING
+        and group.part.previous_state is not State.EMPTY
+        and not has_max_size
+    ):
+        assert classic(group).pending_joins or any(
+            member.parked_join is None for member in classic(group).members.values()
+        )
 
 
 def every_rebalance_has_a_reason(step: Step) -> None:
@@ -121,12 +128,12 @@ def assignments_come_from_the_leader_and_list_every_member(step: Step) -> None:
             assert following.record.to_state == State.STABLE.value
             group = step.result.group
             if group is not None and group.state is State.STABLE and len(step.requests) < 2:
-                assert entry.cause.member_id == group.leader
-                assert record.assignments.keys() == group.members.keys()
+                assert entry.cause.member_id == classic(group).leader
+                assert record.assignments.keys() == classic(group).members.keys()
 
 
 def an_election_changes_the_leader(step: Step) -> None:
-    leader = step.before.leader if step.before is not None else None
+    leader = classic(step.before).leader if step.before is not None else None
     for record in step.records:
         if isinstance(record, LeaderElected):
             assert record.member_id != leader
@@ -146,7 +153,7 @@ def only_requests_and_their_answers_restart_a_session(step: Step) -> None:
     alive |= {r.body.member_id or "" for r in step.result.responses if isinstance(r.body, with_member_id)}
     armed_before = step.before.timers if step.before is not None else {}
     for key, timer in group.timers.items():
-        if timer.kind is TimerKind.HEARTBEAT and armed_before.get(key) != timer:
+        if timer.kind == HEARTBEAT and armed_before.get(key) != timer:
             assert timer.member_id in alive, "the session of a member that sent nothing restarted"
 
 
@@ -167,7 +174,7 @@ def every_accepted_request_restarts_the_session(step: Step) -> None:
     for address, member in parked_requests(step.before):
         if errors.get(address.correlation_id) in or_rebalancing:
             alive[member.member_id] = step.result.journal[0].timestamp
-    for member_id in alive.keys() & group.members.keys():
+    for member_id in alive.keys() & classic(group).members.keys():
         timer = group.timers.get(f"heartbeat-{member_id}")
         assert timer is None or timer.armed_at >= alive[member_id], "an active member has an old deadline"
 
@@ -177,11 +184,11 @@ def a_static_member_outlives_a_missed_rebalance(step: Step) -> None:
     for entry in step.result.journal:
         if isinstance(entry.record, MemberRemoved) and entry.record.group_instance_id is not None:
             match entry.cause:
-                case RequestCause(api="LeaveGroup") | TimerCause(timer=TimerKind.SYNC.value):
+                case RequestCause(api="LeaveGroup") | TimerCause(timer="sync"):
                     pass
                 case RequestCause(api="JoinGroup", member_id=member_id):
                     assert member_id == entry.record.member_id, "a JoinGroup removed a member other than its sender"
-                case TimerCause(timer=TimerKind.HEARTBEAT.value, member_id=member_id):
+                case TimerCause(timer="heartbeat", member_id=member_id):
                     assert member_id == entry.record.member_id, "the expired session is another member's"
                 case _:
                     raise AssertionError(f"a static member was removed by {entry.cause}")
@@ -193,7 +200,7 @@ def a_group_is_deleted_only_without_members(step: Step) -> None:
         assert step.result.group is None or step.before is None or step.requests
         assert (
             step.before is None
-            or not step.before.members
+            or not classic(step.before).members
             or any(_is_transition_to_empty(record) for record in step.records)
         )
 

@@ -2,19 +2,21 @@
 
 from collections.abc import Callable
 
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.epochs import STATIC_LEAVE_EPOCH
-from coordinator_logic.consumer_group.members import ConsumerMember, MemberState
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.epochs import STATIC_LEAVE_EPOCH
+from coordinator_logic.groups.consumer.members import ConsumerMember, MemberState
+from coordinator_logic.groups.consumer.records import PatternsResolved, TargetAssignmentChanged
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from coordinator_logic.records import PatternsResolved, StaticMemberReplaced, TargetAssignmentChanged
+from coordinator_logic.records import StaticMemberReplaced
 from tests.logic.invariants.checked_step import Step
+from tests.support.parts import consumer_group, consumer_part
 
 
 def consumer_of(group: Group) -> ConsumerGroup:
-    assert group.consumer is not None
-    return group.consumer
+    assert consumer_part(group) is not None
+    return consumer_group(group)
 
 
 def has_left_for_a_while(member: ConsumerMember) -> bool:
@@ -40,8 +42,7 @@ def no_partition_is_in_two_targets(group: Group) -> None:
 
 def what_the_group_shows_follows_from_its_consumers(group: Group) -> None:
     consumer = consumer_of(group)
-    assert (group.state, group.generation) == (consumer.state, consumer.epoch)
-    assert not group.members
+    assert (group.state, group.generation) == (consumer.state_of_members, consumer.epoch)
 
 
 def epochs_are_in_order(group: Group) -> None:
@@ -103,17 +104,17 @@ CONSUMER_GROUP_INVARIANTS: tuple[Callable[[Group], None], ...] = (
 
 def epochs_grow(step: Step) -> None:
     before, after = step.before, step.result.group
-    if before is None or after is None or before.consumer is None or after.consumer is None:
+    if before is None or after is None or consumer_part(before) is None or consumer_part(after) is None:
         return
     if before.incarnation != after.incarnation:
         return
-    assert before.consumer.epoch <= after.consumer.epoch
-    assert before.consumer.target_epoch <= after.consumer.target_epoch
+    assert consumer_group(before).epoch <= consumer_group(after).epoch
+    assert consumer_group(before).target_epoch <= consumer_group(after).target_epoch
     if len(step.requests) > 1 or any(isinstance(record, StaticMemberReplaced) for record in step.records):
         return
-    for member_id in before.consumer.members.keys() & after.consumer.members.keys():
-        member = after.consumer.members[member_id]
-        assert has_left_for_a_while(member) or before.consumer.members[member_id].epoch <= member.epoch
+    for member_id in consumer_group(before).members.keys() & consumer_group(after).members.keys():
+        member = consumer_group(after).members[member_id]
+        assert has_left_for_a_while(member) or consumer_group(before).members[member_id].epoch <= member.epoch
 
 
 def _accepted_heartbeat(step: Step) -> tuple[ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse] | None:
@@ -131,7 +132,7 @@ def _accepted_heartbeat(step: Step) -> tuple[ConsumerGroupHeartbeatRequest, Cons
 
 def every_accepted_heartbeat_restarts_the_session(step: Step) -> None:
     accepted, group = _accepted_heartbeat(step), step.result.group
-    if accepted is not None and group is not None and group.consumer is not None:
+    if accepted is not None and group is not None and consumer_part(group) is not None:
         timer = group.timers.get(f"heartbeat-{accepted[1].member_id}")
         sent_at = min(step.requests[0].place.timestamp, step.latest_time)
         assert timer is None or timer.armed_at >= sent_at, "an active member has an old deadline"
@@ -140,13 +141,13 @@ def every_accepted_heartbeat_restarts_the_session(step: Step) -> None:
 def a_member_learns_its_assignment(step: Step) -> None:
     """When it joins, when its request has all fields, and when the assignment has changed; never a wrong one."""
     accepted, group = _accepted_heartbeat(step), step.result.group
-    if accepted is None or group is None or group.consumer is None:
+    if accepted is None or group is None or consumer_part(group) is None:
         return
     body, answer = accepted
-    member = group.consumer.members.get(answer.member_id or "")
+    member = consumer_group(group).members.get(answer.member_id or "")
     if member is None:
         return
-    before = None if step.before is None or step.before.consumer is None else step.before.consumer.members
+    before = None if step.before is None or consumer_part(step.before) is None else consumer_group(step.before).members
     known = None if before is None else before.get(member.member_id)
     subscribes = body.subscribed_topic_names is not None or body.subscribed_topic_regex is not None
     is_full = body.rebalance_timeout_ms != -1 and body.topic_partitions is not None and subscribes
@@ -160,14 +161,14 @@ def a_member_learns_its_assignment(step: Step) -> None:
 def a_member_gets_only_topics_that_it_subscribes_to(step: Step) -> None:
     """The target may be older than the subscription. Patterns are resolved after the member made its step."""
     accepted, group = _accepted_heartbeat(step), step.result.group
-    if accepted is None or group is None or group.consumer is None:
+    if accepted is None or group is None or consumer_part(group) is None:
         return
-    member = group.consumer.members.get(accepted[1].member_id or "")
+    member = consumer_group(group).members.get(accepted[1].member_id or "")
     if member is None or any(isinstance(record, PatternsResolved) for record in step.records):
         return
-    before = None if step.before is None or step.before.consumer is None else step.before.consumer.members
+    before = None if step.before is None or consumer_part(step.before) is None else consumer_group(step.before).members
     known = None if before is None else before.get(member.member_id)
-    subscribed = {topic.topic_id for topic in group.consumer.subscriptions.topics_of(member)}
+    subscribed = {topic.topic_id for topic in consumer_group(group).subscriptions.topics_of(member)}
     had = set() if known is None else known.assigned.keys()
     assert member.assigned.keys() - had <= subscribed, "a member got a topic that it does not subscribe to"
 
@@ -176,12 +177,12 @@ def a_new_target_is_legal_and_complete(step: Step) -> None:
     """A target gives each partition of the subscribed topics to one subscriber."""
     group, records = step.result.group, step.records
     computed = any(isinstance(record, TargetAssignmentChanged) and record.assignor is not None for record in records)
-    if group is None or group.consumer is None or not computed or len(step.requests) != 1:
+    if group is None or consumer_part(group) is None or not computed or len(step.requests) != 1:
         return
     # Patterns are resolved after the target was computed.
     if any(isinstance(record, PatternsResolved) for record in records):
         return
-    consumer = group.consumer
+    consumer = consumer_group(group)
     expected, given = set(), set()
     for member_id, member in consumer.members.items():
         topics = {topic.topic_id: topic.partitions for topic in consumer.subscriptions.topics_of(member)}

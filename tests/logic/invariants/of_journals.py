@@ -5,15 +5,13 @@ from itertools import pairwise
 
 import msgspec
 
-from coordinator_logic.consumer_group.data import ConsumerGroup
 from coordinator_logic.group import Group
-from coordinator_logic.records import (
-    GroupCreated,
-    JournalEntry,
-    StateChanged,
-    fold,
-)
-from coordinator_logic.states import TRANSITIONS, State
+from coordinator_logic.groups.classic.records import StateChanged
+from coordinator_logic.groups.classic.transitions import TRANSITIONS
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.records import GroupCreated, JournalEntry, fold
+from coordinator_logic.states import State
+from tests.support.parts import classic_or_empty, consumer_part
 
 
 def check_journal(journal: Sequence[JournalEntry], group: Group | None) -> None:
@@ -49,21 +47,21 @@ def recorded(group: Group) -> tuple[object, ...]:
             member.protocols,
             member.assignment,
         )
-        for member in group.members.values()
+        for member in classic_or_empty(group).members.values()
     ]
     return (
         group.group_id,
         group.incarnation,
         group.state,
-        group.previous_state,
+        group.part.previous_state,
         group.state_timestamp,
         group.generation,
         group.protocol_type,
-        group.protocol_name,
-        group.leader,
+        classic_or_empty(group).protocol_name,
+        classic_or_empty(group).leader,
         members,
         group.offsets,
-        group.subscribed_topics,
+        classic_or_empty(group).subscribed_topics,
         group.open_transactions,
         group.configs,
         _recorded_of_consumers(group),
@@ -72,8 +70,9 @@ def recorded(group: Group) -> tuple[object, ...]:
 
 def _recorded_of_consumers(group: Group) -> ConsumerGroup | None:
     """What records have made of a consumer group: without its working memory."""
-    if group.consumer is None:
+    consumer = consumer_part(group)
+    if consumer is None:
         return None
     return msgspec.structs.replace(
-        group.consumer, refresh_requested=False, has_new_topics=False, has_unresolved_patterns=False
+        consumer, refresh_requested=False, has_new_topics=False, has_unresolved_patterns=False
     )

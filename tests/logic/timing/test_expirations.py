@@ -12,6 +12,7 @@ from tests.logic.driver import (
     joined,
     listing,
 )
+from tests.support.parts import classic
 
 
 def test_a_member_is_removed_when_its_session_expires(driven: Driven) -> None:
@@ -45,9 +46,9 @@ def test_the_journal_names_the_timer_that_removed_a_member_and_its_deadline(driv
 def test_a_handed_out_id_expires_with_the_session_timeout_of_its_request(driven: Driven) -> None:
     member_id = driven.join(session_ms=1_000).body.member_id
     driven.sleep(999)
-    assert list(driven.group.pending_joins) == [member_id]
+    assert list(classic(driven.group).pending_joins) == [member_id]
     driven.sleep(1)
-    assert list(driven.group.pending_joins) == []
+    assert list(classic(driven.group).pending_joins) == []
     assert driven.state() is State.EMPTY
     assert driven.join(member_id).error is Error.UNKNOWN_MEMBER_ID
 
@@ -67,7 +68,7 @@ def test_a_new_member_has_five_minutes_regardless_of_its_session_timeout(driven:
     driven.sleep(1)
     assert newcomer.error is Error.UNKNOWN_MEMBER_ID
     assert newcomer.body.member_id == ""
-    assert set(driven.group.members) == {old.member_id}
+    assert set(classic(driven.group).members) == {old.member_id}
 
 
 def test_the_five_minutes_end_when_the_first_join_is_answered(driven: Driven) -> None:
@@ -102,7 +103,7 @@ def test_its_session_restarts_with_the_answer(driven: Driven) -> None:
     driven.sleep_with_heartbeats(REBALANCE_MS, follower)
     assert parked.error is Error.NONE
     driven.sleep(SESSION_MS - 1)
-    assert leader.member_id in driven.group.members
+    assert leader.member_id in classic(driven.group).members
     driven.sleep(1)
     assert driven.state() is State.EMPTY
 
@@ -112,7 +113,7 @@ def test_a_member_whose_sync_is_parked_does_not_expire(driven: Driven) -> None:
     parked = driven.sync(follower)
     driven.sleep_with_heartbeats(REBALANCE_MS - 1, leader)
     assert parked.parked
-    assert follower.member_id in driven.group.members
+    assert follower.member_id in classic(driven.group).members
 
 
 def test_a_leader_that_expires_before_the_assignment_begins_another_rebalance(driven: Driven) -> None:
@@ -121,7 +122,7 @@ def test_a_leader_that_expires_before_the_assignment_begins_another_rebalance(dr
     driven.sleep(SESSION_MS)
     assert parked.error is Error.REBALANCE_IN_PROGRESS
     assert driven.state() is State.PREPARING_REBALANCE
-    assert set(driven.group.members) == {follower.member_id}
+    assert set(classic(driven.group).members) == {follower.member_id}
     assert driven.heartbeat(leader).error is Error.UNKNOWN_MEMBER_ID
     driven.sleep(SESSION_MS - 1)
     assert driven.heartbeat(follower).error is Error.REBALANCE_IN_PROGRESS, "its session began with the answer"
@@ -161,13 +162,13 @@ def test_an_immediate_answer_to_a_rejoin_does_not_extend_the_session(driven: Dri
     driven.heartbeat(leader)
     driven.rejoin(follower)
     driven.sleep(1)
-    assert set(driven.group.members) == {leader.member_id}
+    assert set(classic(driven.group).members) == {leader.member_id}
 
 
 def test_a_changed_rejoin_has_the_new_session_timeout_once_it_is_answered(driven: Driven) -> None:
     (member,) = driven.stable_group(1)
     driven.rejoin(member, session_ms=60_000, rebalance_ms=100_000, protocols=listing("range", "sticky"))
     driven.sleep(59_999)
-    assert driven.group.members
+    assert classic(driven.group).members
     driven.sleep(1)
-    assert not driven.group.members
+    assert not classic(driven.group).members

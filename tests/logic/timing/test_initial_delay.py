@@ -6,6 +6,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import LeavingMember
 from coordinator_logic.states import State
 from tests.logic.driver import DELAY_MS, NEW_MEMBER_MS, SESSION_MS, Driven, Joined, joined
+from tests.support.parts import classic
 
 
 def test_a_new_member_during_the_delay_extends_it(driven: Driven) -> None:
@@ -65,7 +66,7 @@ def test_a_new_member_that_could_not_extend_one_delay_extends_the_next(driven: D
     driven.sleep(DELAY_MS)
     driven.leave(*[joined(answer) for answer in answers])
     assert driven.state() is State.EMPTY
-    assert driven.group.new_member_added
+    assert classic(driven.group).new_member_added
     again = driven.join(version=3, rebalance_ms=2 * DELAY_MS)
     assert driven.sleep(DELAY_MS) == [], "extended, although no other member joined"
     assert driven.sleep(DELAY_MS) == [again]
@@ -89,7 +90,7 @@ def test_without_a_delay_the_first_member_has_its_generation_at_once() -> None:
 
 def test_a_rejoin_during_the_delay_does_not_end_it(driven: Driven) -> None:
     driven.join_new()
-    (member_id,) = driven.group.members
+    (member_id,) = classic(driven.group).members
     driven.sleep(1_000)
     again = driven.join(member_id)
     assert driven.sleep(1_999) == []
@@ -115,12 +116,12 @@ def test_a_new_member_that_heartbeats_while_it_waits_swaps_its_five_minutes_for_
 
 def test_a_leave_during_the_delay_does_not_end_it(driven: Driven) -> None:
     first, second = driven.join(instance="a"), driven.join(instance="b")
-    one, other = driven.group.members.values()
+    one, other = classic(driven.group).members.values()
 
     driven.leave(LeavingMember(one.member_id))
     assert first.error is Error.UNKNOWN_MEMBER_ID
     assert first.body.member_id == ""
-    assert driven.group.leader == other.member_id
+    assert classic(driven.group).leader == other.member_id
     assert driven.sleep(DELAY_MS - 1) == []
     driven.sleep(DELAY_MS + 1)
     assert joined(second).leads
@@ -131,7 +132,7 @@ def test_the_last_leave_during_the_delay_leaves_it_to_the_delay_to_empty_the_gro
     driven.join(instance="a")
     driven.leave(LeavingMember("", "a"))
     assert driven.state() is State.PREPARING_REBALANCE
-    assert driven.group.members == {}
+    assert classic(driven.group).members == {}
     driven.sleep(DELAY_MS)
     assert driven.state() is State.EMPTY
     assert driven.group.generation == 1

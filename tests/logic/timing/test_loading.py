@@ -7,6 +7,7 @@ from coordinator_logic.records import fold
 from coordinator_logic.states import State
 from coordinator_logic.timing.loading import load
 from tests.logic.driver import DELAY_MS, REBALANCE_MS, SESSION_MS, Driven, joined
+from tests.support.parts import classic
 
 
 def reload(driven: Driven, applied: int | None = None) -> Group:
@@ -25,11 +26,11 @@ def test_members_get_full_sessions_from_the_load_and_expire_without_heartbeats(d
     driven.now += 10 * SESSION_MS
     reload(driven)
     driven.sleep(SESSION_MS - 1)
-    assert len(driven.group.members) == 2
+    assert len(classic(driven.group).members) == 2
     driven.heartbeat(first)
     driven.sleep(1)
-    assert list(driven.group.members) == [first.member_id]
-    assert second.member_id not in driven.group.members
+    assert list(classic(driven.group).members) == [first.member_id]
+    assert second.member_id not in classic(driven.group).members
 
 
 def test_a_stable_group_goes_on_without_a_rebalance(driven: Driven) -> None:
@@ -49,7 +50,7 @@ def test_a_group_that_awaits_its_members_goes_on_when_they_ask_again(driven: Dri
     driven.rejoin(second)
     driven.rejoin(first)
     assert driven.state() is State.COMPLETING_REBALANCE
-    assert set(driven.group.members) == {first.member_id, second.member_id}
+    assert set(classic(driven.group).members) == {first.member_id, second.member_id}
 
 
 def test_a_member_that_does_not_ask_again_leaves_the_rebalance(driven: Driven) -> None:
@@ -58,11 +59,11 @@ def test_a_member_that_does_not_ask_again_leaves_the_rebalance(driven: Driven) -
     reload(driven)
     for _ in range(REBALANCE_MS // SESSION_MS * 2):
         driven.sleep(SESSION_MS // 2)
-        if first.member_id in driven.group.members:
+        if first.member_id in classic(driven.group).members:
             driven.heartbeat(first)
-        if driven.group.members_awaiting_join == 0:
+        if classic(driven.group).members_awaiting_join == 0:
             driven.rejoin(second)
-    assert list(driven.group.members) == [second.member_id]
+    assert list(classic(driven.group).members) == [second.member_id]
 
 
 def test_a_group_that_awaits_its_assignment_gets_it(driven: Driven) -> None:
@@ -70,7 +71,7 @@ def test_a_group_that_awaits_its_assignment_gets_it(driven: Driven) -> None:
     rejoined = [driven.rejoin(member) for member in (first, second)]
     assert driven.state() is State.COMPLETING_REBALANCE
     loaded = reload(driven)
-    assert set(loaded.pending_syncs) == {first.member_id, second.member_id}
+    assert set(classic(loaded).pending_syncs) == {first.member_id, second.member_id}
     driven.sync_all([joined(answer) for answer in rejoined])
     assert driven.state() is State.STABLE
 

@@ -4,8 +4,9 @@ import pytest
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, Request
+from coordinator_logic.groups.classic.records import StateChanged
 from coordinator_logic.messages import HeartbeatRequest, JoinGroupRequest
-from coordinator_logic.records import MemberRemoved, StateChanged
+from coordinator_logic.records import MemberRemoved
 from coordinator_logic.states import State
 from tests.logic.driver import (
     DELAY_MS,
@@ -17,6 +18,7 @@ from tests.logic.driver import (
     joined,
     listing,
 )
+from tests.support.parts import classic
 
 ALLOWANCE_MS = 500
 
@@ -117,7 +119,7 @@ def test_without_an_event_an_expelling_deadline_waits_for_the_allowance(allowing
     allowing.sleep(1)
     assert allowing.state() is State.EMPTY
     assert allowing.journal[-1].timestamp == due, "it fires with its own time"
-    assert member.member_id not in allowing.group.members
+    assert member.member_id not in classic(allowing.group).members
 
 
 def test_a_heartbeat_that_was_appended_in_time_counts_during_the_allowance(allowing: Driven) -> None:
@@ -149,7 +151,7 @@ def test_a_deadline_does_not_overtake_an_earlier_one_that_waits(allowing: Driven
     assert allowing.wake_at == allowing.now + DELAY_MS - 100 + ALLOWANCE_MS
     allowing.sleep(DELAY_MS)
     assert answer.parked
-    assert list(allowing.group.pending_joins) == [pending]
+    assert list(classic(allowing.group).pending_joins) == [pending]
     allowing.sleep(ALLOWANCE_MS - 101)
     assert answer.parked
     assert allowing.sleep(1) == [answer]
@@ -251,9 +253,9 @@ def test_a_restart_restarts_the_time_of_handed_out_ids_and_new_members(driven: D
     driven.now += NEW_MEMBER_MS - 1
     driven.restart()
     driven.sleep(999)
-    assert list(driven.group.pending_joins) == [pending]
+    assert list(classic(driven.group).pending_joins) == [pending]
     driven.sleep(1)
-    assert list(driven.group.pending_joins) == []
+    assert list(classic(driven.group).pending_joins) == []
     driven.sleep(NEW_MEMBER_MS - 1_001)
     assert newcomer.parked
 
@@ -283,7 +285,7 @@ def test_member_ids_of_one_batch_differ_and_are_the_same_when_it_runs_again(driv
     requests = [driven.request("JoinGroup", body) for _ in range(5)]
     assert len({(request.place.offset, request.place.timestamp) for request in requests}) == 5
     driven.step(requests)  # which runs twice and compares
-    ids = driven.group.pending_joins
+    ids = classic(driven.group).pending_joins
     assert len(set(ids)) == 5
 
 
@@ -294,4 +296,4 @@ def test_places_that_differ_only_in_the_partition_give_different_ids(driven: Dri
         Place(one.place.timestamp, 1, one.place.offset), two.address, two.client_id, two.client_host, body
     )
     driven.step([one, elsewhere])
-    assert len(set(driven.group.pending_joins)) == 2
+    assert len(set(classic(driven.group).pending_joins)) == 2

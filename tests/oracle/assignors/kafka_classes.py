@@ -27,7 +27,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
 from coordinator_logic.assignors import TopicMetadata
-from coordinator_logic.consumer_protocol import Assignment, Subscription, TopicPartition
+from coordinator_logic.embedded_protocols import Assignment, Subscription, TopicPartition
 from streaming.embedded.jars import java_executable, resolve_jars
 
 ANSWER_LIMIT_SECONDS = 120.0

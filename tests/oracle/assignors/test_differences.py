@@ -4,7 +4,7 @@ Correct consumers do not make such claims, but a consumer that was absent for lo
 """
 
 from coordinator_logic.assignors import CooperativeStickyAssignor, GroupSubscription
-from coordinator_logic.consumer_protocol import encode_subscription
+from coordinator_logic.embedded_protocols import encode_subscription
 from tests.logic.assignors.groups import Assigned, assigned, cluster, member_owning
 
 from .kafka_classes import JavaException, KafkaClasses

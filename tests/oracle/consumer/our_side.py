@@ -7,10 +7,10 @@ import msgspec
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_protocol import decode_assignment
+from coordinator_logic.embedded_protocols import decode_assignment
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.group import Group
-from coordinator_logic.handlers.consumer_group.describe import described
+from coordinator_logic.groups.consumer.requests.consumer_group_describe import described
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -20,10 +20,9 @@ from coordinator_logic.messages import (
     JoinGroupRequest,
     LeaveGroupRequest,
     LeavingMember,
+    Message,
     OffsetCommitRequest,
     PartitionToCommit,
-    RequestBody,
-    ResponseBody,
     SyncGroupRequest,
     TopicDescription,
     TopicsDeletedRequest,
@@ -35,6 +34,7 @@ from coordinator_logic.messages import (
 )
 from coordinator_logic.step import step
 from tests.oracle.consumer.judge import Command
+from tests.support.parts import consumer_group, consumer_part
 
 GROUP_ID = "g"
 DESCRIBE_VERSION = 1
@@ -66,7 +66,7 @@ class OurSide:
     def has_consumers(self) -> bool:
         """Whether the group is a consumer group with members: other classic requests are compared with a broker's."""
         group = self.group
-        return group is not None and group.consumer is not None and bool(group.consumer.members)
+        return group is not None and consumer_part(group) is not None and bool(consumer_group(group).members)
 
     def answer(self, command: Command) -> dict[str, Any]:
         """Carry out a command other than the first."""
@@ -148,7 +148,7 @@ class OurSide:
     def _commit(self, command: Command) -> int:
         topic, partition = command["topic"], command["partition"]
         member_id, epoch = command["memberId"], command["epoch"]
-        body: RequestBody
+        body: Message
         if command["isTransactional"]:
             entries = [TxnTopicToCommit(topic, [TxnPartitionToCommit(partition, 1)])]
             body = TxnOffsetCommitRequest("transactional-id", GROUP_ID, 1, 0, entries, epoch, member_id)
@@ -160,7 +160,7 @@ class OurSide:
         error: int = answer.topics[0].partitions[0].error_code
         return error
 
-    def _send(self, api: str, body: RequestBody, version: int) -> ResponseBody | None:
+    def _send(self, api: str, body: Message, version: int) -> Any:
         """Send a request; None if it is parked."""
         self._offset += 1
         assert version in APIS[api].versions
@@ -176,9 +176,9 @@ class OurSide:
 
     def _describe(self) -> dict[str, Any]:
         group = self.group
-        if group is None or group.consumer is None:
+        if group is None or consumer_part(group) is None:
             return {"error": 69}
-        answer = described(GROUP_ID, group.consumer, self._config, DESCRIBE_VERSION)
+        answer = described(GROUP_ID, consumer_group(group), self._config, DESCRIBE_VERSION)
         return {
             "error": 0,
             "state": answer.group_state,

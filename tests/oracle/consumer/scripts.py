@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from coordinator_logic.consumer_group.patterns import matching_topics
-from coordinator_logic.consumer_protocol import Subscription, TopicPartition, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, TopicPartition, encode_subscription
+from coordinator_logic.groups.consumer.patterns import matching_topics
 from tests.oracle.consumer.judge import Command
 from tests.oracle.consumer.our_side import OurSide
+from tests.support.parts import consumer_group, consumer_part
 
 NAMES = ("t0", "t1", "t2", "u0", "absent")
 SUBSCRIPTIONS: tuple[list[str], ...] = (["t0"], ["t0"], ["t0", "t1"], ["t0", "t1"], ["t1", "t2"], ["u0", "absent"], [])
@@ -254,9 +255,9 @@ class _Script:
         side is not told of topics that do not concern the group.
         """
         group = self._ours.group
-        if group is None or group.consumer is None or not group.consumer.patterns:
+        if group is None or consumer_part(group) is None or not consumer_group(group).patterns:
             return True
-        return any(matching_topics(pattern, [name]) for pattern in group.consumer.patterns)
+        return any(matching_topics(pattern, [name]) for pattern in consumer_group(group).patterns)
 
     def _topic(self, name: str, partitions: int) -> dict[str, Any]:
         self._topic_ids += 1

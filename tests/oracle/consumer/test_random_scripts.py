@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from coordinator_logic.assignors.server import Partitions, SubscribedMember
-from coordinator_logic.convergence import targets
+from coordinator_logic.groups.consumer.rebalance import targets
 from tests.oracle.consumer.judge import Judge
 from tests.oracle.consumer.lockstep import check, compare
 from tests.oracle.consumer.scripts import play, replay

@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 
 from coordinator_logic.apis import APIS
-from coordinator_logic.consumer_protocol import Subscription, encode_subscription
+from coordinator_logic.embedded_protocols import Subscription, encode_subscription
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import JoinGroupResponse, RequestBody, ResponseBody
 

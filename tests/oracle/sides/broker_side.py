@@ -13,10 +13,10 @@ from kio.static.primitive import i32Timedelta
 
 from coordinator_logic.apis import APIS
 from coordinator_logic.messages import DescribeGroupsRequest, RequestBody, ResponseBody
-from streaming.gateway.groups.projection import from_wire, to_wire
 from tests.oracle.scripts.script import transactional_id
 from tests.oracle.sides.connection import Connection, Connections, Disconnected
 from tests.oracle.sides.logic_side import PROBE_VERSION
+from tests.support.wire_types import from_wire, to_wire
 
 PAUSE_SECONDS = 0.05
 TRANSACTION_TIMEOUT = i32Timedelta.parse(timedelta(minutes=1))

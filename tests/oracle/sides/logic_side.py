@@ -13,10 +13,12 @@ from coordinator_logic.apis import APIS
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Place, ReplyAddress, Request
 from coordinator_logic.group import Group
+from coordinator_logic.groups.classic.records import GenerationStarted, LeaderElected
 from coordinator_logic.messages import DescribeGroupsRequest, Message, RequestBody, ResponseBody
-from coordinator_logic.records import GenerationStarted, JournalEntry, LeaderElected, MemberRemoved
+from coordinator_logic.records import JournalEntry, MemberRemoved
 from coordinator_logic.step import step
-from streaming.gateway.groups.projection import from_wire, to_wire
+from tests.support.parts import classic
+from tests.support.wire_types import from_wire, to_wire
 
 CLIENT_HOST = "/127.0.0.1"
 PROBE_VERSION = 5
@@ -78,14 +80,14 @@ class LogicSide:
         The order also decides who leads next: while no response has named the new leader, it can be any member.
         """
         group = before.group
-        if group is None or not group.members:
+        if group is None or not classic(group).members:
             return
-        leaders = list(group.members) if before.leader_hidden else [group.leader]
-        for order, leader in islice(product(permutations(group.members), leaders), MAX_ORDERS):
+        leaders = list(classic(group).members) if before.leader_hidden else [classic(group).leader]
+        for order, leader in islice(product(permutations(classic(group).members), leaders), MAX_ORDERS):
             other = before.group
             assert other is not None
-            other.members = {member_id: other.members[member_id] for member_id in order}
-            other.leader = leader
+            classic(other).members = {member_id: classic(other).members[member_id] for member_id in order}
+            classic(other).leader = leader
             yield self._advance(before, other, requests, now)
 
     def timer_orders(self, before: GroupState, now: int) -> Iterator[Outcome]:

@@ -31,7 +31,7 @@ def main(
     broken: Annotated[
         str | None, typer.Option(help=f"Break every job on purpose, to see it found: {', '.join(DEFECTS)}.")
     ] = None,
-    newer: Annotated[bool, typer.Option("--newer", help="Add a group of the newer consumer protocol.")] = False,
+    newer: Annotated[bool, typer.Option("--newer", help="Add a group of the consumer group protocol.")] = False,
     minutes: Annotated[float | None, typer.Option(help="Begin no further run after this time.")] = None,
     beside: Annotated[int, typer.Option(help="How many processes share the runs, each with brokers.", min=1)] = 1,
     folder: Annotated[Path, typer.Option(help="Gets the summary, and the files of runs that are not good.")] = RESULTS
@@ -58,7 +58,7 @@ def main(
                 for number in range(runs):
                     if minutes is not None and sum(verdict.seconds for verdict in verdicts) > minutes * 60:
                         break
-                    verdicts.append(campaign.play(make_plan(seed + number, only, has_newer_members=newer)))
+                    verdicts.append(campaign.play(make_plan(seed + number, only, has_consumer_members=newer)))
     finally:
         result = summary(verdicts)
         folder.mkdir(parents=True, exist_ok=True)

@@ -28,8 +28,8 @@ TWO_PARTITIONS_SHARE = 0.35
 class PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """A group over topics; ``static_members`` of its members have an instance id.
 
-    ``is_reconciling``: whether its members speak the newer protocol (KIP-848), in which they are neither eager nor
-    cooperative.
+    ``is_reconciling``: whether its members speak the consumer group protocol (KIP-848), in which they are neither eager
+    nor cooperative.
     """
 
     name: str
@@ -80,15 +80,15 @@ def needs_of(faults: Iterable[str]) -> frozenset[Need]:
     return frozenset(need for name in faults for need in FAULTS[name].needs)
 
 
-def make_plan(seed: int, only: str | None = None, *, has_newer_members: bool = False) -> Plan:
-    """The plan of a run; the seeds 0, 1, 2, ... begin with each fault in turn.
+def make_plan(seed: int, only: str | None = None, *, has_consumer_members: bool = False) -> Plan:
+    """The plan of a run; the seeds 0, 1, 2, ... begin with each of the faults.
 
-    only: a fault to inject alone. Raises KeyError for an unknown one. has_newer_members: adds a group of members of the
-    newer protocol.
+    only: a fault to inject alone. Raises KeyError for an unknown one. has_consumer_members: adds a group whose members
+    speak the consumer group protocol.
     """
     chance = Random(seed)
     names = list(FAULTS)
-    # By turns, so that each fault meets both.
+    # Alternately, so that each fault meets both.
     is_eager_long = seed // len(names) % 2 == 0
     first = FAULTS[only].name if only is not None else names[seed % len(names)]
     chosen = [first] if only is not None else [first, *_further(first, chance)]
@@ -105,7 +105,7 @@ def make_plan(seed: int, only: str | None = None, *, has_newer_members: bool = F
         state_store="rocksdb" if chance.random() < ROCKSDB_SHARE else "memory",
         state_partitions=2 if chance.random() < TWO_PARTITIONS_SHARE else 1,
     )
-    if not has_newer_members:
+    if not has_consumer_members:
         return plan
     # Drawn last, so that a seed gives the faults and the classic groups that it gave before there was this group.
     reconciling = _group("consumer", False, chance.random() < LONG_REVOCATION_SHARE, chance)

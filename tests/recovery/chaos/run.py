@@ -50,7 +50,7 @@ MEMBERS_WORK_WITHIN_SECONDS = 150.0
 """A rebalance of the transactional members may wait for the session of a member that has come back under another id."""
 
 SEEN_IN_EVERY_RUN = ("join ok", "heartbeat ok", "commit ok", "fetch ok")
-SEEN_OF_NEWER_MEMBERS = "consumer-heartbeat ok"
+SEEN_OF_CONSUMER_MEMBERS = "consumer-heartbeat ok"
 
 TRANSACTIONAL = "transactional"
 TRANSACTIONAL_PARTITIONS = 3
@@ -380,8 +380,8 @@ class Run:
             self.verdict.failure = f"nothing was seen: {self.verdict.operations}"
 
     def _expected_operations(self) -> list[str]:
-        has_newer_members = any(group.is_reconciling for group in self._plan.groups)
-        return [*SEEN_IN_EVERY_RUN, *([SEEN_OF_NEWER_MEMBERS] if has_newer_members else [])]
+        has_consumer_members = any(group.is_reconciling for group in self._plan.groups)
+        return [*SEEN_IN_EVERY_RUN, *([SEEN_OF_CONSUMER_MEMBERS] if has_consumer_members else [])]
 
 
 def _group_plan(group: PlannedGroup) -> GroupPlan:

@@ -43,7 +43,7 @@ class Function(StrEnum):
     SYNC = "sync"
     HEARTBEAT = "heartbeat"
     CONSUMER_HEARTBEAT = "consumer-heartbeat"
-    """The heartbeat of a member of the newer protocol (KIP-848), with which it also joins (epoch 0) and leaves."""
+    """The heartbeat of a consumer group's member (KIP-848), with which it also joins (epoch 0) and leaves."""
     LEAVE = "leave"
     COMMIT = "commit"
     FETCH = "fetch"
@@ -87,16 +87,16 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="line", t
     process: a client's strand. It has one operation at a time, and none after an ``info``, as in Jepsen.
     time: ns of a monotonic clock, one for all clients of a run. wall: ns since the epoch.
     client: who sends; it may have several strands. group, member, instance, generation: as sent, or as answered; the
-        generation of a member of the newer protocol is its member epoch.
+        generation of a member of the consumer group protocol is its member epoch.
     value: of a commit and a reset the positions, of a fetch the partitions and then the positions, of a heartbeat of
-        the newer protocol the partitions that are owned and then those that are assigned, otherwise the partitions that
-        are assigned or revoked.
+        a consumer group's member the partitions that are owned and then those that are assigned, otherwise the
+        partitions that are assigned or revoked.
     lists_partitions: whether such a heartbeat or its answer says which partitions are owned or assigned.
     error: Kafka's error code of the answer.
     answer: SHA-256 of the answer's bytes, in hex.
     job_epoch: the epoch of the job whose answers a reader takes from then on; 0 if it says nothing about jobs.
     appended: ns of the monotonic clock at which the broker had appended the request; 0 if unknown.
-    session_ms, rebalance_ms: a join's timeouts, and those of a member of the newer protocol.
+    session_ms, rebalance_ms: a join's timeouts, and those of a member of the consumer group protocol.
     is_cooperative: whether the member keeps its partitions when it joins.
     leader, protocol: those of the answer to a join.
     note: what a fault was.

@@ -6,23 +6,27 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic.consumer_group.records import ClassicGroupFormed, ConsumerGroupFormed, ConsumerMemberChanged
-from coordinator_logic.consumer_protocol import ConsumerProtocolError, decode_assignment
-from coordinator_logic.group import CONSUMER_PROTOCOL_TYPE, Group
+from coordinator_logic.embedded_protocols import CONSUMER_PROTOCOL_TYPE, ConsumerProtocolError, decode_assignment
+from coordinator_logic.group import Group
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.classic.records import (
+    AssignmentChanged,
+    ClassicGroupFormed,
+    GenerationStarted,
+    MemberAdded,
+)
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, ConsumerMemberChanged
 from coordinator_logic.messages import NO_GENERATION, NO_OFFSET
 from coordinator_logic.records import (
-    AssignmentChanged,
-    GenerationStarted,
     GroupCreated,
     GroupDeleted,
     JournalEntry,
-    MemberAdded,
     MemberRemoved,
     OffsetsCommitted,
     QuarantinedStateDropped,
-    Record,
     RequestCause,
     StaticMemberReplaced,
+    entry_decoder,
     fold,
 )
 from coordinator_logic.states import IllegalState, IllegalTransition, State
@@ -34,7 +38,7 @@ from tests.recovery.checker.history import Function, Key, Kind
 from tests.recovery.checker.offsets import WRITES
 from tests.recovery.checker.operations import Operation, Rule, Violation, grouped
 
-_decode_entry = msgspec.json.Decoder(JournalEntry).decode
+_decode_entry = entry_decoder().decode
 
 
 class _Place(NamedTuple):
@@ -239,11 +243,12 @@ def check_states(story: JournalStory, states: Mapping[str, Group | None]) -> Ite
 
 
 def _difference(folded: Group, state: Group) -> str:
-    names = ("sequence", "state", "generation", "leader", "protocol_name")
-    fields = [name for name in names if getattr(folded, name) != getattr(state, name)]
-    fields += ["members"] if folded.members.keys() != state.members.keys() else []
-    fields += ["offsets"] if folded.offsets != state.offsets else []
-    return ", ".join(fields) or "the details of members or transactions"
+    fields = [name for name in ("sequence", "offsets") if getattr(folded, name) != getattr(state, name)]
+    one, other = folded.part, state.part
+    if type(one) is not type(other):
+        return ", ".join([*fields, "type"])
+    fields += [name for name in one.__struct_fields__ if getattr(one, name) != getattr(other, name)]
+    return ", ".join(fields) or "the details of transactions"
 
 
 # ---- the answers -----------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from enum import StrEnum
 from math import inf
 from typing import TypeVar
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from tests.recovery.checker.history import Event, Function, Key, Kind, Position
 
 NS_PER_MS = 1_000_000
@@ -187,5 +187,5 @@ def grouped(items: Iterable[ItemT], by: Callable[[ItemT], GroupT]) -> dict[Group
 
 
 def reconciling_groups(operations: Iterable[Operation]) -> frozenset[str]:
-    """The groups in which members spoke the newer protocol, perhaps beside classic ones."""
+    """The groups in which members spoke the consumer group protocol, perhaps beside classic ones."""
     return frozenset(o.call.group for o in operations if o.f is Function.CONSUMER_HEARTBEAT)

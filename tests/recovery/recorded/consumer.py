@@ -10,7 +10,7 @@ from coordinator_logic.assignors import (
     RangeAssignor,
     TopicMetadata,
 )
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Assignment,
     Subscription,
     TopicPartition,

@@ -16,7 +16,7 @@ class Population:
     clients: how many there are at the start, of which ``static_clients`` have an instance id. disturbance_ms: about how
     long it takes from one disturbance to the next; the first one comes a little sooner. kinds: the classes of members;
     each new one is of any of them, so with several a group changes its protocol. has_all_partitions: whether they are
-    settled only when they have every partition of the topic: members of the newer protocol do not wait for each other.
+    settled only when they have every partition of the topic: members of consumer groups do not wait for each other.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A consumer of the newer protocol (KIP-848) that records its operations: heartbeats, commits and fetches.
+"""A consumer of the consumer group protocol (KIP-848) that records its operations: heartbeats, commits and fetches.
 
 Its state machine is that of the project's client, which reads no clock and sends nothing; so a run judges that one too.
 """
@@ -15,9 +15,9 @@ from coordinator_logic.messages import (
     TopicIdPartitions,
 )
 from streaming.client.errors import CoordinatorError
-from streaming.client.membership.consumer_protocol.heartbeat_fields import MemberIdentity
-from streaming.client.membership.consumer_protocol.membership import ConsumerMembership, Phase, Sent
-from streaming.client.membership.consumer_protocol.types import TopicSubscription
+from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity
+from streaming.client.membership.consumer_groups.membership import ConsumerMembership, MembershipPhase, Sent
+from streaming.client.membership.consumer_groups.types import TopicSubscription
 from streaming.client.membership.membership_state import Generation
 from tests.recovery.checker.history import Function
 from tests.recovery.recorded.member import RecordedMember
@@ -31,7 +31,7 @@ REVOCATION_MS = 100
 
 
 class ReconcilingConsumer(RecordedMember):
-    """A consumer of the newer protocol, with its name as its member id."""
+    """A consumer of the consumer group protocol, with its name as its member id."""
 
     def __init__(self, network: Network, plan: GroupPlan, name: str, instance: str | None = None) -> None:
         super().__init__(network, plan, name, instance)
@@ -51,7 +51,7 @@ class ReconcilingConsumer(RecordedMember):
     @property
     def is_settled(self) -> bool:
         """Whether it is in the group, and has what it was assigned last."""
-        return self._membership.phase is Phase.JOINED and self._membership.next_change() is None
+        return self._membership.phase is MembershipPhase.JOINED and self._membership.next_change() is None
 
     @property
     def leaves_when_it_ends(self) -> bool:
@@ -146,7 +146,7 @@ class ReconcilingConsumer(RecordedMember):
 
     def _follow(self) -> None:
         """Take what is assigned, and begin to give up what is not any more."""
-        if self._membership.phase is Phase.LOST:
+        if self._membership.phase is MembershipPhase.LOST:
             self._lose()
             return
         change = self._membership.next_change()
@@ -156,10 +156,10 @@ class ReconcilingConsumer(RecordedMember):
             self._is_revoking = True
             self._world.after(self._world.about(REVOCATION_MS), self._revoke)
             return
-        taken = {partition.partition for partition in self._membership.take(change.added)}
-        if taken:
+        added = {partition.partition for partition in self._membership.confirm_assigned(change.added)}
+        if added:
             self._attempt += 1
-            self._own(taken)
+            self._own(added)
 
     def _revoke(self) -> None:
         if self._postponed(self._revoke):

@@ -27,7 +27,7 @@ HEARTBEAT_MS = 1_000
 class GroupPlan(NamedTuple):
     """The settings that the clients of a group share; times in ms.
 
-    For members of the newer protocol the coordinator is configured with ``session_ms`` and ``heartbeat_ms``.
+    For members of the consumer group protocol the coordinator is configured with ``session_ms`` and ``heartbeat_ms``.
     """
 
     group: str

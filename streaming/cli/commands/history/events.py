@@ -13,13 +13,13 @@ from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import failures_as_lines, time_given
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
-from streaming.explain.journal.entries import story_entry
-from streaming.explain.journal.reading import Progress
 from streaming.explain.publishing.publication import Publication
 from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAllGroups
 from streaming.explain.story.printable import printable
 from streaming.explain.story.words import event_line
-from streaming.job.backups.journal_reader import JournalReader
+from streaming.journal.entries import story_entry
+from streaming.journal.progress import ReadingProgress
+from streaming.journal.reader import JournalReader
 
 Since = Annotated[
     str | None,
@@ -74,7 +74,7 @@ def _told(reader: JournalReader, since: int, follow: bool) -> Iterator[GroupReba
 
 def _entries(reader: JournalReader, since: int, follow: bool) -> Iterator[JournalEntry | None]:
     """The entries until now, then, if asked for, those that come."""
-    report = Progress(reader.count(reader.partitions), _note)
+    report = ReadingProgress(reader.count(reader.partitions), _note)
     yield from reader.entries(since=since, on_read=report.add)
     if follow:
         yield from reader.further()

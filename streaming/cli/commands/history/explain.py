@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -15,8 +15,6 @@ from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given, write_file
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
-from streaming.explain.journal.entries import page_entry, story_entry
-from streaming.explain.journal.group_journal import GroupJournal
 from streaming.explain.lag.lag import Lag
 from streaming.explain.lag.reading import read_lag
 from streaming.explain.page.lanes import Lanes
@@ -28,7 +26,10 @@ from streaming.explain.story.of_member import concerns, story_of
 from streaming.explain.story.printable import printable
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import lines_of, rebalance_lines
-from streaming.job.backups.journal_reader import JournalReader
+from streaming.journal.entries import page_entry, story_entry
+from streaming.journal.fold import GroupFold
+from streaming.journal.group_journal import GroupJournal
+from streaming.journal.reader import JournalReader
 
 Since = Annotated[
     str | None,
@@ -82,18 +83,19 @@ def explain(
     topic = TopicNames(connection.topic_prefix).journal
     told, timeout, report = ToldGroup(group, with_lag=lag), connection.timeout, progress(as_json=True)
     teller = told.teller
-    add, decode = (told.add, told.decode) if html or trace else (teller.add, story_entry)
+    fold, decode = (GroupFold(told), told.decode) if html or trace else (GroupFold(teller), story_entry)
     with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, decode) as reader:
         kept = None
         if refused is not False:
             kept = _kept(connection, reader, group, Part(beginning, end), must_read=refused is True)
         judge = None if kept is None or beginning else kept.judge
+        judged = None if judge is None else GroupFold(judge)
         journal = GroupJournal(reader, group, beginning, report)
         for entry in journal.entries():
-            if judge is not None:
-                judge.add(entry)
+            if judged is not None:
+                judged.add(entry)
             if end is None or entry.timestamp <= end:
-                add(entry)
+                fold.add(entry)
         if not (teller.has_entries or live):
             fail(f"{topic} has no entries of group {group} in this time", REFUSED)
         if html or trace:
@@ -102,7 +104,7 @@ def explain(
         elif teller.has_entries:
             _print_story(_selected(teller, member, kept), connection.as_json, live)
         if live:
-            _follow(journal, teller, member, connection.as_json)
+            _follow(journal, fold, teller, member, connection.as_json)
 
 
 def _kept(connection: Connection, reader: JournalReader, group: str, part: Part, *, must_read: bool) -> KeptRequests:
@@ -138,11 +140,13 @@ def _write(story: Story, lanes: Lanes, files: Mapping[Path | None, Callable[[Sto
         )
 
 
-def _follow(journal: GroupJournal, teller: StoryTeller, member: str | None, as_json: bool) -> None:
+def _follow(
+    journal: GroupJournal, fold: GroupFold[Any], teller: StoryTeller, member: str | None, as_json: bool
+) -> None:
     told = sum(rebalance.ended is not None for rebalance in teller.rebalances)
     for entry in journal.further():
         if entry is not None:
-            teller.add(entry)
+            fold.add(entry)
         while told < len(teller.rebalances) and teller.rebalances[told].ended is not None:
             rebalance = teller.rebalances[told]
             told += 1

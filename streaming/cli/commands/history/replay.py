@@ -1,6 +1,7 @@
 """``group-coordinator replay``: run a group's requests again, as they were or with other settings."""
 
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,53 +10,59 @@ import typer
 from rich.table import Table
 
 from coordinator_logic.config import CoordinatorConfig
-from streaming.cli.connection import LOG_NOTHING, Connection, connected
+from streaming.cli.connection import Connection, connected
 from streaming.cli.console import UNANSWERED, USAGE, fail, failures_as_lines, key_values, out, print_json, require
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorError
-from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.errors import BadOptions
 from streaming.contract.topics import TopicNames
 
 CASE_PANEL, CHANGES_PANEL = "Case", "What if"
 
 
+Since = Annotated[
+    str | None, option(metavar="AGE", text="Show what happened since then, for example 2h.", panel=CASE_PANEL)
+]
+CaseFile = Annotated[
+    Path | None, option(metavar="FILE", text="Write the group's requests to a case file.", panel=CASE_PANEL)
+]
+Anonymise = Annotated[bool, flag("--anonymise", "Replace the names of members and hosts in the case file.", CASE_PANEL)]
+ChangedOptions = Annotated[
+    list[str] | None,
+    option(
+        "--set",
+        metavar="KEY=VALUE",
+        text="Replay with this protocol option, for example group.initial.rebalance.delay.ms=10000. Repeatable.",
+        panel=CHANGES_PANEL,
+    ),
+]
+FormerOptions = Annotated[
+    list[str] | None,
+    option(
+        "--was",
+        metavar="KEY=VALUE",
+        text="A protocol option that the job ran with, where it was not the default. Repeatable.",
+        panel=CASE_PANEL,
+    ),
+]
+Static = Annotated[bool, flag("--static", "Replay with static members.", CHANGES_PANEL)]
+Session = Annotated[
+    str | None,
+    option(metavar="TIME", text="Replay with this session timeout of all members: 60s.", panel=CHANGES_PANEL),
+]
+
+
 @connected
 def replay(
     connection: Connection,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
-    since: Annotated[
-        str | None, option(metavar="AGE", text="Show what happened since then, for example 2h.", panel=CASE_PANEL)
-    ] = None,
-    case: Annotated[
-        Path | None, option(metavar="FILE", text="Write the group's requests to a case file.", panel=CASE_PANEL)
-    ] = None,
-    anonymise: Annotated[
-        bool, flag("--anonymise", "Replace the names of members and hosts in the case file.", CASE_PANEL)
-    ] = False,
-    settings: Annotated[
-        list[str] | None,
-        option(
-            "--set",
-            metavar="KEY=VALUE",
-            text="Replay with this protocol option, for example group.initial.rebalance.delay.ms=10000. Repeatable.",
-            panel=CHANGES_PANEL,
-        ),
-    ] = None,
-    was: Annotated[
-        list[str] | None,
-        option(
-            "--was",
-            metavar="KEY=VALUE",
-            text="A protocol option that the job ran with, where it was not the default. Repeatable.",
-            panel=CASE_PANEL,
-        ),
-    ] = None,
-    static: Annotated[bool, flag("--static", "Replay with static members.", CHANGES_PANEL)] = False,
-    session: Annotated[
-        str | None,
-        option(metavar="TIME", text="Replay with this session timeout of all members: 60s.", panel=CHANGES_PANEL),
-    ] = None,
+    since: Since = None,
+    case: CaseFile = None,
+    anonymise: Anonymise = False,
+    settings: ChangedOptions = None,
+    was: FormerOptions = None,
+    static: Static = False,
+    session: Session = None,
 ) -> None:
     """Run a group's requests through the coordinator's logic again, and show each decision.
 
@@ -63,23 +70,17 @@ def replay(
     """
     require("replay", "job")
     from streaming.explain.replay.case import Case, anonymised, save_case
-    from streaming.explain.replay.durations import milliseconds
     from streaming.explain.replay.report import as_data, figure_rows, timeline_rows
     from streaming.explain.replay.request_log import requests_of
     from streaming.explain.replay.what_if import Changes, lived, what_if
 
-    try:
-        beginning = 0 if since is None else round(time.time() * 1000) - milliseconds(since)
-        session_ms = None if session is None else milliseconds(session)
-    except ValueError as error:
-        fail(str(error), USAGE)
-    topic = TopicNames(connection.topic_prefix).requests
+    beginning, session_ms = _times(since, session)
     with failures_as_lines():
+        topic = TopicNames(connection.topic_prefix).requests
         config_then = _with_settings(CoordinatorConfig(requests_topic=topic), "--was", was)
         config_now = _with_settings(config_then, "--set", settings)
-    config: LibrdkafkaConfig = {"log_level": LOG_NOTHING, **key_values(connection.properties, "--property")}
     try:
-        requests = requests_of(connection.bootstrap_servers, config, topic, group, float(connection.timeout))
+        requests = requests_of(connection.bootstrap_servers, connection.config, topic, group, connection.timeout)
     except CoordinatorError as error:
         fail(str(error), UNANSWERED)
     recorded = Case(group, requests, beginning, config_then)
@@ -90,12 +91,27 @@ def replay(
         other = what_if(recorded, Changes(config_now, static, session_ms))
     if connection.as_json:
         print_json(as_data(past, other))
-        return
-    for rows, first in ((timeline_rows(past, other), "TIME (UTC)"), (figure_rows(past, other), "FIGURE")):
-        table = Table(first, "AS IT WAS", *(["WHAT IF"] if other else []))
-        for row in rows:
-            table.add_row(*row[: len(table.columns)])
-        out.print(table)
+    else:
+        for first, rows in {"TIME (UTC)": timeline_rows(past, other), "FIGURE": figure_rows(past, other)}.items():
+            _print_rows((first, "AS IT WAS", *(["WHAT IF"] if other else [])), rows)
+
+
+def _times(since: str | None, session: str | None) -> tuple[int, int | None]:
+    """When to begin, ms since the epoch, and the session timeout in ms; ends the command if one is no duration."""
+    from streaming.explain.replay.durations import milliseconds
+
+    try:
+        beginning = 0 if since is None else round(time.time() * 1000) - milliseconds(since)
+        return beginning, None if session is None else milliseconds(session)
+    except ValueError as error:
+        fail(str(error), USAGE)
+
+
+def _print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*row[: len(columns)])
+    out.print(table)
 
 
 def _with_settings(config: CoordinatorConfig, option_name: str, pairs: list[str] | None) -> CoordinatorConfig:

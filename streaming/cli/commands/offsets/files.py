@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
 from streaming.cli.commands.offsets.listing import GroupId
 from streaming.cli.commands.offsets.reading import fetched_offsets, offsets_as_of, required_logs

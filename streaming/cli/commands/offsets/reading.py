@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from confluent_kafka.admin import AdminClient
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.messages import GroupToFetch
 from coordinator_logic.records import JournalEntry
 from streaming.cli.commands.groups import exit_on_errors
@@ -17,13 +17,13 @@ from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.librdkafka import admin_config
 from streaming.contract.topics import TopicNames
-from streaming.explain.journal.group_journal import GroupJournal
 from streaming.explain.offsets.changes import OffsetChange, changes_of, matters_for_offsets
 from streaming.explain.offsets.log_positions import logs_of
 from streaming.explain.offsets.plan import Log, Position, position, positions_of
 from streaming.explain.time_travel.group_history import GroupAt, group_at
-from streaming.job.backups.journal_reader import JournalReader
-from streaming.job.backups.rebuild.journal_fold import Known
+from streaming.journal.folded_group import Known
+from streaming.journal.group_journal import GroupJournal
+from streaming.journal.reader import JournalReader
 
 _TOPIC_PARTITIONS = re.compile(r"(?P<topic>[^:]+)(:(?P<numbers>\d+(-\d+)?(,\d+(-\d+)?)*))?")
 _PAUSE_SECONDS = 0.3

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from coordinator_logic.consumer_protocol import TopicPartition
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
 from streaming.cli.commands.offsets.files import positions_in
 from streaming.cli.commands.offsets.listing import GroupId
@@ -14,7 +14,7 @@ from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient
 from streaming.explain.offsets.log_positions import offsets_at
 from streaming.explain.offsets.plan import Plan
-from streaming.explain.offsets.targets import Target, TargetKind, plan_from_file, reset_plan
+from streaming.explain.offsets.targets import ResetTarget, TargetKind, plan_from_file, reset_plan
 
 TARGET_PANEL = "Target"
 
@@ -70,19 +70,19 @@ def reset(
 
 def _targets(
     to_earliest: bool, to_latest: bool, to_offset: int | None, time: str | None, shift_by: int | None
-) -> list[Target]:
-    targets = [Target(TargetKind.EARLIEST)] * to_earliest + [Target(TargetKind.LATEST)] * to_latest
+) -> list[ResetTarget]:
+    targets = [ResetTarget(TargetKind.EARLIEST)] * to_earliest + [ResetTarget(TargetKind.LATEST)] * to_latest
     if to_offset is not None:
-        targets.append(Target(TargetKind.OFFSET, to_offset))
+        targets.append(ResetTarget(TargetKind.OFFSET, to_offset))
     if time is not None:
-        targets.append(Target(TargetKind.TIME, time_given(time, TargetKind.TIME.value)))
+        targets.append(ResetTarget(TargetKind.TIME, time_given(time, TargetKind.TIME.value)))
     if shift_by is not None:
-        targets.append(Target(TargetKind.SHIFT, shift_by))
+        targets.append(ResetTarget(TargetKind.SHIFT, shift_by))
     return targets
 
 
 def _planned(
-    connection: Connection, client: CoordinatorClient, group: str, partitions: set[TopicPartition], target: Target
+    connection: Connection, client: CoordinatorClient, group: str, partitions: set[TopicPartition], target: ResetTarget
 ) -> Plan:
     known = required_logs(connection, client, partitions)
     at_time: dict[TopicPartition, int | None] = {}

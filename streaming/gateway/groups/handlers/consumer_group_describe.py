@@ -10,11 +10,12 @@ from coordinator_logic.messages import (
     DescribedConsumerGroup,
 )
 from streaming.client.errors import CoordinatorNotAvailable
-from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.backend import FoundGroup, GroupBackend
+from streaming.gateway.groups.watched_groups import Subscription
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
-__all__ = ["consumer_group_describe"]
+__all__ = ["consumer_group_describe", "look_up_consumer_group"]
 
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 """Kafka's message."""
@@ -26,7 +27,7 @@ async def consumer_group_describe(backend: GroupBackend, request: ClientRequest)
     The caller needs DESCRIBE on each of them, and on the topics that a group assigns. Groups beyond
     :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
     """
-    body = await backend.decoded(request, ConsumerGroupDescribeRequest)
+    body: ConsumerGroupDescribeRequest = request.payload
 
     async def describe(group_id: str) -> DescribedConsumerGroup:
         return await _describe(backend, request, group_id, with_operations=body.include_authorized_operations)
@@ -60,10 +61,29 @@ async def _describe(
 
 async def _may_see(backend: GroupBackend, caller: Caller, described: DescribedConsumerGroup) -> bool:
     """Whether the caller may describe all topics that the group assigns."""
-    topics = {
-        topic.topic_name
+    topics = _assigned_topics(described).keys()
+    return len(await backend.authorizer.describable_topics(caller, topics)) == len(topics)
+
+
+async def look_up_consumer_group(backend: GroupBackend, group_id: str) -> FoundGroup | Error:
+    """The subscriptions and the assigned topics of a consumer group, see :class:`GroupType`."""
+    body = ConsumerGroupDescribeRequest([group_id])
+    api = CONSUMER_GROUP_DESCRIBE
+    (described,) = (await backend.request(api, api.max_version, group_id, body, backend.caller)).groups
+    if described.error_code != Error.NONE:
+        return Error(described.error_code)
+    subscriptions = {
+        member.member_id: Subscription(frozenset(member.subscribed_topic_names), member.subscribed_topic_regex or "")
+        for member in described.members
+    }
+    return FoundGroup(subscriptions, _assigned_topics(described))
+
+
+def _assigned_topics(described: DescribedConsumerGroup) -> dict[str, str]:
+    """The ids of the topics that a group assigns, by name."""
+    return {
+        topic.topic_name: topic.topic_id
         for member in described.members
         for assignment in (member.assignment, member.target_assignment)
         for topic in assignment.topic_partitions
     }
-    return len(await backend.authorizer.describable_topics(caller, topics)) == len(topics)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from coordinator_logic.apis import CONSUMER_GROUP_HEARTBEAT
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    Message,
     TopicDescription,
 )
 from streaming.client.errors import CoordinatorNotAvailable
@@ -20,28 +21,43 @@ from streaming.gateway.groups.backend import GroupBackend, decode_response
 from streaming.gateway.groups.error_responses import outage_error
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
-from streaming.gateway.groups.subscriptions.lookups import has_members
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
+from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, consumer_policy
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["ConsumerGroupHeartbeatHandler"]
+__all__ = ["ConsumerGroupHeartbeatHandler", "consumer_group_heartbeat_policy"]
 
 NO_LONGER_A_MEMBER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND, Error.FENCED_MEMBER_EPOCH})
+
+
+def consumer_group_heartbeat_policy(timeouts: GroupTimeouts, body: Message | None = None) -> TimeoutPolicy:
+    """After either error, Java's client sends its next heartbeat with all fields.
+
+    So does librdkafka after COORDINATOR_NOT_AVAILABLE: the member is not fenced if the heartbeat in the log has
+    advanced its epoch. librdkafka repeats the same request after COORDINATOR_LOAD_IN_PROGRESS, so that must not be in
+    the log.
+    """
+    policy = consumer_policy(timeouts)._replace(unanswered=Error.COORDINATOR_NOT_AVAILABLE)
+    if isinstance(body, ConsumerGroupHeartbeatRequest) and not body.member_id:
+        # The coordinator generates an id (v0): each repeated join would leave an unused member behind.
+        return policy._replace(seconds=timeouts.request_seconds)
+    if isinstance(body, ConsumerGroupHeartbeatRequest) and body.member_epoch < 0:
+        return policy._replace(seconds=timeouts.leave_seconds)
+    return policy
 
 
 class ConsumerGroupHeartbeatHandler:
     """Answers heartbeats within their timeout, with a retriable error if the coordinator has not answered by then."""
 
-    def __init__(self, backend: GroupBackend, topics: HeartbeatTopics, watched: WatchedGroups) -> None:
+    def __init__(self, backend: GroupBackend) -> None:
         self._backend = backend
-        self._topics = topics
-        self._watched = watched
+        self._topics = HeartbeatTopics(backend)
+        self._watched = backend.watched
         self._awaited = AwaitedHeartbeats()
 
     async def handle(self, request: ClientRequest) -> ConsumerGroupHeartbeatResponse:
         """Answer a heartbeat. The caller needs READ on the group, and DESCRIBE on each topic that it names."""
-        body = await self._backend.decoded(request, ConsumerGroupHeartbeatRequest)
+        body: ConsumerGroupHeartbeatRequest = request.payload
         if not await self._backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
             return _refused(Error.GROUP_AUTHORIZATION_FAILED)
         if _entry_count(body) > MAX_ENTRIES:
@@ -53,16 +69,16 @@ class ConsumerGroupHeartbeatHandler:
             except TopicsHidden:
                 return _refused(Error.TOPIC_AUTHORIZATION_FAILED)
             except CoordinatorNotAvailable:
-                return _refused(self._backend.policies.by_api[CONSUMER_GROUP_HEARTBEAT.name].unsent)
+                return _refused(self._backend.policies.of(CONSUMER_GROUP_HEARTBEAT, body).unsent)
         is_new = self._watched.get(body.group_id) is None
-        has_others = is_new and has_members(self._backend, body.group_id)
+        has_others = is_new and self._backend.has_members(body.group_id)
         response = await self._ask(request, replace(body, topics=list(topics)))
         self._note(body, topics, response, has_others=has_others)
         return response
 
     async def _ask(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         """Ask the coordinator, or answer with what an earlier heartbeat of the member has led to."""
-        policy = self._backend.policies.for_request(CONSUMER_GROUP_HEARTBEAT, body)
+        policy = self._backend.policies.of(CONSUMER_GROUP_HEARTBEAT, body)
         deadline = _now() + policy.seconds
         earlier = self._awaited.find(body)
         if earlier is not None and earlier.is_open and not earlier.may_repeat:
@@ -70,7 +86,7 @@ class ConsumerGroupHeartbeatHandler:
             if earlier.is_open:
                 return _refused(policy.unanswered if earlier.is_appended else policy.unsent)
         if earlier is not None and not earlier.is_open:
-            news = earlier.take_news()
+            news = earlier.pop_news()
             if news is not None:
                 self._go_on(request, body, news)
                 return news
@@ -81,7 +97,7 @@ class ConsumerGroupHeartbeatHandler:
         if heartbeats.is_open:
             return _refused(policy.unanswered if heartbeats.is_appended else policy.unsent)
         self._awaited.end(body, heartbeats)
-        response = heartbeats.take()
+        response = heartbeats.pop_response()
         if response is None and heartbeats.failure is not None:
             return _refused(outage_error(policy, heartbeats.failure, appended=heartbeats.is_appended))
         return response or _refused(policy.unanswered)
@@ -96,7 +112,7 @@ class ConsumerGroupHeartbeatHandler:
 
     def _send(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, heartbeats: MemberHeartbeats) -> None:
         timeouts, api = self._backend.policies.timeouts, CONSUMER_GROUP_HEARTBEAT
-        seconds = max(timeouts.late_heartbeat_seconds, self._backend.policies.for_request(api, body).seconds)
+        seconds = max(timeouts.late_heartbeat_seconds, self._backend.policies.of(api, body).seconds)
         event = self._backend.channel.send(body.group_id, api.name, request.version, body, request.caller, seconds)
         heartbeats.add(event, lambda envelope: decode_response(api, body, request.version, envelope))
 

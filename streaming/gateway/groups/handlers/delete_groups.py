@@ -34,7 +34,7 @@ class DeleteGroupsHandler:
 
         Groups beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
         """
-        body = await self._backend.decoded(request, DeleteGroupsRequest)
+        body: DeleteGroupsRequest = request.payload
 
         async def delete(group_id: str) -> DeletedGroup:
             return await self._delete(request, group_id)
@@ -52,7 +52,7 @@ class DeleteGroupsHandler:
         if not await backend.authorizer.allows(caller, Operation.DELETE, group_id):
             return DeletedGroup(group_id, Error.GROUP_AUTHORIZATION_FAILED)
         body = DeleteGroupsRequest([group_id])
-        policy = backend.policies.for_request(DELETE_GROUPS, body)
+        policy = backend.policies.of(DELETE_GROUPS, body)
         event = self._open.get((caller, group_id))
         if event is None:
             seconds = backend.policies.timeouts.late_deletion_seconds

@@ -3,13 +3,14 @@
 from msgspec.structs import replace
 
 from coordinator_logic.apis import DESCRIBE_GROUPS
+from coordinator_logic.embedded_protocols import CONSUMER_PROTOCOL_TYPE, ConsumerProtocolError, decode_subscription
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["describe_groups"]
+__all__ = ["describe_groups", "topics_of_classic_members"]
 
 
 async def describe_groups(backend: GroupBackend, request: ClientRequest) -> DescribeGroupsResponse:
@@ -17,7 +18,7 @@ async def describe_groups(backend: GroupBackend, request: ClientRequest) -> Desc
 
     Groups beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
     """
-    body = await backend.decoded(request, DescribeGroupsRequest)
+    body: DescribeGroupsRequest = request.payload
 
     async def describe(group_id: str) -> DescribedGroup:
         return await _describe(backend, request, group_id, with_operations=body.include_authorized_operations)
@@ -40,3 +41,24 @@ async def _describe(
         operations = await backend.authorizer.operations_on_group(caller, group_id)
         return replace(described, authorized_operations=operations)
     return described
+
+
+async def topics_of_classic_members(backend: GroupBackend, group_id: str) -> set[str]:
+    """The topics of a classic group's consumers, see :class:`GroupType`.
+
+    None are known while the group rebalances: DescribeGroups shows the metadata of a Stable group's members only.
+    """
+    entry = backend.directory.entry(group_id)
+    has_consumers = entry is not None and entry.protocol_type == CONSUMER_PROTOCOL_TYPE and entry.members > 0
+    if backend.directory.is_complete and not has_consumers:
+        return set()
+    body = DescribeGroupsRequest([group_id])
+    api = DESCRIBE_GROUPS
+    (described,) = (await backend.request(api, api.max_version, group_id, body, backend.caller)).groups
+    topics: set[str] = set()
+    for member in described.members:
+        try:
+            topics.update(decode_subscription(member.member_metadata).topics)
+        except ConsumerProtocolError:
+            continue
+    return topics

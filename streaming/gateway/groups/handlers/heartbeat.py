@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from coordinator_logic.apis import HEARTBEAT
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import HeartbeatRequest, HeartbeatResponse, ResponseEnvelope
+from coordinator_logic.messages import HeartbeatRequest, HeartbeatResponse, Message, ResponseEnvelope
 from streaming.client.errors import CoordinatorError, error_of
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.error_responses import outage_error
-from streaming.gateway.groups.projection import from_wire
+from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, consumer_policy
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
-__all__ = ["HeartbeatHandler"]
+__all__ = ["HeartbeatHandler", "heartbeat_policy"]
 
 MAX_LATE_ERRORS = 10_000
 
@@ -28,6 +28,16 @@ LASTING_ERRORS = frozenset(
     }
 )
 """Errors that stay true of a member in a generation: a group never returns to a generation that it is leaving."""
+
+
+def heartbeat_policy(timeouts: GroupTimeouts, _body: Message | None = None) -> TimeoutPolicy:
+    """NONE without a response, as a broker answers while it loads a group.
+
+    librdkafka gives up its member id when no heartbeat succeeds for a session. The heartbeat in the log will extend the
+    session, so NONE is true. A heartbeat that is not in the log will not: the client looks up its coordinator and
+    continues.
+    """
+    return consumer_policy(timeouts)._replace(unanswered=Error.NONE, unsent=Error.COORDINATOR_NOT_AVAILABLE)
 
 
 class _Membership(NamedTuple):
@@ -49,13 +59,13 @@ class HeartbeatHandler:
 
     async def handle(self, request: ClientRequest) -> HeartbeatResponse:
         """Answer a heartbeat. The caller needs READ on the group."""
-        body = from_wire(request.payload, HeartbeatRequest)
+        body: HeartbeatRequest = request.payload
         if not await self._backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
             return HeartbeatResponse(Error.GROUP_AUTHORIZATION_FAILED)
         return HeartbeatResponse(await self._heartbeat(body, request.version, request.caller))
 
     async def _heartbeat(self, body: HeartbeatRequest, version: int, caller: Caller) -> Error:
-        policy = self._backend.policies.for_request(HEARTBEAT, body)
+        policy = self._backend.policies.of(HEARTBEAT, body)
         membership = _Membership(body.group_id, body.member_id, body.generation_id)
         late_error = self._late_errors.pop(membership, None)
         # Appended even when the answer is known: a heartbeat in the log extends the session.

@@ -17,7 +17,7 @@ async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGrou
     """
     if not backend.directory.is_complete:
         return ListGroupsResponse(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
-    body = await backend.decoded(request, ListGroupsRequest)
+    body: ListGroupsRequest = request.payload
 
     entries = backend.directory.entries()
     filters = ListGroupsRequest(
@@ -30,12 +30,12 @@ async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGrou
             filter_entries([entry], filters).groups if backend.is_coordinator(entry.group_id, request.node_id) else []
         )
 
-    groups = [group for each in await backend.lists.in_turns(request.caller, entries, listed) for group in each]
+    groups = [group for each in await backend.lists.make_each(request.caller, entries, listed) for group in each]
     visible = await backend.authorizer.describable(request.caller, [group.group_id for group in groups])
     return ListGroupsResponse(groups=[group for group, is_visible in zip(groups, visible, strict=True) if is_visible])
 
 
 async def _present(backend: GroupBackend, caller: Caller, names: list[str], present: set[str]) -> list[str]:
     """The names of a filter that match a group; one that matches none if none does, since no name would match all."""
-    wanted = set(await backend.lists.in_turns(caller, names, lambda name: name.strip().lower()))
+    wanted = set(await backend.lists.make_each(caller, names, lambda name: name.strip().lower()))
     return [name for name in present if name.lower() in wanted] or names[:1]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from coordinator_logic.apis import JOIN_GROUP, Api
 from coordinator_logic.errors import Error
@@ -16,12 +16,11 @@ from coordinator_logic.messages import (
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.error_responses import error_response
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
-from streaming.gateway.groups.subscriptions.lookups import CONSUMER
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
+from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, default_policy
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["join_group", "member_request"]
+__all__ = ["join_group", "join_policy", "leave_policy", "member_request", "sync_policy"]
 
 RequestT = TypeVar("RequestT", JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -39,7 +38,7 @@ def _entries(body: JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest) -> S
 
 async def member_request(backend: GroupBackend, api: Api[RequestT, ResponseT], request: ClientRequest) -> ResponseT:
     """Forward a member's request to the coordinator. The caller needs READ on the group."""
-    body = await backend.decoded(request, api.request_type)
+    body: RequestT = request.payload
     if not await backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
         return error_response(api, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     if len(_entries(body)) > MAX_ENTRIES:
@@ -47,18 +46,48 @@ async def member_request(backend: GroupBackend, api: Api[RequestT, ResponseT], r
     return await backend.request(api, request.version, body.group_id, body, request.caller)
 
 
-async def join_group(backend: GroupBackend, watched: WatchedGroups, request: ClientRequest) -> JoinGroupResponse:
+async def join_group(backend: GroupBackend, request: ClientRequest) -> JoinGroupResponse:
     """Forward a JoinGroup, see :func:`member_request`.
 
-    The member may join a group of the newer protocol, which then has to be told of the topics that the member names.
+    The member may join a group of a type that has to be told of the topics that the member names.
     """
     response = await member_request(backend, JOIN_GROUP, request)
-    payload: Any = request.payload
-    if response.error_code == Error.NONE and _is_consumer_group(backend, watched, payload.group_id):
-        watched.watch(payload.group_id, time.monotonic()).needs_lookup = True
+    group_id = request.payload.group_id
+    if response.error_code == Error.NONE and _learns_topics(backend, group_id):
+        backend.watched.watch(group_id, time.monotonic()).needs_lookup = True
     return response
 
 
-def _is_consumer_group(backend: GroupBackend, watched: WatchedGroups, group_id: str) -> bool:
-    entry = backend.directory.entry(group_id)
-    return watched.get(group_id) is not None or (entry is not None and entry.group_type == CONSUMER)
+def _learns_topics(backend: GroupBackend, group_id: str) -> bool:
+    of_type = backend.type_of(group_id)
+    return backend.watched.get(group_id) is not None or (of_type is not None and of_type.look_up is not None)
+
+
+def join_policy(timeouts: GroupTimeouts, body: Message | None = None) -> TimeoutPolicy:
+    """A JoinGroup waits as long as its client does.
+
+    Clients pause, then join again with the member id that they have. A join without an id leaves an unused member
+    behind each time it is repeated, hence the long wait.
+    """
+    policy = default_policy(timeouts)
+    if not isinstance(body, JoinGroupRequest):
+        return policy
+    rebalance_seconds = max(body.rebalance_timeout_ms, body.session_timeout_ms) / 1000
+    seconds = max(policy.seconds, rebalance_seconds + timeouts.join_margin_seconds)
+    return policy._replace(seconds=min(seconds, timeouts.max_join_seconds))
+
+
+def sync_policy(timeouts: GroupTimeouts, _body: Message | None = None) -> TimeoutPolicy:
+    """COORDINATOR_LOAD_IN_PROGRESS is fatal to the Java client here.
+
+    A broker that loads the group answers REBALANCE_IN_PROGRESS: the client joins again with its id, without looking up
+    the coordinator.
+    """
+    return default_policy(timeouts)._replace(
+        unanswered=Error.REBALANCE_IN_PROGRESS, unsent=Error.COORDINATOR_NOT_AVAILABLE
+    )
+
+
+def leave_policy(timeouts: GroupTimeouts, _body: Message | None = None) -> TimeoutPolicy:
+    """A client that leaves closes next, whatever the response; Java's admin client retries."""
+    return default_policy(timeouts)._replace(seconds=timeouts.leave_seconds)

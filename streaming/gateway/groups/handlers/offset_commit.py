@@ -1,7 +1,7 @@
 """OffsetCommit and TxnOffsetCommit."""
 
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -19,14 +19,14 @@ from coordinator_logic.messages import (
 )
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
-from streaming.gateway.groups.commit_order import CommitTurn
+from streaming.gateway.groups.commit_order import AppendPermit
 from streaming.gateway.groups.error_responses import txn_offset_commit_error
 from streaming.gateway.groups.handlers.topic_check import check_topics
 from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count, made_lazily
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["commit", "commit_turn", "offset_commit", "txn_offset_commit"]
+__all__ = ["append_permit", "commit", "offset_commit", "txn_offset_commit"]
 
 RequestT = TypeVar("RequestT", OffsetCommitRequest, TxnOffsetCommitRequest)
 ResponseT = TypeVar("ResponseT", OffsetCommitResponse, TxnOffsetCommitResponse)
@@ -34,30 +34,29 @@ ResponseT = TypeVar("ResponseT", OffsetCommitResponse, TxnOffsetCommitResponse)
 
 async def offset_commit(backend: GroupBackend, request: ClientRequest) -> OffsetCommitResponse:
     """Commit offsets. The caller needs READ on the group, and READ on each topic."""
-    async with commit_turn(backend, request) as turn:
-        body = await backend.decoded(request, OffsetCommitRequest)
-        return await commit(backend, request, OFFSET_COMMIT, body, turn)
+    async with append_permit(backend, request) as permit:
+        body: OffsetCommitRequest = request.payload
+        return await commit(backend, request, OFFSET_COMMIT, body, permit)
 
 
 async def txn_offset_commit(backend: GroupBackend, request: ClientRequest) -> TxnOffsetCommitResponse:
     """Commit offsets in a transaction. In addition, the caller needs WRITE on the transactional id."""
-    async with commit_turn(backend, request) as turn:
-        body = await backend.decoded(request, TxnOffsetCommitRequest)
+    async with append_permit(backend, request) as permit:
+        body: TxnOffsetCommitRequest = request.payload
         if not await backend.authorizer.allows_transaction(request.caller, body.transactional_id):
             return _refuse(request, TXN_OFFSET_COMMIT, body, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return await commit(backend, request, TXN_OFFSET_COMMIT, body, turn)
+        return await commit(backend, request, TXN_OFFSET_COMMIT, body, permit)
 
 
-def commit_turn(backend: GroupBackend, request: ClientRequest) -> AbstractAsyncContextManager[CommitTurn]:
-    """The turn of a request that commits, see :class:`CommitOrder`."""
-    payload: Any = request.payload
-    return backend.commit_order.turn(request.caller, payload.group_id)
+def append_permit(backend: GroupBackend, request: ClientRequest) -> AbstractAsyncContextManager[AppendPermit]:
+    """The permit of a request that commits, see :class:`CommitOrder`."""
+    return backend.commit_order.permit(request.caller, request.payload.group_id)
 
 
 async def commit(
-    backend: GroupBackend, request: ClientRequest, api: Api[RequestT, ResponseT], body: RequestT, turn: CommitTurn
+    backend: GroupBackend, request: ClientRequest, api: Api[RequestT, ResponseT], body: RequestT, permit: AppendPermit
 ) -> ResponseT:
-    """Append a commit, end its turn, and wait for the response."""
+    """Append a commit, release its permit, and wait for the response."""
     if not await backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
         return _refuse(request, api, body, Error.GROUP_AUTHORIZATION_FAILED)
     if entry_count(body.topics) > MAX_ENTRIES:
@@ -70,7 +69,7 @@ async def commit(
         return api.response_type(topics.merge(()))
     commit = replace(body, topics=topics.accepted)
     event = backend.send(api, request.version, body.group_id, commit, request.caller)
-    turn.end()
+    permit.release()
     answered = await backend.response(api, request.version, commit, event)
     return api.response_type(topics.merge(answered.topics))
 

@@ -18,7 +18,7 @@ __all__ = ["offset_delete"]
 
 async def offset_delete(backend: GroupBackend, request: ClientRequest) -> OffsetDeleteResponse:
     """Delete committed offsets. The caller needs DELETE on the group, and READ on each topic."""
-    body = await backend.decoded(request, OffsetDeleteRequest)
+    body: OffsetDeleteRequest = request.payload
     caller = request.caller
     if not await backend.authorizer.allows(caller, Operation.DELETE, body.group_id):
         return error_response(OFFSET_DELETE, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)

@@ -1,7 +1,7 @@
 """OffsetFetch, for one group or (v8+) for several."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from coordinator_logic.messages import (
     FetchedPartition,
     FetchedTopic,
     GroupToFetch,
-    Message,
     OffsetFetchRequest,
     OffsetFetchResponse,
     TopicToFetch,
@@ -27,9 +26,6 @@ from streaming.gateway.wire.client_request import Caller, ClientRequest
 
 __all__ = ["fetch_each", "fetch_group", "offset_fetch"]
 
-GroupT = TypeVar("GroupT", bound=Message)
-FetchedT = TypeVar("FetchedT", bound=Message)
-
 
 async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetFetchResponse:
     """Fetch committed offsets. The caller needs DESCRIBE on each group, and DESCRIBE on each topic.
@@ -37,7 +33,7 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetF
     A request of v8+ names several groups. Each entry gets a request event of its own; equal entries have one together.
     Entries beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
     """
-    body = await backend.decoded(request, OffsetFetchRequest)
+    body: OffsetFetchRequest = request.payload
     if request.version >= OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
         return await _fetch_groups(backend, request, body)
     if not await backend.authorizer.allows(request.caller, Operation.DESCRIBE, body.group_id):
@@ -56,29 +52,25 @@ async def _fetch_groups(backend: GroupBackend, request: ClientRequest, body: Off
     async def fetch(group: GroupToFetch) -> FetchedGroup:
         return await fetch_group(backend, request, group, require_stable=body.require_stable)
 
-    def failed(group: GroupToFetch) -> FetchedGroup:
-        return FetchedGroup(group.group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
-
-    return OffsetFetchResponse(groups=await fetch_each(backend, request.caller, body.groups, fetch, failed))
+    return OffsetFetchResponse(groups=await fetch_each(backend, request.caller, body.groups, fetch))
 
 
 async def fetch_each(
     backend: GroupBackend,
     caller: Caller,
-    groups: Sequence[GroupT],
-    fetch: Callable[[GroupT], Awaitable[FetchedT]],
-    failed: Callable[[GroupT], FetchedT],
-) -> list[FetchedT]:
-    """The results of ``fetch`` for a request's groups, in their order; of ``failed`` for those beyond the bounds."""
+    groups: Sequence[GroupToFetch],
+    fetch: Callable[[GroupToFetch], Awaitable[FetchedGroup]],
+) -> list[FetchedGroup]:
+    """The results of ``fetch`` for a request's groups, in their order; an error for those beyond the bounds."""
     asked = groups[:MAX_GROUPS]
     # Lists have no hash: equal entries are found by their bytes.
-    keys = await backend.lists.in_turns(caller, asked, msgspec.msgpack.encode)
+    keys = await backend.lists.make_each(caller, asked, msgspec.msgpack.encode)
     by_key = dict(zip(keys, asked, strict=True))
     fetched = await backend.ask_each(OFFSET_FETCH, caller, by_key, lambda key: fetch(by_key[key]))
 
-    def entry(position: int) -> FetchedT:
+    def entry(position: int) -> FetchedGroup:
         found = fetched.get(keys[position]) if position < len(keys) else None
-        return found or failed(groups[position])
+        return found or FetchedGroup(groups[position].group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
 
     return made_lazily(range(len(groups)), entry)
 

@@ -1,4 +1,4 @@
-"""What members of consumer groups (KIP-848) subscribe to, and how their groups learn of the cluster's topics.
+"""What members subscribe to where the coordinator assigns the partitions (KIP-848), and how groups learn of topics.
 
 May import what the room around it may, and its backend.
 """

@@ -3,18 +3,19 @@
 import time
 from collections.abc import Collection, Iterable
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
-from coordinator_logic.consumer_group.patterns import InvalidPattern, matching_topics
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
+from coordinator_logic.groups.consumer.patterns import InvalidPattern, matching_topics
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
-from streaming.gateway.groups.subscriptions.lookups import classic_subscriptions
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroup, WatchedGroups
-from streaming.gateway.security.topic_catalog import TopicCatalog, described_topic
+from streaming.gateway.groups.watched_groups import WatchedGroup
+from streaming.gateway.security.topic_catalog import described_topic
 from streaming.gateway.wire.client_request import Caller
 
 __all__ = ["HeartbeatTopics", "TopicsHidden"]
 
+LISTINGS_OF_AGE = 3
+"""How many refreshes old the list of all topics may be when a pattern is resolved."""
 RESOLVE_AGAIN_SECONDS = 30.0
 """When a pattern is resolved again although the list of topics is the same: an ACL may have changed."""
 
@@ -24,30 +25,12 @@ class TopicsHidden(Exception):
 
 
 class HeartbeatTopics:
-    """Finds the topics for heartbeats.
+    """Finds the topics for heartbeats."""
 
-    catalog: the cluster's topics.
-    watched: the groups that the gateway serves.
-    gateway: the gateway itself, as the caller of its own requests.
-    hidden: topics that no pattern matches: those of the coordinator that no client may read.
-    listing_seconds: how old the list of all topics may be for a pattern that is new.
-    """
-
-    def __init__(
-        self,
-        backend: GroupBackend,
-        catalog: TopicCatalog,
-        watched: WatchedGroups,
-        gateway: Caller,
-        hidden: Collection[str],
-        listing_seconds: float,
-    ) -> None:
+    def __init__(self, backend: GroupBackend) -> None:
         self._backend = backend
-        self._catalog = catalog
-        self._watched = watched
-        self._gateway = gateway
-        self._hidden = frozenset(hidden)
-        self._listing_seconds = listing_seconds
+        self._catalog = backend.catalog
+        self._listing_seconds = LISTINGS_OF_AGE * backend.policies.timeouts.topic_refresh_seconds
 
     async def of(self, caller: Caller, heartbeat: ConsumerGroupHeartbeatRequest) -> list[TopicDescription]:
         """The topics to attach to a heartbeat of a member that joins or stays.
@@ -58,9 +41,9 @@ class HeartbeatTopics:
         topics: list[TopicDescription] = []
         if heartbeat.subscribed_topic_names:
             topics += await self._named(caller, heartbeat.subscribed_topic_names)
-        group = self._watched.get(heartbeat.group_id)
+        group = self._backend.watched.get(heartbeat.group_id)
         if heartbeat.member_epoch == JOIN_EPOCH and group is None:
-            topics += await self._of_classic_members(heartbeat.group_id)
+            topics += await self._of_members_to_convert(heartbeat.group_id)
         if heartbeat.subscribed_topic_regex:
             topics += await self._matching(caller, heartbeat.subscribed_topic_regex, known=())
         elif heartbeat.subscribed_topic_regex is None and group is not None:
@@ -74,8 +57,13 @@ class HeartbeatTopics:
         existing = sorted((name, access) for name, access in accesses.items() if access.topic_id)
         return [TopicDescription(name, access.topic_id, access.partitions) for name, access in existing]
 
-    async def _of_classic_members(self, group_id: str) -> Iterable[TopicDescription]:
-        names = await classic_subscriptions(self._backend, group_id, self._gateway)
+    async def _of_members_to_convert(self, group_id: str) -> Iterable[TopicDescription]:
+        """The topics of members that a group of another type has, which the join converts."""
+        backend, names = self._backend, set[str]()
+        of_type = backend.type_of(group_id)
+        for each in (of_type,) if backend.directory.is_complete else backend.types.values():
+            if each is not None and each.topics_to_convert is not None:
+                names |= await each.topics_to_convert(backend, group_id)
         found = await self._catalog.find(names) if names else {}
         return filter(None, map(described_topic, found.values()))
 
@@ -83,7 +71,7 @@ class HeartbeatTopics:
         """The topics that match a pattern, without those that are known."""
         listing = await self._catalog.all_topics(self._listing_seconds)
         try:
-            names = matching_topics(pattern, listing.keys() - known - self._hidden)
+            names = matching_topics(pattern, listing.keys() - known - self._backend.hidden_topics)
         except InvalidPattern:
             # The coordinator refuses it, after the checks that come first.
             return ()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from streaming.gateway.instrumentation import GatewayMetrics
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 
 __all__ = ["Acceptor", "OpenConnections"]
 
@@ -22,7 +22,7 @@ NO_FILES_PAUSE_SECONDS = 1.0
 class OpenConnections:
     """The connections of clients to all listeners, by address, from their accept to their end."""
 
-    def __init__(self, limits: Limits, metrics: GatewayMetrics) -> None:
+    def __init__(self, limits: GatewayLimits, metrics: GatewayMetrics) -> None:
         self._limits = limits
         self._metrics = metrics
         self._addresses: dict[object, str] = {}

@@ -40,7 +40,7 @@ class RequestMemory:
         return False
 
     def use(self, change: int) -> None:
-        """Count bytes that a connection has taken (more than 0) or released."""
+        """Count bytes that a connection has reserved (more than 0) or released."""
         self.used += change
         if change < 0:
             self._schedule()
@@ -67,9 +67,9 @@ class RequestMemory:
 
 
 class ConnectionMemory:
-    """What one connection takes of it. ``resume`` is called when a request that had no room may be admitted.
+    """What one connection reserves of it. ``resume`` is called when a request that had no room may be admitted.
 
-    ``is_next``: whether it is the connection's turn, before those that ask now or wait.
+    ``is_next``: whether the connection comes before those that ask now or wait.
     """
 
     def __init__(self, memory: RequestMemory, resume: Callable[[], None]) -> None:
@@ -79,8 +79,8 @@ class ConnectionMemory:
         self._held = 0
         self._is_closed = False
 
-    def take(self, size: int) -> bool:
-        """Take room for a request of ``size`` bytes; return False if it must wait."""
+    def reserve(self, size: int) -> bool:
+        """Reserve room for a request of ``size`` bytes; return False if it must wait."""
         if self._held + size > ALWAYS_BYTES and not self._memory.has_room(self):
             return False
         self._memory.forget(self)

@@ -1,7 +1,7 @@
 """Finds the topic ids in a Fetch request without decoding its partitions."""
 
-from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, Refusal
-from streaming.gateway.wire.tolerant_reader import ENTRIES_PER_STEP, Steps
+from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, RefusalReason
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps
 
 __all__ = ["IDS_SINCE", "fetched_topic_ids"]
 
@@ -32,7 +32,7 @@ def fetched_topic_ids(frame: bytes, version: int, max_entries: int) -> Steps[set
     try:
         return (yield from scan.topic_ids(version))
     except IndexError as failure:
-        raise FrameRefused(Refusal.UNDECODABLE, f"Fetch v{version} ends in its topics") from failure
+        raise FrameRefused(RefusalReason.UNDECODABLE, f"Fetch v{version} ends in its topics") from failure
 
 
 class _FetchScan:
@@ -95,7 +95,7 @@ class _FetchScan:
     def _announce(self, count: int) -> None:
         self._entries_left -= max(count, 0)
         if self._entries_left < 0:
-            raise FrameRefused(Refusal.TOO_MANY_ENTRIES, "Fetch has too many topics or tagged fields")
+            raise FrameRefused(RefusalReason.TOO_MANY_ENTRIES, "Fetch has too many topics or tagged fields")
 
     def _is_end_of_step(self) -> bool:
         self._seen_in_step = (self._seen_in_step + 1) % ENTRIES_PER_STEP
@@ -114,4 +114,4 @@ class _FetchScan:
             if byte < 0x80:
                 self._at += position + 1
                 return value
-        raise FrameRefused(Refusal.UNDECODABLE, "a varint of more than five bytes")
+        raise FrameRefused(RefusalReason.UNDECODABLE, "a varint of more than five bytes")

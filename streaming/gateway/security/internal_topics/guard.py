@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
 from streaming.gateway.security.internal_topics.fetch_scan import IDS_SINCE, fetched_topic_ids
 from streaming.gateway.security.internal_topics.produce_scan import ProduceScan
@@ -19,9 +19,9 @@ from streaming.gateway.security.internal_topics.refusals import (
 )
 from streaming.gateway.wire.api_keys import FETCH, PRODUCE, api_name
 from streaming.gateway.wire.codec import LARGE_REQUEST_BYTES, decode_request_in_steps, encode_request_in_steps
-from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, Refusal, RequestHead
+from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, RefusalReason, RequestHead
 from streaming.gateway.wire.loop_share import LoopShare
-from streaming.gateway.wire.tolerant_reader import ENTRIES_PER_STEP, Steps, run_steps
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps, run_steps
 
 __all__ = ["TopicGuard", "Verdict", "VerdictKind"]
 
@@ -62,7 +62,7 @@ class TopicGuard:
 
     topics: the internal topics.
     limits: of the gateway: how large a request may be that is collected as a whole, and how many entries it may have.
-    loop_share: gives turns to the checks of large requests.
+    loop_share: gives time to the checks of large requests.
     resume: called when a blocked request can be checked again.
     fail: called with the reason when topic ids cannot be resolved.
     """
@@ -70,7 +70,7 @@ class TopicGuard:
     def __init__(
         self,
         topics: InternalTopics,
-        limits: Limits,
+        limits: GatewayLimits,
         loop_share: LoopShare,
         resume: Callable[[], None],
         fail: Callable[[str], None],
@@ -116,7 +116,7 @@ class TopicGuard:
         return self._run(self._check_whole(head, received.peek(size)), size)
 
     def _run(self, steps: Steps[Verdict], size: int) -> Verdict:
-        """Run the check of a request: at once if it is small, and otherwise in turns with what else the loop does."""
+        """Run the check of a request: at once if it is small, and otherwise between what else the loop does."""
         if size <= LARGE_REQUEST_BYTES:
             return run_steps(steps)
         self._steps = steps
@@ -148,7 +148,7 @@ class TopicGuard:
             return (yield from self._check_ids(head, frame, ids))
         if head.api_key == DELETE_TOPICS and head.version >= DELETE_BY_ID_SINCE:
             _, payload = yield from decode_request_in_steps(frame, head.api_key, head.version, max_entries)
-            ids = yield from _ids(payload.topics)  # type: ignore[union-attr]
+            ids = yield from _ids(payload.topics)
             return (yield from self._check_ids(head, frame, ids, always=True))
         is_suspicious = any(name.encode() in frame for name in self._topics.guarded(head.api_key))
         return (yield from self._refusal_of(head, frame)) if is_suspicious else PASS
@@ -165,7 +165,7 @@ class TopicGuard:
                 return PASS if scan.is_complete else Verdict(VerdictKind.PASS, scan)
             return PASS if len(received) >= size else INCOMPLETE
         if size > self._limits.max_request_bytes:
-            raise FrameRefused(Refusal.INTERNAL_TOPIC, f"{api_name(PRODUCE)} of {head.length} bytes")
+            raise FrameRefused(RefusalReason.INTERNAL_TOPIC, f"{api_name(PRODUCE)} of {head.length} bytes")
         if len(received) < size:
             return INCOMPLETE
         return self._run(self._refusal_of(head, received.peek(size)), size)
@@ -196,7 +196,7 @@ class TopicGuard:
             return PASS
         if getattr(payload, "acks", None) == NO_ACKS:
             # A broker closes the connection too: it is the only way to report an error.
-            raise FrameRefused(Refusal.INTERNAL_TOPIC, f"{api_name(head.api_key)} without a response")
+            raise FrameRefused(RefusalReason.INTERNAL_TOPIC, f"{api_name(head.api_key)} without a response")
         rest = None
         if refusal.request is not None:
             rest = yield from encode_request_in_steps(refusal.request, head.correlation_id, client_id)

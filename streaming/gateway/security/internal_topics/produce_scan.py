@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Generator
 
-from streaming.gateway.wire.frames import FrameRefused, Refusal
+from streaming.gateway.wire.frames import FrameRefused, RefusalReason
 
 __all__ = ["ProduceScan"]
 
@@ -101,7 +101,7 @@ class ProduceScan:
         """Count what has no purpose. Raises :class:`FrameRefused` if the request has too much of it."""
         self._empty_left -= empty
         if self._empty_left < 0:
-            raise FrameRefused(Refusal.HEADER, f"Produce with more than {MAX_EMPTY} empty partitions and fields")
+            raise FrameRefused(RefusalReason.HEADER, f"Produce with more than {MAX_EMPTY} empty partitions and fields")
 
     def _advance(self, taken: bytes) -> int:
         """Continue the parser with the bytes that it wanted; returns how many bytes to skip."""
@@ -162,9 +162,9 @@ def _varint() -> Generator[int, bytes, int]:
         if byte < 0x80:
             break
     else:
-        raise FrameRefused(Refusal.HEADER, "a varint of more than five bytes")
+        raise FrameRefused(RefusalReason.HEADER, "a varint of more than five bytes")
     if value > MAX_INT32:
-        raise FrameRefused(Refusal.HEADER, "a length of more than 31 bits")
+        raise FrameRefused(RefusalReason.HEADER, "a length of more than 31 bits")
     return value
 
 
@@ -177,12 +177,12 @@ _int32 = _int16
 
 def _name_length(value: int) -> int:
     if not 0 <= value <= MAX_INT16:
-        raise FrameRefused(Refusal.HEADER, f"a topic name of {value} bytes")
+        raise FrameRefused(RefusalReason.HEADER, f"a topic name of {value} bytes")
     return value
 
 
 def _count(value: int) -> int:
     """Return the length of an array, which must not be null."""
     if value < 0:
-        raise FrameRefused(Refusal.HEADER, f"a length of {value} in Produce")
+        raise FrameRefused(RefusalReason.HEADER, f"a length of {value} in Produce")
     return value

@@ -14,8 +14,8 @@ from kio.static.primitive import i8, i16, i32, i64
 from kio.static.protocol import Entity, RequestPayload
 
 from streaming.gateway.wire.api_keys import FETCH, PRODUCE, api_keys, api_name
-from streaming.gateway.wire.frames import FrameRefused, Refusal
-from streaming.gateway.wire.tolerant_reader import ENTRIES_PER_STEP, Steps
+from streaming.gateway.wire.frames import FrameRefused, RefusalReason
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps
 
 __all__ = ["GUARDED_APIS", "PartialRefusal", "refuse_topics"]
 
@@ -106,7 +106,7 @@ def _split(entries: Sequence[Any], guards: Guards) -> Steps[tuple[list[Any], lis
 def _refuse_partitions_of_transaction(payload: Any, guards: Guards) -> Steps[PartialRefusal | None]:
     """Add none of the topics to the transaction if one of them is refused, as a broker."""
     if not hasattr(payload, "v3_and_below_topics") or getattr(payload, "transactions", None):
-        raise FrameRefused(Refusal.INTERNAL_TOPIC, f"{api_name(ADD_PARTITIONS_TO_TXN)} between brokers")
+        raise FrameRefused(RefusalReason.INTERNAL_TOPIC, f"{api_name(ADD_PARTITIONS_TO_TXN)} between brokers")
     topics = payload.v3_and_below_topics
     guarded, _ = yield from _split(topics, guards)
     if not guarded:
@@ -133,7 +133,8 @@ def _refuse_partitions_of_transaction(payload: Any, guards: Guards) -> Steps[Par
 
 def _limit(key: int, refused: int) -> None:
     if refused > MAX_REFUSED:
-        raise FrameRefused(Refusal.TOO_MANY_ENTRIES, f"{api_name(key)} with {refused} refused topics and partitions")
+        detail = f"{api_name(key)} with {refused} refused topics and partitions"
+        raise FrameRefused(RefusalReason.TOO_MANY_ENTRIES, detail)
 
 
 def _partitions(entry: Any) -> Sequence[Any]:

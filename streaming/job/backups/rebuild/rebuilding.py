@@ -22,7 +22,6 @@ from streaming.job.backups.checkpoint_writing import (
     write_checkpoint,
 )
 from streaming.job.backups.epochs import keep_epoch, newest_epoch_in, start_with_epoch, write_start
-from streaming.job.backups.journal_reader import journal_entries
 from streaming.job.backups.last_job import LastJob, find_last_job
 from streaming.job.backups.manifest import CHECKPOINT, Manifest
 from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
@@ -36,6 +35,7 @@ from streaming.job.group_batch.starts import Start, later
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, StateStore
+from streaming.journal.reader import journal_entries
 
 PROGRESS_ENTRIES = 100_000
 """A line of progress follows so many entries of the journal."""
@@ -167,7 +167,7 @@ def _rebuilt(
     report(f"after its start, the job reads the last {again} requests of {topics.requests}")
     times = append_times(client, topics.requests, positions, timeout)
     resumption = Resumption(positions, times, now, frozenset(cut))
-    found = RebuildReport(entries=rebuilt.entries, forked=sorted(rebuilt.forked))
+    found = RebuildReport(entries=rebuilt.journal.entries, forked=sorted(rebuilt.forked))
     found.topic_problems = [
         f"partition {partition} of {topics.requests} ends at offset {requests[partition].end}, the journal names "
         f"{offset}: it was deleted and created again, or cut; the job reads what was appended after the last change"
@@ -187,8 +187,8 @@ def _read_journal(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, r
     report(f"reading {options.topics.journal}")
     for entry in _entries(options, timeout):
         rebuilt.add(entry)
-        if rebuilt.entries % PROGRESS_ENTRIES == 0:
-            report(f"{rebuilt.entries} entries of the journal")
+        if rebuilt.journal.entries % PROGRESS_ENTRIES == 0:
+            report(f"{rebuilt.journal.entries} entries of the journal")
 
 
 def _tell_forked_again(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, report: Report) -> None:
@@ -196,11 +196,7 @@ def _tell_forked_again(rebuilt: RebuiltGroups, options: JobOptions, timeout: flo
     if not forked:
         return
     report(f"reading {options.topics.journal} again for {len(forked)} groups with two histories")
-    histories: dict[str, list[JournalEntry]] = {group_id: [] for group_id in forked}
-    for entry in _entries(options, timeout):
-        if entry.group_id in histories:
-            histories[entry.group_id].append(entry)
-    for group_id, entries in histories.items():
+    for group_id, entries in rebuilt.journal.of_forked(_entries(options, timeout)).items():
         rebuilt.tell_again(group_id, entries)
 
 

@@ -5,16 +5,18 @@ from typing import NamedTuple
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.group import Group
-from coordinator_logic.indexes.deadlines import earliest
+from coordinator_logic.group.deadlines import earliest
 from coordinator_logic.partitioning import partition_for
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, RequestCause, directory_entry
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
 from coordinator_logic.timing.loading import load as load_group
-from streaming.job.backups.rebuild.journal_fold import GroupFold, Known, last_history
 from streaming.job.group_batch.state_row import StateRow, load, store
-from streaming.job.rows import DEFAULT_LIMITS
+from streaming.job.rows.records import DEFAULT_LIMITS
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
+from streaming.journal.fold import NO_BASE, Base, GroupFold, JournalFold
+from streaming.journal.folded_group import FoldedGroup, Known
+from streaming.journal.histories import last_history
 
 
 class Resumption(NamedTuple):
@@ -40,7 +42,7 @@ class RebuiltGroup(NamedTuple):
 
 
 class RebuiltGroups:
-    """Takes the entries of the journal, and then gives the groups.
+    """The groups that follow from the entries of the journal, when all are added.
 
     Args:
         backup: The groups of the backup; none without one.
@@ -52,8 +54,7 @@ class RebuiltGroups:
         self._backup = backup
         self._backup_epoch = backup_epoch
         self._read = dict(read)
-        self._folds: dict[str, GroupFold] = {}
-        self.entries = 0
+        self.journal = JournalFold(self._begin)
         self.newest_epoch = 0
         """The highest epoch of a job that has written an entry."""
         self.newest: dict[int, int] = {}
@@ -63,27 +64,24 @@ class RebuiltGroups:
 
     def add(self, entry: JournalEntry) -> None:
         """Add the next entry of the journal; the entries of a group are in order, and may repeat."""
-        self.entries += 1
         self.newest_epoch = max(self.newest_epoch, entry.job_epoch)
         cause = entry.cause
         if isinstance(cause, RequestCause):
             partition = cause.partition
             self.newest[partition] = max(cause.offset, self.newest.get(partition, -1))
             self.newest_times[partition] = max(entry.timestamp, self.newest_times.get(partition, 0))
-        fold = self._folds.get(entry.group_id)
-        if fold is None:
-            fold = self._folds[entry.group_id] = self._begin(entry.group_id)
-        fold.add(entry)
+        self.journal.add(entry)
 
     @property
     def forked(self) -> set[str]:
         """The groups of which two coordinators have told different histories."""
-        return {group_id for group_id, fold in self._folds.items() if fold.is_forked}
+        return self.journal.forked
 
     def tell_again(self, group_id: str, entries: list[JournalEntry]) -> None:
         """Fold a group again, with the history that holds; ``entries`` are all that the journal has of it."""
-        fold = GroupFold(None, {}) if self._folds[group_id].voids_backup else self._begin(group_id)
-        self._folds[group_id] = fold
+        groups = self.journal.groups
+        fold = _fold(NO_BASE) if groups[group_id].voids_base else self._begin(group_id)
+        groups[group_id] = fold
         for entry in last_history(entries):
             fold.add(entry)
 
@@ -94,24 +92,27 @@ class RebuiltGroups:
 
         The directory gives the generation of a group whose journal lacks it: generations never go back.
         """
-        for group_id in sorted({*self._backup, *self._folds}):
-            fold = self._folds.pop(group_id, None)
+        folds = self.journal.groups
+        for group_id in sorted({*self._backup, *folds}):
+            fold = folds.pop(group_id, None)
             kept = self._backup.get(group_id)
-            if fold is not None and (fold.has_later_entries or kept is None):
-                fold.finish(resumption.now)
+            if fold is not None and (fold.has_entries or kept is None):
+                fold.finish()
+                folded = fold.observer
+                folded.retain_offsets_from(resumption.now)
                 # A group that the backup has and that cannot be read is rebuilt if the journal has all of it.
-                if kept is None or fold.known is Known.ALL or _decoded(kept.stored) is not None:
-                    if fold.group is not None:
-                        if fold.known is not Known.ALL and group_id in directory:
-                            fold.group.generation = max(fold.group.generation, directory[group_id].generation)
-                        yield _loaded(fold.group, fold, resumption, config)
+                if kept is None or folded.known is Known.ALL or _decoded(kept.stored) is not None:
+                    if folded.group is not None:
+                        if folded.known is not Known.ALL and group_id in directory:
+                            folded.group.part.generation = max(folded.group.generation, directory[group_id].generation)
+                        yield _loaded(folded.group, folded, resumption, config)
                     continue
             if kept is not None:
                 yield self._continued(kept, resumption)
 
-    def _begin(self, group_id: str) -> GroupFold:
+    def _begin(self, group_id: str) -> GroupFold[FoldedGroup]:
         kept = self._backup.get(group_id)
-        return GroupFold(None if kept is None else _decoded(kept.stored), self._read, self._backup_epoch)
+        return _fold(Base(None if kept is None else _decoded(kept.stored), self._read, self._backup_epoch))
 
     def _continued(self, kept: StoredGroup, resumption: Resumption) -> RebuiltGroup:
         """A group that has not changed since the backup. Its sessions count from when its requests are read again."""
@@ -124,17 +125,21 @@ class RebuiltGroups:
         return RebuiltGroup(kept, Known.ALL, directory_entry(group))
 
 
-def _loaded(group: Group, fold: GroupFold, resumption: Resumption, config: CoordinatorConfig) -> RebuiltGroup:
+def _fold(base: Base) -> GroupFold[FoldedGroup]:
+    return GroupFold(FoldedGroup(base.group), base, compares=True)
+
+
+def _loaded(group: Group, folded: FoldedGroup, resumption: Resumption, config: CoordinatorConfig) -> RebuiltGroup:
     load_group(group, _time_for(group, resumption), config)
     group.applied_until = {
         partition: end
-        for partition, end in fold.applied.items()
+        for partition, end in folded.applied.items()
         if partition not in resumption.cut and end > resumption.positions.get(partition, end)
     }
     due = earliest(group.timers, group.sessions_from)
     wake_at = 0 if due is None else due[1].deadline(group.sessions_from)
     stored = StoredGroup(group.group_id, _stored(group), wake_at)
-    return RebuiltGroup(stored, fold.known, directory_entry(group))
+    return RebuiltGroup(stored, folded.known, directory_entry(group))
 
 
 def _time_for(group: Group, resumption: Resumption) -> int:

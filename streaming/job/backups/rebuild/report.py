@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from coordinator_logic.records import QUARANTINED, GroupDirectoryEntry
-from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroup
+from streaming.journal.folded_group import Known
 
 SHOWN = 20
 """So many groups of a kind are named; JSON has all."""

@@ -26,7 +26,7 @@ from streaming.job.group_batch.processing import Outcome
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator
-from streaming.job.rows import KafkaRecord
+from streaming.job.rows.records import KafkaRecord
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
 from streaming.job.spark_internals.offset_log import STATE_PARTITIONS, with_offsets
 from streaming.job.spark_internals.registry import CHECKPOINT_WRITING, reason_to_leave_out

@@ -1,7 +1,7 @@
 """The gateway's handlers in front of the coordinator's own logic: no topics, no job, no broker, no real time."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -13,22 +13,21 @@ from coordinator_logic.messages import Message, ResponseEnvelope
 from coordinator_logic.records import GroupDirectoryEntry
 from coordinator_logic.records.definitions import directory_entry
 from streaming.client.errors import ResponseTimedOut
-from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.backend import GroupBackend, GroupType
 from streaming.gateway.groups.channel import RequestEvent
+from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
-from streaming.gateway.groups.projection import to_wire
-from streaming.gateway.groups.registry import group_apis
-from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics
-from streaming.gateway.groups.subscriptions.topic_watch import TopicWatch
-from streaming.gateway.groups.subscriptions.watched_groups import WatchedGroups
+from streaming.gateway.groups.registry import group_apis, timeout_policies
+from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.topic_catalog import ClusterTopics, FoundTopic, TopicCatalog
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 from streaming.gateway.wire.loop_share import LoopShare
 from streaming.gateway.wire.topic_ids import text_of_topic_id
-from tests.gateway.support.direct_handlers import ANONYMOUS, NODE_ID, every_group, through_bytes
+from tests.gateway.support.direct_handlers import ANONYMOUS, NODE_ID, as_read_by_client, decoded, every_group
 from tests.logic.driver import Driven
+from tests.support.wire_types import to_wire
 
 __all__ = ["GATEWAY", "Cluster", "Gateway", "LogicCoordinator", "topic_id"]
 
@@ -159,23 +158,38 @@ class LogicCoordinator:
 class Gateway:
     """The group APIs of a gateway in front of a coordinator and a cluster without an authorizer."""
 
-    def __init__(self, coordinator: LogicCoordinator, cluster: Cluster, forward: Any = None) -> None:
+    def __init__(
+        self,
+        coordinator: LogicCoordinator,
+        cluster: Cluster,
+        forward: Any = None,
+        types: Mapping[str, GroupType] = GROUP_TYPES,
+    ) -> None:
         catalog = TopicCatalog(cast("ClusterTopics", cluster))
-        policies = TimeoutPolicies(GroupTimeouts())
-        channel, directory = cast("Any", coordinator), cast("Any", coordinator)
-        authorizer = Authorizer(catalog, forward or _no_authorizer)
-        backend = GroupBackend(channel, directory, authorizer, every_group, policies, ListRequests(LoopShare()))
-        self.watched = WatchedGroups()
-        topics = HeartbeatTopics(backend, catalog, self.watched, GATEWAY, {HIDDEN}, 0.0)
-        self.watch = TopicWatch(backend, catalog, self.watched, GATEWAY, 5.0)
-        self._apis = group_apis(backend, topics, self.watched)
+        timeouts = GroupTimeouts(topic_refresh_seconds=0.0)
+        backend = GroupBackend(
+            cast("Any", coordinator),
+            cast("Any", coordinator),
+            Authorizer(catalog, forward or _no_authorizer),
+            every_group,
+            policies=TimeoutPolicies(timeouts, timeout_policies(types.values())),
+            lists=ListRequests(LoopShare()),
+            types=types,
+            catalog=catalog,
+            caller=GATEWAY,
+            hidden_topics=frozenset({HIDDEN}),
+        )
+        self.watched = backend.watched
+        self.notifier = TopicNotifier(backend)
+        self.apis = group_apis(backend)
 
     async def ask(self, key: int, version: int, body: Message) -> Any:
         """Send a request in a version; returns the response as the client reads it."""
         payload = to_wire(body, cast("Any", load_request_schema(key, version)))
         caller = Caller("client", "10.0.0.1", ANONYMOUS)
-        answer = await self._apis[key].handle(ClientRequest(caller, NODE_ID, key, version, payload))
-        return through_bytes(answer, load_response_schema(key, version))
+        served = self.apis[key]
+        answer = await served.handle(ClientRequest(caller, NODE_ID, key, version, decoded(payload, served)))
+        return as_read_by_client(answer, load_response_schema(key, version))
 
 
 async def _no_authorizer(_payload: Any) -> Any:

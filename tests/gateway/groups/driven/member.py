@@ -1,4 +1,4 @@
-"""A member of the newer consumer protocol that a test drives through a gateway's handlers."""
+"""A member of a consumer group (KIP-848) that a test drives through a gateway's handlers."""
 
 from typing import Any
 

@@ -35,7 +35,7 @@ class Waiting:
         self._name, self._served = name, served
 
     def ask(self) -> None:
-        if self.memory.take(LARGE):
+        if self.memory.reserve(LARGE):
             self._served.append(self._name)
 
 
@@ -75,7 +75,7 @@ def test_a_connection_that_is_resumed_and_takes_nothing_holds_up_no_other() -> N
         holder, other = Waiting(memory, "holder", served), Waiting(memory, "other", served)
         slow = ConnectionMemory(memory, lambda: None)
         holder.memory.settle(LIMIT)
-        assert not slow.take(LARGE)
+        assert not slow.reserve(LARGE)
         other.ask()
         holder.memory.settle(0)
         await passes()
@@ -88,8 +88,8 @@ def test_a_connection_may_always_have_a_small_request() -> None:
     memory = RequestMemory(LIMIT)
     full, small = (ConnectionMemory(memory, lambda: None) for _ in range(2))
     full.settle(LIMIT)
-    assert small.take(ALWAYS_BYTES)
-    assert not small.take(1)
+    assert small.reserve(ALWAYS_BYTES)
+    assert not small.reserve(1)
     assert memory.used == LIMIT + ALWAYS_BYTES
 
 

@@ -1,4 +1,4 @@
-"""The guard checks large requests in turns with other connections, and refuses what has too many entries."""
+"""The guard checks large requests between those of other connections, and refuses what has too many entries."""
 
 import asyncio
 import itertools
@@ -13,14 +13,14 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i32, i64
 
 from streaming.contract.topics import TopicNames
-from streaming.gateway.limits import Limits
+from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.security.internal_topics.catalog import FOREIGN_IDS, InternalTopics
 from streaming.gateway.security.internal_topics.guard import TopicGuard, Verdict, VerdictKind
 from streaming.gateway.wire import loop_share
 from streaming.gateway.wire.codec import decode_request, encode_request
-from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, Refusal, parse_request_head
+from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, RefusalReason, parse_request_head
 from streaming.gateway.wire.loop_share import LoopShare
-from streaming.gateway.wire.tolerant_reader import ENTRIES_PER_STEP
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP
 from tests.gateway.security.internal_topics.test_scans import fetch_by_id, produce_frame
 from tests.gateway.support.requests import SECOND
 
@@ -79,11 +79,11 @@ def by_name(topics: Mapping[str, int]) -> bytes:
     return encode_request(request, 1, "client")
 
 
-async def verdict_on(frame: bytes, limits: Limits | None = None) -> tuple[Verdict, int]:
+async def verdict_on(frame: bytes, limits: GatewayLimits | None = None) -> tuple[Verdict, int]:
     """The verdict of a new guard, and how often the event loop could turn to others until then."""
     changed, received = asyncio.Event(), ByteBuffer()
     topics = InternalTopics(NAMES, [], internal_ids)
-    guard = TopicGuard(topics, limits or Limits(), LoopShare(), changed.set, pytest.fail)
+    guard = TopicGuard(topics, limits or GatewayLimits(), LoopShare(), changed.set, pytest.fail)
     received.feed(frame)
     head = parse_request_head(received, MAX_FRAME_BYTES)
     assert head is not None
@@ -109,10 +109,10 @@ async def verdict_on(frame: bytes, limits: Limits | None = None) -> tuple[Verdic
     ],
     ids=["topics", "tagged fields", "topics and an internal one", "partitions and an internal topic"],
 )
-def test_a_large_request_is_checked_in_turns_with_other_connections(
+def test_a_large_request_is_checked_between_those_of_other_connections(
     make: Callable[[], bytes], kind: VerdictKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop_share, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(loop_share, "SLICE_SECONDS", 0.0)
     verdict, passes = asyncio.run(verdict_on(make()))
     assert verdict.kind is kind
     assert passes >= MANY // ENTRIES_PER_STEP
@@ -122,7 +122,7 @@ def test_what_is_left_of_a_large_request_goes_to_the_broker() -> None:
     verdict, _ = asyncio.run(verdict_on(by_name({NAMES.requests: 1, "orders": MANY})))
     assert verdict.rest is not None
     client_id, rest = decode_request(verdict.rest, 1, 12)
-    assert (client_id, [(topic.topic, len(topic.partitions)) for topic in rest.topics]) == (  # type: ignore[union-attr]
+    assert (client_id, [(topic.topic, len(topic.partitions)) for topic in rest.topics]) == (
         "client",
         [("orders", MANY)],
     )
@@ -149,8 +149,8 @@ def test_the_refused_topic_of_a_produce_request_is_left_out(version: int, record
 )
 def test_a_request_with_too_many_entries_is_refused(make: Callable[[], bytes]) -> None:
     with pytest.raises(FrameRefused) as refused:
-        asyncio.run(verdict_on(make(), Limits(max_request_entries=10_000)))
-    assert refused.value.reason is Refusal.TOO_MANY_ENTRIES
+        asyncio.run(verdict_on(make(), GatewayLimits(max_request_entries=10_000)))
+    assert refused.value.reason is RefusalReason.TOO_MANY_ENTRIES
 
 
 def test_ids_are_resolved_as_fast_when_others_are_forgotten_for_them() -> None:

@@ -16,7 +16,7 @@ from streaming.gateway.security.internal_topics.fetch_scan import fetched_topic_
 from streaming.gateway.security.internal_topics.produce_scan import ProduceScan
 from streaming.gateway.wire.codec import encode_request
 from streaming.gateway.wire.frames import FrameRefused
-from streaming.gateway.wire.tolerant_reader import run_steps
+from streaming.gateway.wire.steps import run_steps
 from tests.gateway.support.requests import SECOND
 
 GUARDED = "group-requests"

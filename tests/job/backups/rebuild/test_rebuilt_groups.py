@@ -10,12 +10,13 @@ from coordinator_logic.group import Group
 from coordinator_logic.records import JournalEntry, directory_entry
 from coordinator_logic.states import State
 from coordinator_logic.step import step
-from streaming.job.backups.rebuild.journal_fold import Known
 from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroup, RebuiltGroups, Resumption
 from streaming.job.group_batch.state_row import StateRow, load
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
+from streaming.journal.folded_group import Known
 from tests.logic.driver import GROUP_ID, Driven
 from tests.logic.invariants.of_journals import recorded
+from tests.support.parts import classic
 
 NOW = 9_000_000
 
@@ -114,12 +115,12 @@ def test_a_group_that_changed_after_the_backup_is_loaded_anew() -> None:
     first, second = driven.stable_group(2)
     driven.rejoin(first)
     backup, read = backed_up(driven), len(driven.log)
-    assert driven.group.members[first.member_id].parked_join is not None
+    assert classic(driven.group).members[first.member_id].parked_join is not None
     driven.leave(second)
     (found,) = rebuilt(driven.journal, driven, backup=backup, read=read, position=read)
     group = group_of(found)
     assert recorded(group) == recorded(driven.group)
-    assert all(member.parked_join is None for member in group.members.values())
+    assert all(member.parked_join is None for member in classic(group).members.values())
 
 
 def test_a_generation_that_the_journal_lacks_comes_from_the_directory() -> None:

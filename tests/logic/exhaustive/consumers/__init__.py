@@ -1,6 +1,6 @@
 """Exhaustive tests of consumer groups (KIP-848): every reachable state of up to three clients and their group.
 
-The clients speak the newer protocol, and in some searches one speaks the classic protocol.
+The clients speak the consumer group protocol, and in some searches one speaks the classic protocol.
 
 Unlike the search of classic groups, this one models the clients: what a consumer owns is known to the consumer alone,
 and the protocol promises that no partition has two owners only if consumers follow it. The requests that a client would

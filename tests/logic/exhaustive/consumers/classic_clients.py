@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from coordinator_logic.consumer_protocol import (
+from coordinator_logic.embedded_protocols import (
     Subscription,
     TopicPartition,
     decode_assignment,

@@ -1,11 +1,12 @@
 """What holds in every state of a group with its clients, beside the invariants of every step."""
 
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.members import ConsumerMember
-from coordinator_logic.consumer_group.patterns import matching_topics
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.groups.consumer.patterns import matching_topics
 from coordinator_logic.states import State
 from tests.logic.exhaustive.consumers.world import Partition, Scope, Stage, World, places
+from tests.support.parts import consumer_group, consumer_part
 
 
 def check_group(consumer: ConsumerGroup) -> None:
@@ -16,7 +17,7 @@ def check_group(consumer: ConsumerGroup) -> None:
 def check_world(world: World, scope: Scope) -> None:
     """Check what holds for the group with its clients."""
     group = world.decoded()
-    if group is None or group.consumer is None:
+    if group is None or consumer_part(group) is None:
         return
     no_double_ownership(world, group)
     owners_are_known(world, group)
@@ -28,8 +29,8 @@ def _clients_of_members(world: World, group: Group) -> list[tuple[frozenset[Part
 
     A client that has partitions from before it was fenced does not count.
     """
-    assert group.consumer is not None
-    known = group.consumer.members
+    assert consumer_part(group) is not None
+    known = consumer_group(group).members
     return [
         (client.owned, known[client.member_id])
         for client in world.clients
@@ -51,9 +52,9 @@ def owners_are_known(world: World, group: Group) -> None:
 
 def clients_know_their_assignment(world: World, group: Group) -> None:
     """A client that got the last response knows its epoch and what it may own."""
-    assert group.consumer is not None
+    assert consumer_part(group) is not None
     for client in world.clients:
-        member = group.consumer.members.get(client.member_id)
+        member = consumer_group(group).members.get(client.member_id)
         if client.epoch is not None and member is not None and not client.has_lost:
             assert client.epoch == member.epoch, "a consumer does not know its epoch"
             if client.is_classic and client.stage is not Stage.SETTLED:
@@ -79,9 +80,9 @@ def _target(consumer: ConsumerGroup, member: ConsumerMember) -> frozenset[Partit
 def has_converged(world: World, scope: Scope) -> bool:
     """Whether every member owns its target, and all partitions that exist and are subscribed to have an owner."""
     group = world.decoded()
-    if group is None or group.consumer is None or not group.consumer.members:
+    if group is None or consumer_part(group) is None or not consumer_group(group).members:
         return True
-    consumer = group.consumer
+    consumer = consumer_group(group)
     if consumer.state is not State.STABLE or consumer.epoch != consumer.target_epoch:
         return False
     owned: set[Partition] = set()

@@ -1,22 +1,23 @@
-"""Clients of the newer protocol: what each can do in a state, and what it learns from the answers."""
+"""Clients of the consumer group protocol: what each can do in a state, and what it learns from the answers."""
 
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, RequestBody
 from tests.logic.exhaustive.consumers.requests import full_heartbeat, heartbeat
 from tests.logic.exhaustive.consumers.stepping import Stepping
 from tests.logic.exhaustive.consumers.world import Client, NamedPlay, World
+from tests.support.parts import consumer_group, consumer_part
 
 PROTOCOL_STEPS = ("follows", "beats, full", "beats, owned")
 """What a client does in turn to reach its target."""
 
 
 class NewerClients:
-    """The moves of clients of the newer protocol."""
+    """The moves of clients of the consumer group protocol."""
 
     def __init__(self, stepping: Stepping) -> None:
         self._stepping, self._scope = stepping, stepping.scope
@@ -66,7 +67,11 @@ class NewerClients:
         assert client.epoch is not None
         if way == "full":
             group = world.decoded()
-            member = None if group is None or group.consumer is None else group.consumer.members.get(client.member_id)
+            member = (
+                None
+                if group is None or consumer_part(group) is None
+                else consumer_group(group).members.get(client.member_id)
+            )
             known = self._subscription()
             if member is not None and self._scope.pattern is None:
                 known = {"subscribed_topic_names": list(member.subscribed_topic_names)}
@@ -88,7 +93,11 @@ class NewerClients:
     def _send_heartbeat(self, world: World, index: int, body: RequestBody, *, arrives: bool) -> World:
         assert isinstance(body, ConsumerGroupHeartbeatRequest)
         client, before = world.clients[index], world.decoded()
-        is_member = before is not None and before.consumer is not None and body.member_id in before.consumer.members
+        is_member = (
+            before is not None
+            and consumer_part(before) is not None
+            and body.member_id in consumer_group(before).members
+        )
         world, executed = self._stepping.send(world, body)
         (response,) = executed.result.responses
         answer = response.body

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.epochs import STATIC_LEAVE_EPOCH
-from coordinator_logic.consumer_group.members import ConsumerMember
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.epochs import STATIC_LEAVE_EPOCH
+from coordinator_logic.groups.consumer.members import ConsumerMember
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     OffsetCommitRequest,

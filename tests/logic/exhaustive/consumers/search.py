@@ -16,6 +16,7 @@ from tests.logic.exhaustive.consumers.newer_clients import NewerClients
 from tests.logic.exhaustive.consumers.requests import may_commit, refusals
 from tests.logic.exhaustive.consumers.stepping import Reached, Stepping, consumer_of, errors_of
 from tests.logic.exhaustive.consumers.world import NOW, Client, NamedPlay, Scope, World, aged, key
+from tests.support.parts import consumer_part
 
 ROUNDS = 6
 
@@ -126,7 +127,7 @@ class Search:
 
     def _check_refusals(self, world: World) -> None:
         group = world.decoded()
-        refused = list(refusals(None if group is None else group.consumer, world.clients))
+        refused = list(refusals(None if group is None else consumer_part(group), world.clients))
         requests = [self._stepping.request(each.body) for each in refused]
         executed = self._stepping.step(world, requests)
         errors = errors_of(executed)
@@ -140,9 +141,10 @@ class Search:
 
     def _check_commits(self, world: World) -> None:
         group = world.decoded()
-        if group is None or group.consumer is None:
+        consumer = consumer_part(group)
+        if consumer is None:
             return
-        bodies = [body for client in world.clients for body in may_commit(client, group.consumer)]
+        bodies = [body for client in world.clients for body in may_commit(client, consumer)]
         executed = self._stepping.step(world, [self._stepping.request(body) for body in bodies])
         assert set(errors_of(executed).values()) <= {Error.OFFSET_METADATA_TOO_LARGE}, "an owner cannot commit"
 

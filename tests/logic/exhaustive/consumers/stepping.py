@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from coordinator_logic.consumer_group.data import ConsumerGroup
-from coordinator_logic.consumer_group.members import MemberState
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request
-from coordinator_logic.group import Group, TimerKind
+from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.members import MemberState
 from coordinator_logic.messages import LeaveGroupResponse, OffsetCommitResponse, RequestBody
 from coordinator_logic.records import TimerCause
 from coordinator_logic.states import State
@@ -14,6 +14,7 @@ from coordinator_logic.step import step
 from tests.logic.exhaustive.consumers.invariants import check_group
 from tests.logic.exhaustive.consumers.world import GROUP_ID, NOW, Scope, World, settled
 from tests.logic.invariants import Step, check_step
+from tests.support.parts import consumer_group
 
 VERSIONS = {"JoinGroup": 9, "SyncGroup": 5, "Heartbeat": 4, "LeaveGroup": 5}
 VERSIONS |= {"ConsumerGroupHeartbeat": 1, "OffsetCommit": 9, "TopicsDescribed": 0}
@@ -26,7 +27,7 @@ class Reached:
     groups: set[State | None] = field(default_factory=set)
     members: set[MemberState] = field(default_factory=set)
     answers: set[Error] = field(default_factory=set)
-    timers: set[TimerKind] = field(default_factory=set)
+    timers: set[str] = field(default_factory=set)
 
 
 class Stepping:
@@ -53,7 +54,7 @@ class Stepping:
         check_step(executed)
         self.reached.answers |= set(errors_of(executed).values())
         causes = [entry.cause for entry in result.journal]
-        self.reached.timers |= {TimerKind(cause.timer) for cause in causes if isinstance(cause, TimerCause)}
+        self.reached.timers |= {cause.timer for cause in causes if isinstance(cause, TimerCause)}
         return executed
 
     def after(self, world: World, executed: Step) -> World:
@@ -74,7 +75,7 @@ class Stepping:
 
 def consumer_of(group: Group | None) -> ConsumerGroup | None:
     """What only a consumer group has."""
-    return None if group is None else group.consumer
+    return None if group is None else consumer_group(group)
 
 
 def errors_of(executed: Step) -> dict[str, Error]:

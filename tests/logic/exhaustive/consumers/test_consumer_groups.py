@@ -4,9 +4,10 @@ from functools import cache
 
 import pytest
 
-from coordinator_logic.consumer_group.members import MemberState
 from coordinator_logic.errors import Error
-from coordinator_logic.group import TimerKind
+from coordinator_logic.group.timer import HEARTBEAT
+from coordinator_logic.groups.consumer.members import MemberState
+from coordinator_logic.groups.consumer.timers import MEMBER_JOIN, MEMBER_SYNC, REVOCATION
 from coordinator_logic.states import State
 from tests.logic.exhaustive.consumers.scopes import LARGE_SCOPES, SCOPES, WIDE_SCOPES
 from tests.logic.exhaustive.consumers.search import Search
@@ -43,7 +44,7 @@ def test_a_member_alone_never_waits_for_others() -> None:
 def test_each_timer_fires_and_each_check_of_a_member_refuses_something() -> None:
     answers = {error for name in ALL for error in explored(name).reached.answers}
     timers = {timer for name in ALL for timer in explored(name).reached.timers}
-    assert timers == {TimerKind.HEARTBEAT, TimerKind.REVOCATION, TimerKind.MEMBER_JOIN, TimerKind.MEMBER_SYNC}
+    assert timers == {HEARTBEAT, REVOCATION, MEMBER_JOIN, MEMBER_SYNC}
     assert answers == {
         Error.NONE,
         Error.GROUP_ID_NOT_FOUND,

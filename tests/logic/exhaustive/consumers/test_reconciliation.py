@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeVar
 import pytest
 
 from coordinator_logic.assignors.server import Partitions
-from coordinator_logic.consumer_group.members import ConsumerMember, MemberState
-from coordinator_logic.consumer_group.reconciliation import Target, reconcile
+from coordinator_logic.groups.consumer.members import ConsumerMember, MemberState
+from coordinator_logic.groups.consumer.reconciliation import Target, reconcile
 from tests.logic.exhaustive.extent import covered
 
 ItemT = TypeVar("ItemT")

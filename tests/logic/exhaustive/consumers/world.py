@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from coordinator_logic import snapshot
 from coordinator_logic.config import CoordinatorConfig, MigrationPolicy
-from coordinator_logic.consumer_group.data import ConsumerGroup, ResolvedPattern
-from coordinator_logic.consumer_group.members import AssignedPartitions, ConsumerMember
 from coordinator_logic.group import Group
+from coordinator_logic.groups.consumer.data import ConsumerGroup, ResolvedPattern
+from coordinator_logic.groups.consumer.members import AssignedPartitions, ConsumerMember
 from coordinator_logic.messages import TopicDescription
+from tests.support.parts import consumer_group, consumer_part
 
 GROUP_ID = "small-group"
 NOW = 1_000_000_000
@@ -147,7 +148,7 @@ def settled(group: Group | None) -> bytes | None:
     group.clock = NOW
     for key, timer in group.timers.items():
         group.timers[key] = type(timer)(timer.kind, NOW, timer.timeout_ms, timer.member_id, timer.generation)
-    consumer = group.consumer
+    consumer = consumer_group(group)
     if consumer is not None:
         consumer.target_at = NOW if consumer.target_at >= NOW else min(consumer.target_at, NOW - LONG_MS)
         for pattern, resolved in consumer.patterns.items():
@@ -158,7 +159,7 @@ def settled(group: Group | None) -> bytes | None:
 
 def aged(group: Group) -> bytes:
     """Encode a group whose target and patterns are old."""
-    consumer = group.consumer
+    consumer = consumer_group(group)
     assert consumer is not None
     consumer.target_at = min(consumer.target_at, NOW - LONG_MS)
     for pattern, resolved in consumer.patterns.items():
@@ -171,9 +172,9 @@ def aged(group: Group) -> bytes:
 
 def key(world: World, group: Group | None, scope: Scope) -> Hashable:
     """What decides the future of a world. Epochs are only compared, so their order is kept, and not their values."""
-    if group is None or group.consumer is None:
+    if group is None or consumer_part(group) is None:
         return (group is None, world.clients, world.is_later)
-    consumer = group.consumer
+    consumer = consumer_group(group)
     rank = _ranks(consumer, world.clients, scope)
     return (
         rank[consumer.epoch],

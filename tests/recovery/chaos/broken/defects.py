@@ -21,12 +21,14 @@ def random_member_ids() -> None:
     """Generated member ids are random: a batch that runs again gives other ones."""
     from uuid import uuid4
 
-    from coordinator_logic.handlers import join_group
+    from coordinator_logic.groups import classic_protocol
+    from coordinator_logic.groups.classic.requests import join_group
 
     def generate(_turn: object, request: Any, body: Any) -> str:
         return f"{body.group_instance_id or request.client_id}-{uuid4()}"
 
-    _plant(join_group, "_generate_member_id", generate)
+    _plant(classic_protocol, "generated_member_id", generate)
+    _plant(join_group, "generated_member_id", generate)
 
 
 def state_not_stored() -> None:
@@ -54,12 +56,12 @@ def state_not_stored() -> None:
 
 def old_generations_commit() -> None:
     """A commit of an old generation is accepted."""
-    from coordinator_logic.handlers import checks
+    from coordinator_logic.groups.classic.data import ClassicGroup
 
     def lenient(group: Any, member_id: str, instance: str | None, _generation: int) -> Any:
-        return checks.check_member(group, member_id, instance)
+        return group.check_member(member_id, instance)
 
-    _plant(checks, "check_generation", lenient)
+    _plant(ClassicGroup, "check_generation", lenient)
 
 
 def no_fresh_session() -> None:

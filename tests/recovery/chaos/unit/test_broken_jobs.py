@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator_logic.group import Group
-from streaming.job.rows import Limits
+from streaming.job.rows.records import SizeLimits
 from tests.recovery.chaos.broken import defects
 from tests.recovery.chaos.broken.defects import DEFECTS, SHOWN_BY, environment_of, is_epoch_checked
 from tests.recovery.chaos.faults.catalogue import FAULTS
@@ -19,11 +19,12 @@ processing: Any = import_module("streaming.job.group_batch.processing")
 LIMIT_SECONDS = 60.0
 
 PRINT = """
-from coordinator_logic.handlers import checks, join_group
+from coordinator_logic.groups.classic.data import ClassicGroup
+from coordinator_logic.groups.classic.requests import join_group
 from streaming.job.election.candidate import Candidate
 from streaming.job.group_batch import processing
 from streaming.job.group_batch.settings import Settings
-places = (join_group._generate_member_id, processing.store, checks.check_generation, Settings.started_at)
+places = (join_group.generated_member_id, processing.store, ClassicGroup.check_generation, Settings.started_at)
 print([place.__module__ for place in (*places, Candidate.failure.fget, Candidate.is_free)].count(
     "tests.recovery.chaos.broken.defects"
 ))
@@ -46,13 +47,13 @@ def test_a_state_that_is_not_stored_is_the_one_before_the_batch(monkeypatch: pyt
         monkeypatch.setattr(processing, name, getattr(processing, name))
     monkeypatch.setattr(defects, "LOST_SHARE", 1.0)
     group = Group("billing", "0-0")
-    before = processing.store(group, Limits())
+    before = processing.store(group, SizeLimits())
     defects.state_not_stored()
     loaded = processing.load(before)
     assert loaded is not None
-    loaded.generation += 1
-    assert processing.store(loaded, Limits()) == before
-    assert processing.store(group, Limits()) == before
+    loaded.part.generation += 1
+    assert processing.store(loaded, SizeLimits()) == before
+    assert processing.store(group, SizeLimits()) == before
 
 
 @pytest.mark.parametrize("name", DEFECTS)

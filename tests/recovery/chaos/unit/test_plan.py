@@ -31,7 +31,7 @@ def test_what_a_run_needs_fits_together() -> None:
 
 
 def test_there_are_runs_of_every_kind() -> None:
-    plans = [make_plan(seed, has_newer_members=True) for seed in SEEDS]
+    plans = [make_plan(seed, has_consumer_members=True) for seed in SEEDS]
     assert {len(plan.faults) for plan in plans} == {1, 2, 3}
     assert {plan.transactional_members for plan in plans} == {0, 1, 2}
     assert {(plan.state_store, plan.state_partitions) for plan in plans} == {
@@ -57,14 +57,14 @@ def test_every_run_has_a_group_in_which_no_rebalance_explains_an_expulsion() -> 
         assert sorted(group.rebalance_ms for group in classic) == [REBALANCE_MS, LONG_REBALANCE_MS]
 
 
-def test_every_run_has_a_group_of_the_newer_protocol_with_short_or_long_revocations() -> None:
-    plans = [make_plan(seed, has_newer_members=True) for seed in SEEDS]
+def test_every_run_has_a_group_of_the_consumer_group_protocol_with_short_or_long_revocations() -> None:
+    plans = [make_plan(seed, has_consumer_members=True) for seed in SEEDS]
     groups = [group for plan in plans for group in plan.groups if group.is_reconciling]
     assert [group.name for group in groups] == ["consumer"] * len(SEEDS)
     assert {group.rebalance_ms for group in groups} == {REBALANCE_MS, LONG_REBALANCE_MS}
 
 
-def test_the_job_gives_members_of_the_newer_protocol_the_session_that_the_checker_expects() -> None:
+def test_the_job_gives_members_of_the_consumer_group_protocol_the_session_that_the_checker_expects() -> None:
     options = load_options({**JOB, "bootstrap-servers": "unused:9092", "checkpoint": "unused"}, {})
     plan = GroupPlan("consumer", "orders", 3)
     config = options.protocol

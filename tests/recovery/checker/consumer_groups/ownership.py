@@ -1,4 +1,4 @@
-"""Who owned what among the members of the newer protocol.
+"""Who owned what among the members of the consumer group protocol.
 
 A member owns a partition from the answer that assigned it until it gives the partition up, sends a heartbeat whose list
 lacks it, leaves, is stopped, or learns that it has been removed or fenced. As the project's client does, it ignores an
@@ -79,7 +79,7 @@ class _Member(Owner):
 
 
 def intervals_of(operations: Sequence[Operation], story: ConsumerStory) -> list[Interval]:
-    """The times in which each member of the newer protocol in a group owned partitions."""
+    """The times in which each member of the consumer group protocol in a group owned partitions."""
     names = {o.call.member for o in operations if o.f is Function.CONSUMER_HEARTBEAT}
     members = {name: _Member(name, is_late=story.is_late(name)) for name in names}
     of_client: dict[str, set[str]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""Sessions of members of the newer protocol: one that keeps its heartbeats is neither removed nor fenced.
+"""Sessions of members of the consumer group protocol: one that keeps its heartbeats is neither removed nor fenced.
 
 Only heartbeats keep a session, and only those that are accepted. One without an answer was so if it was appended with
 the epoch that the member had: the journal says which heartbeats have changed it. A member that was removed because it
@@ -8,8 +8,8 @@ did not revoke in time is left to the rules of the journal.
 from collections.abc import Iterator, Sequence
 from math import inf
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from tests.recovery.checker.consumer_groups.story import ConsumerStory
 from tests.recovery.checker.history import Function, Kind
 from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, lines_of
@@ -19,7 +19,7 @@ from tests.recovery.checker.sessions import Contact, lived_until
 def check_sessions_of_reconciling(
     operations: Sequence[Operation], story: ConsumerStory, outages: Sequence[Contact], *, has_journal: bool
 ) -> Iterator[Violation]:
-    """Check every member of the newer protocol that was told that it is unknown or fenced."""
+    """Check every member of the consumer group protocol that was told that it is unknown or fenced."""
     heartbeats = [o for o in operations if o.f is Function.CONSUMER_HEARTBEAT]
     names = {(o.call.group, o.call.member) for o in heartbeats}
     own = (o for o in operations if o.f in (Function.CONSUMER_HEARTBEAT, Function.COMMIT))

@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH, STATIC_LEAVE_EPOCH
-from coordinator_logic.consumer_group.members import AssignedPartitions, MemberState
-from coordinator_logic.consumer_group.records import (
-    ClassicGroupFormed,
+from coordinator_logic.group.timer import HEARTBEAT
+from coordinator_logic.groups.classic.records import ClassicGroupFormed
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from coordinator_logic.groups.consumer.members import AssignedPartitions, MemberState
+from coordinator_logic.groups.consumer.records import (
     ConsumerGroupFormed,
     ConsumerMemberChanged,
     GroupEpochBumped,
@@ -15,7 +16,7 @@ from coordinator_logic.consumer_group.records import (
     TargetAssignmentChanged,
     TopicsChanged,
 )
-from coordinator_logic.group import TimerKind
+from coordinator_logic.groups.consumer.timers import REVOCATION
 from coordinator_logic.records import (
     GroupDeleted,
     JournalEntry,
@@ -74,7 +75,7 @@ class ConsumerStory:
 
     def is_late(self, member: str) -> bool:
         """Whether a member was removed because it did not revoke, join or sync in time."""
-        return bool(self.removed_by.get(member, set()) - {TimerKind.HEARTBEAT.value})
+        return bool(self.removed_by.get(member, set()) - {HEARTBEAT})
 
 
 class ConsumerGroupWalk:
@@ -171,6 +172,6 @@ class ConsumerGroupWalk:
             return
         self._story.removed_by.setdefault(record.member_id, set()).add(entry.cause.timer)
         is_revoking = standing.state == MemberState.UNREVOKED_PARTITIONS.value
-        if entry.cause.timer == TimerKind.REVOCATION.value and not is_revoking:
+        if entry.cause.timer == REVOCATION and not is_revoking:
             what = f"{record.member_id} was removed as one that must revoke partitions, and need not"
             yield self._wrong(Rule.LIVE_MEMBERS_STAY, what)

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from coordinator_logic.errors import Error
-from coordinator_logic.records import JournalEntry
+from coordinator_logic.group import Group
+from coordinator_logic.records import entry_decoder
 from tests.recovery.checker.history import Event, Function, Kind, Position, Run
 from tests.recovery.checker.operations import NS_PER_MS, Operation, Rule, Violation, grouped, paired
 
@@ -178,15 +179,19 @@ def forked_journal(run: Run, chance: Random) -> Run | None:
     value = one_of(chance, run.journal)
     if value is None:
         return None
-    entry = msgspec.json.decode(value, type=JournalEntry)
+    entry = entry_decoder().decode(value)
     other = msgspec.json.encode(msgspec.structs.replace(entry, timestamp=entry.timestamp + 1))
     return run._replace(journal=[*run.journal, other])
+
+
+def _with_generation(group: Group, generation: int) -> Group:
+    return msgspec.structs.replace(group, part=msgspec.structs.replace(group.part, generation=generation))
 
 
 def other_state(run: Run, chance: Random) -> Run | None:
     """The state at the end has another generation than the journal."""
     states = {
-        group: None if state is None else msgspec.structs.replace(state, generation=state.generation + 1)
+        group: None if state is None else _with_generation(state, state.generation + 1)
         for group, state in run.states.items()
     }
     return None if None in states.values() else run._replace(states=states)

@@ -1,4 +1,4 @@
-"""Faults that are planted in the history of a correct run of members of the newer protocol."""
+"""Faults that are planted in the history of a correct run of members of the consumer group protocol."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -7,16 +7,19 @@ from typing import TypeVar
 
 import msgspec
 
-from coordinator_logic.consumer_group.members import AssignedPartitions
-from coordinator_logic.consumer_group.records import GroupEpochBumped, MemberAssignmentChanged
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group
-from coordinator_logic.records import JournalEntry, MemberRemoved, Record, StaticMemberReplaced
+from coordinator_logic.group.record import Record
+from coordinator_logic.groups.consumer.members import AssignedPartitions
+from coordinator_logic.groups.consumer.records import GroupEpochBumped, MemberAssignmentChanged
+from coordinator_logic.records import JournalEntry, MemberRemoved, StaticMemberReplaced, entry_decoder
+from coordinator_logic.states import State
 from tests.recovery.checker.consumer_groups.ownership import intervals_of
 from tests.recovery.checker.consumer_groups.story import ConsumerStory
 from tests.recovery.checker.history import Event, Function, Kind, Position, Run
 from tests.recovery.checker.operations import NS_PER_MS, Operation, grouped, paired
 from tests.recovery.checker.unit.planted import answered, changed, lives_on, one_of
+from tests.support.parts import consumer_part
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -176,7 +179,7 @@ def second_holder(run: Run, chance: Random) -> Run | None:
 
 
 def _entries(run: Run) -> list[tuple[bytes, JournalEntry]]:
-    return [(value, msgspec.json.decode(value, type=JournalEntry)) for value in run.journal]
+    return [(value, entry_decoder().decode(value)) for value in run.journal]
 
 
 # ---- settling --------------------------------------------------------------------------------------------------
@@ -191,10 +194,11 @@ def endless_convergence(run: Run, chance: Random) -> Run | None:
         return None
     states: dict[str, Group | None] = {}
     for name, state in run.states.items():
-        if state is None or state.consumer is None:
+        consumer = consumer_part(state)
+        if state is None or consumer is None:
             return None
-        consumer = msgspec.structs.replace(state.consumer, epoch=state.consumer.epoch + 1)
-        states[name] = msgspec.structs.replace(state, consumer=consumer, state=consumer.state)
+        outdated = msgspec.structs.replace(consumer, generation=consumer.epoch + 1, state=State.ASSIGNING)
+        states[name] = msgspec.structs.replace(state, part=outdated)
     return run._replace(states=states)
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from coordinator_logic import snapshot
 from coordinator_logic.config import CoordinatorConfig
-from coordinator_logic.consumer_group.epochs import JOIN_EPOCH
 from coordinator_logic.events import Place, Request, Response
+from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, OffsetCommitRequest
 from coordinator_logic.step import step
 from tests.recovery.checker.operations import grouped

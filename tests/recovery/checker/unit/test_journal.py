@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from coordinator_logic.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.errors import Error
 from coordinator_logic.group import Group
-from coordinator_logic.records import JournalEntry
+from coordinator_logic.records import entry_decoder
 from tests.logic.driver import Driven, Joined
 from tests.recovery.checker.history import Function, Kind, Position
 from tests.recovery.checker.operations import Rule
@@ -50,7 +50,7 @@ def test_a_missing_entry_is_found(played: Played) -> None:
 
 
 def test_a_repetition_with_other_bytes_is_a_fork(played: Played) -> None:
-    entry = msgspec.json.decode(played.journal[4], type=JournalEntry)
+    entry = entry_decoder().decode(played.journal[4])
     played.journal.append(msgspec.json.encode(msgspec.structs.replace(entry, timestamp=1)))
     assert played.broken() == {Rule.UNBROKEN_JOURNAL}
 
@@ -61,7 +61,7 @@ def test_an_entry_that_cannot_be_read_is_found(played: Played) -> None:
 
 
 def test_a_group_that_is_created_without_being_deleted_is_a_fork(played: Played) -> None:
-    created = msgspec.json.decode(played.journal[0], type=JournalEntry)
+    created = entry_decoder().decode(played.journal[0])
     played.journal.append(msgspec.json.encode(msgspec.structs.replace(created, incarnation="0-99")))
     assert Rule.UNBROKEN_JOURNAL in played.broken()
 
@@ -78,7 +78,7 @@ def test_a_group_that_was_deleted_is_created_again() -> None:
 
 def test_a_state_that_the_journal_does_not_fold_to_is_found(played: Played) -> None:
     state = played.driven.group
-    state.generation += 1
+    state.part.generation += 1
     played.state = {"billing": state}
     assert played.broken() == {Rule.JOURNAL_IS_STATE}
     played.state = {"billing": None}

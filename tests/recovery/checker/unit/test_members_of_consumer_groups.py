@@ -1,4 +1,4 @@
-"""Ownership, epochs, sessions, commits and settling of members of the newer protocol, in hand-made histories."""
+"""Ownership, epochs, sessions, commits and settling of members of consumer groups, in hand-made histories."""
 
 from coordinator_logic.errors import Error
 from tests.recovery.checker.history import Function, Kind

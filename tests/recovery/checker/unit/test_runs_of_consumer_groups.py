@@ -1,4 +1,4 @@
-"""Simulated runs of members of the newer protocol, also beside classic ones: broken and planted faults are found."""
+"""Simulated runs of members of consumer groups, also beside classic ones: broken and planted faults are found."""
 
 from functools import cache
 

@@ -111,7 +111,7 @@ def noted(f: Function, member: str, moment: int, *partitions: int, **fields: Any
     return did(f, moment, moment + 1, Kind.OK, member=member, client=member, value=value, **fields)
 
 
-# ---- members of the newer protocol -----------------------------------------------------------------------------
+# ---- members of consumer groups -----------------------------------------------------------------------------
 
 
 def beat(
@@ -147,5 +147,5 @@ def beat(
 
 
 def first_beat(member: str, epoch: int, begin: int, end: int, *assigned: int, **fields: Any) -> Did:
-    """A join of the newer protocol that is answered with an assignment."""
+    """A join of the consumer group protocol that is answered with an assignment."""
     return beat(member, epoch, begin, end, sent=0, owned=(), assigned=assigned, **fields)

@@ -1,0 +1,1 @@
+"""The requests of the classic protocol, one file each."""

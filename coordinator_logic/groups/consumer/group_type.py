@@ -1,0 +1,99 @@
+"""The type of consumer groups (KIP-848)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from coordinator_logic import apis
+from coordinator_logic.apis import Api
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.errors import Error
+from coordinator_logic.events import Response
+from coordinator_logic.group.part import GroupPart
+from coordinator_logic.group.timer import HEARTBEAT, Timer
+from coordinator_logic.groups.consumer import group_config
+from coordinator_logic.groups.consumer.access import consumer_of
+from coordinator_logic.groups.consumer.data import ConsumerGroup, form
+from coordinator_logic.groups.consumer.limits import topics_fit
+from coordinator_logic.groups.consumer.rebalance import membership
+from coordinator_logic.groups.consumer.rebalance.topics import forget_topics, learn_topics
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed
+from coordinator_logic.groups.consumer.requests import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    heartbeat,
+    join_group,
+    leave_group,
+    sync_group,
+)
+from coordinator_logic.groups.consumer.timers import MEMBER_JOIN, MEMBER_SYNC, REVOCATION
+from coordinator_logic.groups.group_type import Answer, Formation, GroupType
+from coordinator_logic.handler import Handler
+from coordinator_logic.messages import ConsumerGroupHeartbeatResponse, TopicDescription
+from coordinator_logic.turn import Turn
+
+
+def _heartbeat_starts_session(response: Response) -> bool:
+    # The answer to a join has an assignment always; others have one if it has changed.
+    return isinstance(response.body, ConsumerGroupHeartbeatResponse) and response.body.assignment is not None
+
+
+class ConsumerType(GroupType):
+    """What a consumer group does in a turn."""
+
+    part: ClassVar[type[GroupPart]] = ConsumerGroup
+    formation: ClassVar[Formation | None] = Formation(ConsumerGroupFormed, form)
+    handlers: ClassVar[Sequence[tuple[Api[Any, Any], Handler]]] = (
+        (
+            apis.CONSUMER_GROUP_HEARTBEAT,
+            Handler(consumer_group_heartbeat.handle, consumer_group_heartbeat.refuse, _heartbeat_starts_session),
+        ),
+        (
+            apis.CONSUMER_GROUP_DESCRIBE,
+            Handler(consumer_group_describe.handle, consumer_group_describe.refuse),
+        ),
+    )
+    answers: ClassVar[Mapping[str, Answer]] = {
+        apis.JOIN_GROUP.name: join_group.answer,
+        apis.SYNC_GROUP.name: sync_group.answer,
+        apis.HEARTBEAT.name: heartbeat.answer,
+        apis.LEAVE_GROUP.name: leave_group.answer,
+    }
+
+    def settings(self, config: CoordinatorConfig) -> Mapping[str, range]:
+        """The settings of a consumer group."""
+        return group_config.settings(config)
+
+    def check_settings(self, values: Mapping[str, int], config: CoordinatorConfig) -> str | None:
+        """Why a group cannot have these values together; None if it can."""
+        return group_config.check_settings(values, config)
+
+    def learn_topics(self, turn: Turn, described: Sequence[TopicDescription]) -> Error:
+        """Remember the topics to which members subscribe; INVALID_REQUEST if the group has no room for all."""
+        consumer = consumer_of(turn)
+        if not topics_fit(consumer, described):
+            return Error.INVALID_REQUEST
+        learn_topics(turn, consumer, described)
+        return Error.NONE
+
+    def forget_topics(self, turn: Turn, deleted: Iterable[str]) -> None:
+        """Stop assigning topics that were deleted."""
+        forget_topics(turn, consumer_of(turn), deleted)
+
+    def restart_members(self, turn: Turn, because: str) -> None:
+        """Remove the members: their next heartbeat is answered UNKNOWN_MEMBER_ID, on which they join again."""
+        membership.fence_members(turn, list(consumer_of(turn).members), because)
+
+    def fire(self, turn: Turn, timer: Timer) -> None:
+        """Fence the member of a timer that is due."""
+        if timer.kind == HEARTBEAT:
+            membership.fence_member(turn, timer.member_id, "its session timed out")
+        elif timer.kind == REVOCATION:
+            membership.expire_revocation(turn, timer)
+        elif timer.kind == MEMBER_JOIN:
+            membership.fence_member(turn, timer.member_id, "it did not join again within the rebalance timeout")
+        elif timer.kind == MEMBER_SYNC:
+            membership.fence_member(turn, timer.member_id, "it did not sync within the rebalance timeout")
+
+    def load(self, turn: Turn) -> None:
+        """Give every member a full session."""
+        membership.load(turn)

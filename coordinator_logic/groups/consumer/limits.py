@@ -1,0 +1,54 @@
+"""The limits of what a consumer group stores for its members and their topics."""
+
+from collections.abc import Sequence
+
+from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.errors import Error, Refusal
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
+from coordinator_logic.sizes import any_longer, utf8_length
+
+MAX_PARTITIONS_OF_GROUP = 100_000
+"""The most partitions of all topics of a consumer group together, so that an assignment fits into the journal."""
+
+
+def check_consumer_heartbeat(
+    consumer: ConsumerGroup,
+    member: ConsumerMember,
+    updated: ConsumerMember,
+    body: ConsumerGroupHeartbeatRequest,
+    config: CoordinatorConfig,
+) -> Refusal | None:
+    """Check the sizes of what a heartbeat adds to its group; a member that needs no more room than before may stay."""
+    if not topics_fit(consumer, body.topics):
+        what = f"The group's topics have more than {MAX_PARTITIONS_OF_GROUP} partitions."
+        return Refusal(Error.INVALID_REQUEST, what)
+    if updated == member:
+        return None
+    texts = [updated.member_id, updated.client_id, updated.client_host, updated.subscribed_topic_regex]
+    texts += [updated.group_instance_id or "", updated.rack_id or "", *updated.subscribed_topic_names]
+    if any_longer(texts, config.group_max_identifier_bytes):
+        what = f"An identifier, a topic or the pattern is longer than {config.group_max_identifier_bytes} bytes."
+        return Refusal(Error.INVALID_REQUEST, what)
+    more = _size_of_consumer(updated) - _size_of_consumer(member)
+    if more <= 0 or sum(map(_size_of_consumer, consumer.members.values())) + more <= config.group_max_bytes:
+        return None
+    return Refusal(Error.GROUP_MAX_SIZE_REACHED, f"The group's members need more than {config.group_max_bytes} bytes.")
+
+
+def topics_fit(consumer: ConsumerGroup, described: Sequence[TopicDescription]) -> bool:
+    """Whether a group has room for all these topics."""
+    if not described:
+        return True
+    partitions = {name: topic.partitions for name, topic in consumer.topics.items()}
+    partitions |= {topic.name: topic.partitions for topic in described}
+    return sum(partitions.values()) <= MAX_PARTITIONS_OF_GROUP
+
+
+def _size_of_consumer(member: ConsumerMember) -> int:
+    texts = "".join(member.subscribed_topic_names) + member.subscribed_topic_regex
+    classic = () if member.classic is None else member.classic.protocols
+    texts += "".join(protocol.name for protocol in classic)
+    texts += member.member_id + (member.group_instance_id or "") + member.client_id + member.client_host
+    return utf8_length(texts) + sum(len(protocol.metadata) for protocol in classic)

@@ -1,0 +1,45 @@
+"""What a consumer group learns of topics, from heartbeats and from events of their own."""
+
+from collections.abc import Iterable, Sequence
+
+from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.patterns import matching_topics
+from coordinator_logic.groups.consumer.records import TopicsChanged
+from coordinator_logic.messages import TopicDescription
+from coordinator_logic.turn import Turn
+
+
+def learn_topics(turn: Turn, consumer: ConsumerGroup, described: Sequence[TopicDescription]) -> None:
+    """Remember the topics to which members subscribe, by name or by pattern; ignore what is known or does not matter.
+
+    Descriptions may be older than what the group knows. Topics do not lose partitions, so of two descriptions with the
+    same id the one with more partitions holds.
+    """
+    if not described:
+        return
+    names = {topic.name for topic in described}
+    relevant = names & consumer.subscribed_topics
+    for pattern in consumer.subscribed_patterns:
+        relevant |= matching_topics(pattern, names)
+    news = {topic.name: topic for topic in described if topic.name in relevant and _is_news(consumer, topic)}
+    created = [topic.name for topic in news.values() if _is_created(consumer, topic)]
+    if any(matching_topics(each, created) for each in consumer.patterns):
+        consumer.has_new_topics = True
+    if news:
+        turn.record(TopicsChanged([news[name] for name in sorted(news)], []))
+
+
+def _is_news(consumer: ConsumerGroup, topic: TopicDescription) -> bool:
+    return _is_created(consumer, topic) or consumer.topics[topic.name].partitions < topic.partitions
+
+
+def _is_created(consumer: ConsumerGroup, topic: TopicDescription) -> bool:
+    known = consumer.topics.get(topic.name)
+    return known is None or known.topic_id != topic.topic_id
+
+
+def forget_topics(turn: Turn, consumer: ConsumerGroup, deleted: Iterable[str]) -> None:
+    """Forget topics that were deleted."""
+    known = [name for name in dict.fromkeys(deleted) if name in consumer.topics]
+    if known:
+        turn.record(TopicsChanged([], known))

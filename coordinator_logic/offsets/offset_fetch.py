@@ -1,0 +1,99 @@
+"""OffsetFetch: the committed offsets of a group.
+
+An event reaches one group, the one of its key. An entry for another group (v8+) is answered NOT_COORDINATOR; a client
+that fetches several groups sends an event for each.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+from coordinator_logic.apis import (
+    OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS,
+    OFFSET_FETCH_FIRST_VERSION_WITH_TOP_LEVEL_ERROR,
+)
+from coordinator_logic.errors import Error
+from coordinator_logic.events import Request
+from coordinator_logic.group import Group
+from coordinator_logic.messages import (
+    NO_LEADER_EPOCH,
+    NO_OFFSET,
+    FetchedGroup,
+    FetchedPartition,
+    FetchedTopic,
+    GroupToFetch,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    TopicToFetch,
+)
+from coordinator_logic.turn import Turn
+
+
+def handle(turn: Turn, request: Request, body: OffsetFetchRequest) -> None:
+    """Answer with the committed offsets, or -1 for a partition (or a group) that has none.
+
+    With ``require_stable`` (v7+, KIP-447) a partition with a pending offset is UNSTABLE_OFFSET_COMMIT.
+    """
+    if request.address.version < OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
+        topics = _fetch(turn.existing, body.topics, require_stable=body.require_stable)
+        turn.reply(request.address, OffsetFetchResponse(topics=topics))
+        return
+    fetch_all = cache(lambda: _fetch(turn.existing, None, require_stable=body.require_stable))
+    groups = [_fetch_group(turn, entry, fetch_all, require_stable=body.require_stable) for entry in body.groups]
+    turn.reply(request.address, OffsetFetchResponse(groups=groups))
+
+
+def _fetch_group(
+    turn: Turn, entry: GroupToFetch, fetch_all: Callable[[], list[FetchedTopic]], *, require_stable: bool
+) -> FetchedGroup:
+    """Fetch the offsets of an entry. ``fetch_all`` fetches all, once however often the request names the group."""
+    if entry.group_id != turn.group_id:
+        return FetchedGroup(entry.group_id, [], Error.NOT_COORDINATOR)
+    group = turn.existing
+    if group is not None:
+        error = group.part.check_fetch(entry.member_id, entry.member_epoch)
+        if error is not Error.NONE:
+            return FetchedGroup(entry.group_id, [], error)
+    if entry.topics is None:
+        return FetchedGroup(entry.group_id, fetch_all())
+    return FetchedGroup(entry.group_id, _fetch(turn.existing, entry.topics, require_stable=require_stable))
+
+
+def _fetch(group: Group | None, topics: list[TopicToFetch] | None, *, require_stable: bool) -> list[FetchedTopic]:
+    if topics is None:
+        offsets = group.offsets if group is not None else {}
+        topics = [TopicToFetch(name, list(partitions)) for name, partitions in offsets.items()]
+    return [
+        FetchedTopic(
+            topic.name,
+            [
+                FetchedPartition(index)
+                if group is None
+                else _fetch_partition(group, topic.name, index, require_stable=require_stable)
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def _fetch_partition(group: Group, topic: str, index: int, *, require_stable: bool) -> FetchedPartition:
+    if require_stable and group.has_pending_offset(topic, index):
+        return FetchedPartition(index, error_code=Error.UNSTABLE_OFFSET_COMMIT)
+    stored = group.offsets.get(topic, {}).get(index)
+    if stored is None:
+        return FetchedPartition(index)
+    epoch = NO_LEADER_EPOCH if stored.leader_epoch is None else stored.leader_epoch
+    return FetchedPartition(index, stored.offset, epoch, stored.metadata)
+
+
+def refuse(body: OffsetFetchRequest, version: int, error: Error) -> OffsetFetchResponse:
+    """Report one error for the whole request: on every group (v8+), at the top level, or on every partition (v0-1)."""
+    if version >= OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
+        return OffsetFetchResponse(groups=[FetchedGroup(entry.group_id, [], error) for entry in body.groups])
+    if version >= OFFSET_FETCH_FIRST_VERSION_WITH_TOP_LEVEL_ERROR:
+        return OffsetFetchResponse(error_code=error)
+    topics = [
+        FetchedTopic(topic.name, [FetchedPartition(i, NO_OFFSET, error_code=error) for i in topic.partition_indexes])
+        for topic in body.topics or []
+    ]
+    return OffsetFetchResponse(topics=topics)

@@ -1,0 +1,52 @@
+"""What the drills and the demo show on the console. Import it when such a command runs: it needs their extras."""
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from streaming.drills.audience import Audience
+from streaming.drills.recording import Step
+from streaming.drills.reports.verdict import seconds as seconds_of
+
+STEP_COLOURS = {"fault": "red", "repair": "green", "reached": "green", "command": "cyan", "step": "default"}
+VERDICT_COLOURS = {"passed": "green", "skipped": "yellow", "FAILED": "red"}
+
+
+class ConsoleAudience(Audience):
+    """Prints every event as a line."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def begin(self, title: str, what: str) -> None:
+        """Print the title and what is done."""
+        self._print("")
+        self._print(title, "bold")
+        self._print(what, "dim")
+
+    def step(self, step: Step) -> None:
+        """Print the step with the seconds since the recording began; a command after a prompt."""
+        prompt = "$ " if step.kind == "command" else ""
+        self._print(f"{step.at:6.1f}s  {prompt}{step.text}", STEP_COLOURS[step.kind])
+
+    def waiting(self, what: str) -> Status:
+        """Show what the run waits for while it does, on a terminal."""
+        return self._console.status(f"waiting: {what} ...")
+
+    def check(self, passed: bool, text: str) -> None:
+        """Print whether the check passed."""
+        mark = Text("ok    ", "green") if passed else Text("MISSED", "red")
+        self._print(mark + Text(f"  {text}"))
+
+    def end(self, verdict: str, seconds: float, reason: str = "") -> None:
+        """Print the verdict, and the reason if there is one."""
+        self._print(Text(verdict, VERDICT_COLOURS[verdict]) + Text(f" in {seconds_of(seconds)}"))
+        if reason:
+            self._print(reason)
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        self._print(text)
+
+    def _print(self, text: str | Text, style: str | None = None) -> None:
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,177 @@
+"""Watches the cluster's topics for one consumer.
+
+A consumer with a pattern watches the names of all topics; the leader of a group watches the metadata of all topics that
+the group subscribes to. A follower with a list of topics queries nothing. The brokers are queried every
+``metadata_max_age_ms``, earlier on request, and on a thread of their own, so that no poll waits for a broker.
+
+Source: Metadata and ConsumerCoordinator of Kafka's Java client.
+"""
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for_futures
+from dataclasses import dataclass
+
+from coordinator_logic.assignors import TopicMetadata
+from streaming.client.consumer.background import in_background
+from streaming.client.consumer.cluster_topics import ClusterTopics
+from streaming.client.consumer.topic_pattern import Pattern
+from streaming.client.consumer.types import ConsumerConfig
+from streaming.client.errors import CoordinatorError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTopics:
+    """The topics that a leader's group subscribes to, and the metadata that the leader assigns with.
+
+    Each generation has an instance of its own; instances compare by identity.
+    """
+
+    subscribed: frozenset[str]
+    with_racks: bool
+    metadata: Mapping[str, TopicMetadata]
+
+
+@dataclass(frozen=True)
+class TopicUpdate:
+    """The brokers' answer to a query.
+
+    matched: the topics that match the pattern; None if the query had no pattern.
+    metadata: the metadata of the group's topics; None if the query had no group.
+    """
+
+    matched: frozenset[str] | None
+    metadata: Mapping[str, TopicMetadata] | None
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A query for the topics that match a pattern, for the metadata of a group's topics, or for both."""
+
+    pattern: Pattern | None
+    group: GroupTopics | None
+
+    @property
+    def is_needed(self) -> bool:
+        return self.pattern is not None or self.group is not None
+
+    def run(self, cluster: ClusterTopics, timeout: float) -> TopicUpdate:
+        matched = None if self.pattern is None else self.pattern.filter(cluster.names(timeout))
+        group = self.group
+        metadata = None if group is None else cluster.describe(group.subscribed, timeout, with_racks=group.with_racks)
+        return TopicUpdate(matched, metadata)
+
+    def has_missing_topics(self, update: TopicUpdate) -> bool:
+        group, metadata = self.group, update.metadata
+        return group is not None and metadata is not None and not group.subscribed <= metadata.keys()
+
+
+class MetadataWatch:
+    """Queries the brokers in the background. Not thread-safe.
+
+    ``group`` has the topics and the metadata of the group that this member leads; None if it is a follower.
+    """
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self.group: GroupTopics | None = None
+        self._config = config
+        self._max_age = config.metadata_max_age_ms / 1000
+        # The shortest time between two queries, and their interval while a subscribed topic does not exist.
+        self._retry_backoff = config.retry_backoff_max_ms / 1000
+        self._pattern: Pattern | None = None
+        # Created on demand: most consumers neither lead their group nor have a pattern.
+        self._cluster: ClusterTopics | None = None
+        self._answer: Future[TopicUpdate] | None = None
+        self._query = _Query(None, None)
+        self._queried_at = 0.0
+        self._due = 0.0
+        self._refresh_requested = False
+
+    def close(self) -> None:
+        """Stop querying and disconnect; an outstanding answer is dropped."""
+        self._pattern = self.group = self._cluster = self._answer = None
+
+    def watch_pattern(self, pattern: Pattern | None) -> None:
+        """Watch the topics that match a pattern from now on, or none; the first query is due at once."""
+        self._pattern = pattern
+        self._answer = None
+        self._due = 0.0
+
+    def watch_group(self, subscribed: Iterable[str], *, with_racks: bool) -> None:
+        """Query the topics of the group that this member leads, wait for the answer, and watch them from now on.
+
+        Raises:
+            RequestTimedOut: no broker answers within ``default_api_timeout_ms``.
+        """
+        topics = frozenset(subscribed)
+        timeout = self._config.default_api_timeout_ms / 1000
+        metadata = self._connected().describe(topics, timeout, with_racks=with_racks)
+        self.group = GroupTopics(topics, with_racks, metadata)
+        self._queried_at, self._refresh_requested = time.monotonic(), False
+        expires = self._expiry(missing=not topics <= metadata.keys())
+        self._due = expires if self._pattern is None else min(self._due, expires)
+
+    def stop_watching_group(self) -> None:
+        """Stop watching the group's topics: another member may lead the group from now on."""
+        self.group = None
+
+    def request_refresh(self) -> None:
+        """Query again as soon as ``retry_backoff_max_ms`` allow, because the last answer may be out of date."""
+        self._refresh_requested = True
+
+    def poll(self, timeout: float = 0.0) -> TopicUpdate | None:
+        """Send a query if one is due, and return the answer once; waits for it up to ``timeout`` seconds."""
+        query = _Query(self._pattern, self.group)
+        if self._answer is None and query.is_needed and self._is_due(time.monotonic()):
+            self._send(query)
+        if self._answer is None or not wait_for_futures([self._answer], timeout).done:
+            return None
+        answer, self._answer = self._answer, None
+        # The answer to a query of an earlier subscription or generation may be older than the metadata in use.
+        return self._result(answer) if self._query == query else None
+
+    def _is_due(self, now: float) -> bool:
+        return now >= self._due or (self._refresh_requested and now >= self._queried_at + self._retry_backoff)
+
+    def _send(self, query: _Query) -> None:
+        self._query, self._queried_at, self._refresh_requested = query, time.monotonic(), False
+        cluster, timeout = self._connected(), self._config.request_timeout_ms / 1000
+        self._answer = in_background(f"{self._config.group_id}-topics", lambda: query.run(cluster, timeout))
+
+    def _result(self, answer: "Future[TopicUpdate]") -> TopicUpdate | None:
+        try:
+            update = answer.result()
+        except CoordinatorError as failure:
+            log.warning("the topics could not be queried, retrying: %s", failure)
+            self._due = time.monotonic() + self._retry_backoff
+            return None
+        self._due = self._expiry(missing=self._query.has_missing_topics(update))
+        return update
+
+    def _expiry(self, *, missing: bool) -> float:
+        return time.monotonic() + (min(self._max_age, self._retry_backoff) if missing else self._max_age)
+
+    def _connected(self) -> ClusterTopics:
+        if self._cluster is None:
+            self._cluster = ClusterTopics(self._config)
+        return self._cluster
+
+
+def describe_change(before: Mapping[str, TopicMetadata], now: Mapping[str, TopicMetadata]) -> str | None:
+    """The first change of these topics, by name, as text for people; None if they are the same."""
+    for topic in sorted(before.keys() | now.keys()):
+        old, new = before.get(topic), now.get(topic)
+        if old == new:
+            continue
+        if old is None:
+            return f"topic {topic} was created"
+        if new is None:
+            return f"topic {topic} was deleted"
+        if old.partitions != new.partitions:
+            return f"the number of partitions of topic {topic} changed from {old.partitions} to {new.partitions}"
+        return f"replicas of topic {topic} moved to other racks"
+    return None

@@ -1,0 +1,30 @@
+"""What is told in another way of each type of group: the one place of the story that looks it up by the type's name."""
+
+from collections.abc import Mapping
+
+from coordinator_logic.group.record import Record
+from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
+from streaming.explain.story.group_types.classic import CLASSIC_WORDS, ClassicTelling
+from streaming.explain.story.group_types.consumer import CONSUMER_WORDS, ConsumerTelling
+from streaming.explain.story.group_types.telling import TypeTelling, TypeWords
+
+__all__ = ["FIRST_TYPE", "TELLINGS", "TypeTelling", "type_after", "words_of"]
+
+WORDS: Mapping[str, TypeWords] = {CLASSIC_TYPE: CLASSIC_WORDS, CONSUMER_TYPE: CONSUMER_WORDS}
+
+TELLINGS: Mapping[str, type[TypeTelling]] = {CLASSIC_TYPE: ClassicTelling, CONSUMER_TYPE: ConsumerTelling}
+
+FIRST_TYPE = CLASSIC_TYPE
+"""The type of a group until an entry says otherwise."""
+
+_BY_RECORD = {record: name for name, telling in TELLINGS.items() for record in telling.RECORDS}
+
+
+def words_of(group_type: str) -> TypeWords:
+    """The words for a type of group."""
+    return WORDS[group_type]
+
+
+def type_after(record: Record, group_type: str) -> str:
+    """The type of a group after a record, before which it was of this type."""
+    return _BY_RECORD.get(type(record), group_type)

@@ -1,0 +1,219 @@
+"""Tells groups what has become of their topics: that one has grown, is gone, or exists under another id.
+
+A broker's coordinator learns that from the cluster's metadata. Here each gateway looks at the topics of the groups
+whose members it serves, in intervals, and sends TopicsDescribed and TopicsDeleted. Several gateways may tell a group
+the same: it ignores what it knows. Topics that begin to match a pattern go with the heartbeat of a member that may see
+them, see :mod:`.heartbeat_topics`; this module only keeps the list of all topics current.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+
+from kio.schema.errors import ErrorCode
+
+from coordinator_logic.apis import TOPICS_DELETED, TOPICS_DESCRIBED
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import TopicDescription, TopicsDeletedRequest, TopicsDescribedRequest
+from streaming.client.errors import CoordinatorNotAvailable
+from streaming.gateway.groups.backend import FoundGroup, GroupBackend
+from streaming.gateway.groups.list_requests import MAX_ENTRIES
+from streaming.gateway.groups.watched_groups import WatchedGroup
+from streaming.gateway.security.topic_catalog import NOT_FOUND, described_topic
+
+__all__ = ["TopicNotifier"]
+
+log = logging.getLogger(__name__)
+
+REFRESHES_UNTIL_GONE = 2
+"""In how many refreshes in a row a topic must be missing: a broker that lags behind may not know it yet."""
+UNKNOWN_PARTITIONS = 0
+"""The partition count of a topic of which only the id is known. A group is told of the topic again."""
+MAX_FORMER_IDS = 100_000
+GROUPS_AT_ONCE = 50
+
+
+class TopicNotifier:
+    """Looks at the topics of the watched groups in intervals of :attr:`GroupTimeouts.topic_refresh_seconds`."""
+
+    def __init__(self, backend: GroupBackend) -> None:
+        self._backend = backend
+        self._catalog = backend.catalog
+        self._watched = backend.watched
+        self._interval = backend.policies.timeouts.topic_refresh_seconds
+        self._current: dict[str, TopicDescription] = {}
+        self._missing: dict[str, int] = {}
+        self._former_ids: dict[str, None] = {}
+        self._hidden: Set[str] = frozenset()
+        self._events = asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    async def run(self) -> None:
+        """Refresh in intervals until cancelled."""
+        last_failure = ""
+        while True:
+            await asyncio.sleep(self._interval)
+            try:
+                await self.refresh()
+                last_failure = ""
+            except CoordinatorNotAvailable as failure:
+                if str(failure) != last_failure:
+                    last_failure = str(failure)
+                    log.warning("groups do not learn of changed topics at the moment: %s", last_failure)
+            except Exception:
+                # If this task ended, groups would not learn of changes until the gateway restarts.
+                log.exception("looking at the topics of groups")
+
+    async def refresh(self) -> None:
+        """Look at all topics once, and tell the groups. Raises :class:`CoordinatorNotAvailable`."""
+        groups = self._watched.living(time.monotonic())
+        if not groups:
+            return
+        await self._for_each((group for group in groups if group.needs_lookup), self._look_up)
+        changed, gone = await self._look_at_topics(groups)
+        affected = (
+            group
+            for group in groups
+            if group.has_changed or not changed.isdisjoint(group.told) or not changed.isdisjoint(group.names)
+        )
+        await self._for_each(affected, lambda group: self._tell(group, gone))
+
+    async def _for_each(self, groups: Iterable[WatchedGroup], work: Callable[[WatchedGroup], Awaitable[None]]) -> None:
+        async def limited(group: WatchedGroup) -> None:
+            async with self._events:
+                await work(group)
+
+        await asyncio.gather(*map(limited, groups))
+
+    async def _look_up(self, group: WatchedGroup) -> None:
+        asked_at = time.monotonic()
+        found = await self._found(group.group_id)
+        if found is Error.GROUP_ID_NOT_FOUND:
+            self._watched.remove(group.group_id)
+        elif not isinstance(found, Error):
+            group.found(found.subscriptions, asked_at, time.monotonic())
+            for name, topic_id in found.assigned.items():
+                group.told.setdefault(name, TopicDescription(name, topic_id, UNKNOWN_PARTITIONS))
+
+    async def _found(self, group_id: str) -> FoundGroup | Error:
+        """Look up a group of whichever type, first as one of the type in the directory."""
+        of_type = self._backend.type_of(group_id)
+        found: FoundGroup | Error = Error.GROUP_ID_NOT_FOUND
+        for each in sorted(self._backend.types.values(), key=lambda each: each is not of_type):
+            if each.look_up is not None:
+                found = await each.look_up(self._backend, group_id)
+            if found is not Error.GROUP_ID_NOT_FOUND:
+                break
+        return found
+
+    # ---- topics --------------------------------------------------------------------------------------------------
+
+    async def _look_at_topics(self, groups: Iterable[WatchedGroup]) -> tuple[Set[str], Set[str]]:
+        """Bring the topics up to date. Returns the names of those that have changed, and of those that are gone."""
+        names: set[str] = set()
+        needs_listing = False
+        for group in groups:
+            names |= group.names | group.told.keys()
+            needs_listing = needs_listing or group.has_patterns
+        listing: Mapping[str, TopicDescription] = {}
+        if needs_listing:
+            listing = await self._catalog.all_topics(0.0)
+        found = {name: listing[name] for name in names & listing.keys()}
+        missing, hidden = set(), set()
+        for name, topic in (await self._catalog.find_now(names - found.keys())).items():
+            description = described_topic(topic)
+            if description is not None:
+                found[name] = description
+            elif topic.error_code in NOT_FOUND:
+                missing.add(name)
+            elif topic.error_code is ErrorCode.topic_authorization_failed:
+                hidden.add(name)
+        self._warn_of(hidden)
+        return self._compare(names, found, missing)
+
+    def _compare(
+        self, names: Set[str], found: Mapping[str, TopicDescription], missing: Set[str]
+    ) -> tuple[Set[str], Set[str]]:
+        changed = set()
+        for name, topic in found.items():
+            known = self._current.get(name)
+            if topic.topic_id in self._former_ids or topic == known:
+                continue
+            if known is not None and known.topic_id == topic.topic_id and topic.partitions < known.partitions:
+                continue
+            if known is not None and known.topic_id != topic.topic_id:
+                self._retire(known.topic_id)
+            self._current[name] = topic
+            changed.add(name)
+        self._missing = {name: self._missing.get(name, 0) + 1 for name in missing}
+        gone = {name for name, times in self._missing.items() if times >= REFRESHES_UNTIL_GONE}
+        for name in (self._current.keys() & gone) | (self._current.keys() - names):
+            del self._current[name]
+        return changed | {name for name in gone if self._missing[name] == REFRESHES_UNTIL_GONE}, gone
+
+    def _warn_of(self, hidden: Set[str]) -> None:
+        if hidden - self._hidden:
+            example = min(hidden)
+            log.warning(
+                "groups do not learn of changes of %d topics that the gateway may not describe, such as %r",
+                len(hidden),
+                example,
+            )
+        self._hidden = hidden
+
+    def _retire(self, topic_id: str) -> None:
+        """Remember an id that no topic has any more: a broker that lags behind may still name it."""
+        self._former_ids[topic_id] = None
+        if len(self._former_ids) > MAX_FORMER_IDS:
+            del self._former_ids[next(iter(self._former_ids))]
+
+    # ---- groups --------------------------------------------------------------------------------------------------
+
+    async def _tell(self, group: WatchedGroup, gone: Set[str]) -> None:
+        """Tell a group of topics, if something is new to it; what it has not confirmed, it is told again."""
+        deleted = [
+            topic
+            for name, topic in group.told.items()
+            if name in gone or (name in self._current and self._current[name].topic_id != topic.topic_id)
+        ]
+        described = [
+            self._current[name]
+            for name in sorted((group.names | group.told.keys()) & self._current.keys())
+            if self._is_news(group, self._current[name])
+        ]
+        group.has_changed, is_confirmed = False, False
+        # Both are sent before the first response, in this order: the group reads them in it.
+        asked = []
+        if deleted:
+            asked.append(self._delete(group, deleted))
+        parts = range(0, len(described), MAX_ENTRIES)
+        asked += [self._describe(group, described[first : first + MAX_ENTRIES]) for first in parts]
+        try:
+            is_confirmed = all(await asyncio.gather(*asked))
+        finally:
+            group.has_changed |= not is_confirmed
+
+    def _is_news(self, group: WatchedGroup, topic: TopicDescription) -> bool:
+        told = group.told.get(topic.name)
+        return told is None or told.topic_id != topic.topic_id or told.partitions < topic.partitions
+
+    async def _delete(self, group: WatchedGroup, topics: list[TopicDescription]) -> bool:
+        body = TopicsDeletedRequest([topic.name for topic in topics])
+        response = await self._backend.request(TOPICS_DELETED, 0, group.group_id, body, self._backend.caller)
+        if response.error_code != Error.NONE:
+            return False
+        for topic in topics:
+            if group.told.get(topic.name) == topic:
+                del group.told[topic.name]
+        return True
+
+    async def _describe(self, group: WatchedGroup, topics: list[TopicDescription]) -> bool:
+        body = TopicsDescribedRequest(topics)
+        response = await self._backend.request(TOPICS_DESCRIBED, 0, group.group_id, body, self._backend.caller)
+        error = Error(response.error_code)
+        if error is not Error.NONE and not error.retriable:
+            log.warning("group %r refuses the descriptions of %d topics: %s", group.group_id, len(topics), error.name)
+        if error is Error.NONE or not error.retriable:
+            group.learned(topics)
+            return True
+        return False

@@ -1,0 +1,97 @@
+"""Read the coordinator's journal from its first entry, or from a time, to its present end."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from confluent_kafka import Message
+
+from coordinator_logic.records import JournalEntry
+from streaming.client.librdkafka import LibrdkafkaConfig
+from streaming.client.topic_consumer import EAGER, TopicConsumer
+from streaming.journal.entries import UNREADABLE, journal_entry
+
+CLIENT_ID = "group-coordinator-verify"
+
+# A fetch has 1 MiB by default.
+SETTINGS: LibrdkafkaConfig = {**EAGER, "fetch.message.max.bytes": 8 * 1024 * 1024}
+
+
+class JournalPlace(NamedTuple):
+    """The place of a record in the journal."""
+
+    partition: int
+    offset: int
+
+
+def journal_entries(
+    config: LibrdkafkaConfig,
+    topic: str,
+    timeout: float,
+    since: int = 0,
+    client_id: str = CLIENT_ID,
+) -> Iterator[JournalEntry | None]:
+    """The entries of the whole journal, read once; arguments and errors as of :class:`JournalReader`."""
+    with JournalReader(config, topic, timeout, client_id) as reader:
+        yield from reader.entries(since=since)
+
+
+class JournalReader(TopicConsumer):
+    """Reads the journal. The entries of a group come in order.
+
+    ``config`` is librdkafka's, with the brokers; the other arguments and the errors are those of
+    :class:`TopicConsumer`. ``decode`` makes an entry of a record's value, and raises one of :data:`UNREADABLE` if it is
+    none.
+    """
+
+    def __init__(
+        self,
+        config: LibrdkafkaConfig,
+        topic: str,
+        timeout: float,
+        client_id: str = CLIENT_ID,
+        decode: Callable[[bytes], JournalEntry] = journal_entry,
+    ) -> None:
+        super().__init__(str(config["bootstrap.servers"]), topic, client_id, config, timeout, SETTINGS)
+        self.decode = decode
+        self.place = JournalPlace(0, -1)
+        """That of the entry that was yielded last."""
+
+    def count(self, partitions: Iterable[int]) -> int:
+        """How many records these partitions hold now."""
+        wanted = list(partitions)
+        return sum(self.ends(wanted).values()) - sum(self.beginnings(wanted).values())
+
+    def entries(
+        self,
+        partitions: Iterable[int] | None = None,
+        since: int = 0,
+        key: bytes | None = None,
+        on_read: Callable[[int], object] = lambda _count: None,
+    ) -> Iterator[JournalEntry | None]:
+        """The entries of partitions, by default of all, up to their present end; None for each record that is none.
+
+        Entries that were appended before ``since`` (ms since the epoch of Unix) are left out. ``key``, a group id,
+        leaves out all other groups. ``on_read`` is called with the number of records that were read since it was called
+        last. :meth:`further` goes on from there.
+        """
+        times = dict.fromkeys(self.partitions if partitions is None else partitions, since)
+        self.assign(times if since <= 0 else self.offsets_at(times))
+        for record in self.read_to_end(on_read=on_read):
+            if key is None or record.key() == key:
+                yield self._entry(record)
+
+    def further(self, key: bytes | None = None, pause: float = 0.2) -> Iterator[JournalEntry | None]:
+        """Entries as they come, without an end; None whenever no record has come for ``pause`` seconds."""
+        for record in self.follow(pause):
+            if record is None:
+                yield None
+            elif (key is None or record.key() == key) and (entry := self._entry(record)) is not None:
+                yield entry
+
+    def _entry(self, record: Message) -> JournalEntry | None:
+        value = record.value()
+        self.place = JournalPlace(record.partition() or 0, record.offset() or 0)
+        try:
+            return None if value is None else self.decode(value)
+        except UNREADABLE:
+            return None

@@ -9,7 +9,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.properties import load_profile
 
-pytest_plugins = ["tests.support.plugins.file_times"]
+pytest_plugins = ["tests.support.plugins.file_times", "tests.support.plugins.shares"]
 
 JVM_FIXTURES = frozenset({"broker", "broker_in_a_rack", "guarded", "secured", "spark"})
 """Fixtures that start a broker or Spark."""

@@ -71,8 +71,9 @@ def committed() -> list[TopicPartition]:
             return consumer.committed(consumer.assignment(), LIMIT_SECONDS)
         except KafkaException as failure:
             # In the consumer group protocol, librdkafka 2.12 to 2.16 gives a heartbeat one interval to be answered.
-            # Then it closes the connection, and what waits to be sent fails (`rd_kafka_ConsumerGroupHeartbeatRequest`).
-            if failure.args[0].code() != KafkaError._TIMED_OUT_QUEUE:
+            # Then it closes the connection, and what is in flight or waits to be sent fails
+            # (`rd_kafka_ConsumerGroupHeartbeatRequest`, `rd_kafka_broker_fail`).
+            if failure.args[0].code() not in (KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE):
                 raise
             print(repr(failure), flush=True)
 

@@ -15,9 +15,8 @@ import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
 from coordinator_logic.group.part import GroupPart, new_part
-from coordinator_logic.group.pending_offsets import PendingOffsets
 from coordinator_logic.group.timer import Timer
-from coordinator_logic.group.transactions import OpenTransaction
+from coordinator_logic.group.transactions import OpenTransaction, PendingOffsets
 from coordinator_logic.states import State
 
 
@@ -33,8 +32,7 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     (:mod:`coordinator_logic.timing.deadline_checks`). ``append_distance`` is that of the newest request
     (:mod:`coordinator_logic.timing.clocks`). In a group that was rebuilt from its journal, ``applied_until`` are the
     offsets after the last requests that the journal names, by partition of the requests: requests before them are read
-    again, and not applied again. ``configs`` are the group's own values (:mod:`coordinator_logic.group.settings`), by
-    name.
+    again, and not applied again. ``configs`` are the group's own values, by name.
     """
 
     group_id: str

@@ -162,8 +162,3 @@ def _partitions(body: ResetOffsetsRequest) -> Iterator[tuple[str, PartitionToRes
     for topic in body.topics:
         for partition in topic.partitions:
             yield topic.name, partition
-
-
-def refuse(body: ResetOffsetsRequest, version: int, error: Error) -> ResetOffsetsResponse:
-    """Report one error for the whole request."""
-    return ResetOffsetsResponse(error)

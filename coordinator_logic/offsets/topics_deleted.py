@@ -4,7 +4,6 @@ A broker's coordinator learns that from the cluster's metadata and deletes the t
 whether they subscribe to them or not. Here a client, such as the gateway, sends this event to each group.
 """
 
-from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
 from coordinator_logic.groups.group_type import type_of
@@ -30,8 +29,3 @@ def handle(turn: Turn, request: Request, body: TopicsDeletedRequest) -> None:
 
 def _partitions_with_offsets(group: Group, topic: str) -> list[int]:
     return sorted({*group.offsets.get(topic, ()), *group.pending_offsets.partitions(topic)})
-
-
-def refuse(body: TopicsDeletedRequest, version: int, error: Error) -> TopicsDeletedResponse:
-    """Report one error for the whole request."""
-    return TopicsDeletedResponse(error)

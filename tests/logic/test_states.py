@@ -5,9 +5,10 @@ import pytest
 from coordinator_logic.group import Group
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.records import StateChanged
-from coordinator_logic.groups.classic.transitions import TRANSITIONS, check_transition, mermaid
+from coordinator_logic.groups.classic.transitions import TRANSITIONS, check_transition
 from coordinator_logic.records import apply
 from coordinator_logic.states import IllegalTransition, State
+from docs.state_diagram import mermaid
 
 LEGAL_SOURCES = {
     State.EMPTY: {State.PREPARING_REBALANCE},

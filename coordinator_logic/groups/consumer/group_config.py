@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.turn import Turn
 
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
@@ -16,6 +17,11 @@ class GroupConfig(NamedTuple):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
+
+
+def group_config(turn: Turn) -> GroupConfig:
+    """What holds for the turn's group."""
+    return effective(turn.group.configs, turn.config)
 
 
 def effective(overrides: Mapping[str, int], config: CoordinatorConfig) -> GroupConfig:

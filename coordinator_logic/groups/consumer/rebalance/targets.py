@@ -1,8 +1,8 @@
 """Group epochs and targets: when a consumer group needs a new target assignment, and how it gets one."""
 
 from coordinator_logic.assignors.server import SERVER_ASSIGNORS, Partitions
-from coordinator_logic.groups.consumer.access import group_config
 from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.group_config import group_config
 from coordinator_logic.groups.consumer.records import GroupEpochBumped, TargetAssignmentChanged
 from coordinator_logic.groups.consumer.target_assignment import compute_targets, preferred_assignor
 from coordinator_logic.turn import Turn

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from coordinator_logic.events import ReplyAddress
-from coordinator_logic.groups.classic.member import Member
-from coordinator_logic.groups.classic.sizes import size_of_handed_out_ids, size_of_member, size_of_protocols
+from coordinator_logic.groups.classic.member import Member, size_of_handed_out_ids, size_of_member, size_of_protocols
 from coordinator_logic.messages.membership import Protocol
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """The handlers of the APIs that concern any group: one file per API; :mod:`coordinator_logic.apis` lists the APIs.
 
 Those about offsets are in :mod:`coordinator_logic.offsets`, those that belong to a type of group in the type's room. A
-handler may import the rest of the logic except :mod:`coordinator_logic.step` and the timers, and no other handler.
+handler may import the rest of the logic except :mod:`coordinator_logic.step` and timing, and no other handler.
 """
 
 from coordinator_logic import apis

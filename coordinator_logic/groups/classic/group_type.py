@@ -1,13 +1,8 @@
 """The type of classic groups: its APIs, what it does when a timer fires, and how it begins after it was loaded."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
-
 from coordinator_logic import apis
-from coordinator_logic.apis import Api
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Response
-from coordinator_logic.group.part import GroupPart
 from coordinator_logic.group.timer import HEARTBEAT, Timer
 from coordinator_logic.groups.classic.data import ClassicGroup, form
 from coordinator_logic.groups.classic.rebalance import (
@@ -47,9 +42,9 @@ def _join_starts_session(response: Response) -> bool:
 class ClassicType(GroupType):
     """What a classic group does in a turn."""
 
-    part: ClassVar[type[GroupPart]] = ClassicGroup
-    formation: ClassVar[Formation | None] = Formation(ClassicGroupFormed, form)
-    handlers: ClassVar[Sequence[tuple[Api[Any, Any], Handler]]] = (
+    part = ClassicGroup
+    formation = Formation(ClassicGroupFormed, form)
+    handlers = (
         (apis.JOIN_GROUP, Handler(join_group.handle, join_group.refuse, _join_starts_session)),
         (apis.SYNC_GROUP, Handler(sync_group.handle)),
         (apis.HEARTBEAT, Handler(heartbeat.handle)),

@@ -53,11 +53,3 @@ def settings(config: CoordinatorConfig) -> dict[str, range]:
             config.group_consumer_min_assignment_interval_ms, config.group_consumer_max_assignment_interval_ms + 1
         ),
     }
-
-
-def check_settings(values: Mapping[str, int], config: CoordinatorConfig) -> str | None:
-    """Why a group cannot have these values together: its session would end before a heartbeat is due."""
-    held = effective(values, config)
-    if held.session_timeout_ms <= held.heartbeat_interval_ms:
-        return f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}."
-    return None

@@ -1,14 +1,12 @@
 """The type of consumer groups (KIP-848)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from coordinator_logic import apis
-from coordinator_logic.apis import Api
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Response
-from coordinator_logic.group.part import GroupPart
 from coordinator_logic.group.timer import HEARTBEAT, Timer
 from coordinator_logic.groups.consumer import group_config
 from coordinator_logic.groups.consumer.data import ConsumerGroup, form
@@ -40,9 +38,9 @@ def _heartbeat_starts_session(response: Response) -> bool:
 class ConsumerType(GroupType):
     """What a consumer group does in a turn."""
 
-    part: ClassVar[type[GroupPart]] = ConsumerGroup
-    formation: ClassVar[Formation | None] = Formation(ConsumerGroupFormed, form)
-    handlers: ClassVar[Sequence[tuple[Api[Any, Any], Handler]]] = (
+    part = ConsumerGroup
+    formation = Formation(ConsumerGroupFormed, form)
+    handlers = (
         (
             apis.CONSUMER_GROUP_HEARTBEAT,
             Handler(consumer_group_heartbeat.handle, starts_session=_heartbeat_starts_session),
@@ -61,8 +59,11 @@ class ConsumerType(GroupType):
         return group_config.settings(config)
 
     def check_settings(self, values: Mapping[str, int], config: CoordinatorConfig) -> str | None:
-        """Why a group cannot have these values together; None if it can."""
-        return group_config.check_settings(values, config)
+        """Why a group cannot have these values together: its session would end before a heartbeat is due."""
+        held = group_config.effective(values, config)
+        if held.session_timeout_ms > held.heartbeat_interval_ms:
+            return None
+        return f"{group_config.SESSION_TIMEOUT} must be greater than {group_config.HEARTBEAT_INTERVAL}."
 
     def learn_topics(self, turn: Turn, described: Sequence[TopicDescription]) -> Error:
         """Remember the topics to which members subscribe; INVALID_REQUEST if the group has no room for all."""

@@ -19,14 +19,11 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupResponse,
 )
 from coordinator_logic.records import JournalEntry, QuarantinedStateDropped
+from coordinator_logic.sizes import LONGEST_REASON
 from coordinator_logic.turn import Output, Turn
 
 LONGEST_PAGE = 1024 * 1024
 """The largest page of the stored state that an answer holds, in bytes: an answer is a record of a topic."""
-
-
-LONGEST_REASON = 1_000
-"""How many characters of a reason the journal keeps."""
 
 
 class QuarantinedStep(NamedTuple):

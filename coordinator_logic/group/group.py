@@ -65,31 +65,11 @@ class Group(msgspec.Struct, array_like=True, dict=True):
         return self.part.state
 
     @property
-    def state_timestamp(self) -> int:
-        """The time of the last change of the state, ms since the epoch."""
-        return self.part.state_timestamp
-
-    @property
     def generation(self) -> int:
         """The generation, or the group epoch."""
         return self.part.generation
 
-    @property
-    def protocol_type(self) -> str | None:
-        """The protocol type of the members."""
-        return self.part.protocol_type
-
-    @property
-    def member_count(self) -> int:
-        """The number of members."""
-        return self.part.member_count
-
     # ---- offsets -------------------------------------------------------------------------------------------
-
-    @property
-    def offset_stores(self) -> list[Offsets]:
-        """All its offsets: the committed ones, then the pending ones of each open transaction."""
-        return [self.offsets, *(transaction.offsets for transaction in self.open_transactions.values())]
 
     @cached_property
     def pending_offsets(self) -> PendingOffsets:

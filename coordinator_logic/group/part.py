@@ -62,11 +62,6 @@ class GroupPart(msgspec.Struct, array_like=True, dict=True):
         """The ids of the members."""
         raise NotImplementedError
 
-    @property
-    def member_count(self) -> int:
-        """The number of members."""
-        raise NotImplementedError
-
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to the topic; true if the topics of the members cannot be known."""
         raise NotImplementedError

@@ -30,8 +30,9 @@ def _refusal(turn: Turn) -> tuple[Error, str]:
     Raises :class:`~coordinator_logic.stored_parts.UnreadablePart` if the group's offsets cannot be read: the
     group is quarantined then.
     """
-    if turn.existing is None:
+    group = turn.existing
+    if group is None:
         return Error.GROUP_ID_NOT_FOUND, f"group {turn.group_id!r} does not exist"
-    for offsets in turn.existing.offset_stores:
+    for offsets in (group.offsets, *(transaction.offsets for transaction in group.open_transactions.values())):
         len(offsets)
     return Error.INVALID_REQUEST, f"group {turn.group_id!r} is not quarantined"

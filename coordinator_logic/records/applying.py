@@ -11,7 +11,6 @@ from coordinator_logic.records.definitions import (
     GroupDeleted,
     JournalEntry,
     OffsetCommitted,
-    OffsetRecord,
     OffsetsCommitted,
     OffsetsDeleted,
     QuarantinedStateDropped,
@@ -78,29 +77,6 @@ def apply(group: Group, record: Record, timestamp: int) -> None:
     the type's table, :class:`~coordinator_logic.states.IllegalState` for a member that already exists or a record that
     the group's type does not have, and ``KeyError`` for a member or a transaction that does not exist.
     """
-    if isinstance(record, OffsetRecord):
-        _apply_to_offsets(group, record)
-    elif isinstance(record, GroupCreated):
-        group.part.state_timestamp = timestamp
-    elif isinstance(record, GroupConfigChanged):
-        group.configs = dict(record.configs)
-    elif isinstance(record, GroupDeleted | QuarantinedStateDropped):
-        _end(group, timestamp)
-    elif (form := FORMATIONS.get(type(record))) is not None:
-        group.part = form(group.part, record, timestamp)
-    else:
-        group.part.apply(group.group_id, record, timestamp)
-
-
-def _end(group: Group, timestamp: int) -> None:
-    group.part.end(group.group_id, timestamp)
-    group.configs = {}
-    group.offsets.clear()
-    group.open_transactions.clear()
-    group.__dict__.pop("pending_offsets", None)
-
-
-def _apply_to_offsets(group: Group, record: OffsetRecord) -> None:
     match record:
         case OffsetsCommitted():
             _store_offsets(group.offsets, record.offsets, group.sequence)
@@ -110,6 +86,24 @@ def _apply_to_offsets(group: Group, record: OffsetRecord) -> None:
             _end_transaction(group, record)
         case OffsetsDeleted():
             _delete_offsets(group, record)
+        case GroupCreated():
+            group.part.state_timestamp = timestamp
+        case GroupConfigChanged():
+            group.configs = dict(record.configs)
+        case GroupDeleted() | QuarantinedStateDropped():
+            _end(group, timestamp)
+        case _ if (form := FORMATIONS.get(type(record))) is not None:
+            group.part = form(group.part, record, timestamp)
+        case _:
+            group.part.apply(group.group_id, record, timestamp)
+
+
+def _end(group: Group, timestamp: int) -> None:
+    group.part.end(group.group_id, timestamp)
+    group.configs = {}
+    group.offsets.clear()
+    group.open_transactions.clear()
+    group.__dict__.pop("pending_offsets", None)
 
 
 def fold(entries: list[JournalEntry]) -> Group | None:

@@ -47,7 +47,7 @@ def test_a_transition_keeps_the_previous_state_and_the_time() -> None:
     assert (group.state, group.part.previous_state) == (State.EMPTY, State.DEAD)
     apply(group, StateChanged("Empty", "PreparingRebalance", "a member joins"), 1234)
     assert (group.state, group.part.previous_state) == (State.PREPARING_REBALANCE, State.EMPTY)
-    assert group.state_timestamp == 1234
+    assert group.part.state_timestamp == 1234
 
 
 def test_an_illegal_transition_changes_nothing() -> None:

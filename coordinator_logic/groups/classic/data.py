@@ -67,11 +67,6 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
         return self.members
 
     @property
-    def member_count(self) -> int:
-        """The number of members."""
-        return len(self.members)
-
-    @property
     def can_rebalance(self) -> bool:
         """Whether a rebalance can begin in the group's state."""
         return self.state in CAN_REBALANCE

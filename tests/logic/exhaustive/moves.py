@@ -171,7 +171,7 @@ def _sync(group: Group, member: Member, *, leads: bool) -> SyncGroupRequest:
         group.generation,
         member.member_id,
         member.group_instance_id,
-        group.protocol_type,
+        group.part.protocol_type,
         classic(group).protocol_name or "range",
         [MemberAssignment(member_id, assigned(group)) for member_id in classic(group).members] if leads else [],
     )

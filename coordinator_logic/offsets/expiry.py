@@ -91,16 +91,12 @@ def _earliest(group: Group, config: CoordinatorConfig) -> int | None:
 
 
 def _arm(turn: Turn, earliest: int | None) -> None:
+    """Arm the timer for the group's first tick at or after a time, but not for now."""
     if earliest is not None and earliest < LATEST_EXPIRY_MS:
-        tick = _next_tick(turn.group_id, max(earliest, turn.now + 1), turn.config)
+        time = max(earliest, turn.now + 1)
+        interval = turn.config.offsets_retention_check_interval_ms
+        tick = time + (java_string_hash(turn.group_id) - time) % interval
         turn.arm("expiry", Timer(EXPIRY, turn.now, tick - turn.now, effect=Effect.EXPIRES_OFFSETS))
-
-
-def _next_tick(group_id: str, time: int, config: CoordinatorConfig) -> int:
-    """Return the group's first tick at or after a time."""
-    interval = config.offsets_retention_check_interval_ms
-    phase = java_string_hash(group_id) % interval
-    return time + (phase - time) % interval
 
 
 def _expirations(group: Group, config: CoordinatorConfig) -> Iterator[tuple[str, int, int]]:

@@ -63,7 +63,6 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
 
     @property
     def member_ids(self) -> Collection[str]:
-        """The ids of the members."""
         return self.members
 
     @property
@@ -82,7 +81,6 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
         return MemberIndex(self.members.values(), self.pending_joins)
 
     def add_member(self, member: Member) -> None:
-        """Add a member."""
         self.member_index.add(member)
         self.members[member.member_id] = member
 
@@ -156,7 +154,6 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
     # ---- records -------------------------------------------------------------------------------------------
 
     def end(self, group_id: str, timestamp: int) -> None:
-        """Enter Dead: the group was deleted. Raises ``IllegalTransition`` for a group with members."""
         self.change_state(group_id, State.DEAD, timestamp)
 
     def change_state(self, group_id: str, target: State, timestamp: int) -> None:

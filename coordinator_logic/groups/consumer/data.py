@@ -113,7 +113,6 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
 
     @property
     def member_ids(self) -> Collection[str]:
-        """The ids of the members."""
         return self.members
 
     def is_subscribed_to(self, topic: str) -> bool:

@@ -55,7 +55,6 @@ class ConsumerType(GroupType):
     }
 
     def settings(self, config: CoordinatorConfig) -> Mapping[str, range]:
-        """The settings of a consumer group."""
         return group_config.settings(config)
 
     def check_settings(self, values: Mapping[str, int], config: CoordinatorConfig) -> str | None:

@@ -30,7 +30,7 @@ from coordinator_logic.groups.consumer.records import (
     member_record,
 )
 from coordinator_logic.groups.consumer.target_assignment import Topic
-from coordinator_logic.groups.conversions.reasons import consumer_group_protocol
+from coordinator_logic.groups.conversions import consumer_group_protocol
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     JoinGroupResponse,

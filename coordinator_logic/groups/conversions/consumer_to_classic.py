@@ -22,7 +22,7 @@ from coordinator_logic.groups.classic.timers import arm_session
 from coordinator_logic.groups.consumer.classic_members import encoded_partitions
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.members import ConsumerMember
-from coordinator_logic.groups.conversions.reasons import consumer_group_protocol
+from coordinator_logic.groups.conversions import consumer_group_protocol
 from coordinator_logic.messages import JoinGroupRequest
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn

@@ -7,7 +7,7 @@ Source: the schemas of Apache Kafka 4.3 (``clients/src/main/resources/common/mes
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from coordinator_logic import messages
@@ -47,7 +47,7 @@ class Api(Generic[RequestT, ResponseT]):
     versions: range
     request_type: type[RequestT]
     response_type: type[ResponseT]
-    changes: Mapping[int, str]
+    changes: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def min_version(self) -> int:
@@ -176,7 +176,7 @@ LIST_GROUPS = Api(
 )
 """Not a request event, since no single group could answer it: it is answered from the compacted directory topic."""
 WRITE_TXN_MARKERS = Api(
-    "WriteTxnMarkers", 27, range(2), messages.WriteTxnMarkersRequest, messages.WriteTxnMarkersResponse, {}
+    "WriteTxnMarkers", 27, range(2), messages.WriteTxnMarkersRequest, messages.WriteTxnMarkersResponse
 )
 TXN_OFFSET_COMMIT = Api(
     "TxnOffsetCommit",
@@ -190,8 +190,8 @@ TXN_OFFSET_COMMIT = Api(
         5: "lets the broker add the group to the transaction automatically (KIP-890)",
     },
 )
-DELETE_GROUPS = Api("DeleteGroups", 42, range(3), messages.DeleteGroupsRequest, messages.DeleteGroupsResponse, {})
-OFFSET_DELETE = Api("OffsetDelete", 47, range(1), messages.OffsetDeleteRequest, messages.OffsetDeleteResponse, {})
+DELETE_GROUPS = Api("DeleteGroups", 42, range(3), messages.DeleteGroupsRequest, messages.DeleteGroupsResponse)
+OFFSET_DELETE = Api("OffsetDelete", 47, range(1), messages.OffsetDeleteRequest, messages.OffsetDeleteResponse)
 CONSUMER_GROUP_HEARTBEAT = Api(
     "ConsumerGroupHeartbeat",
     68,
@@ -217,28 +217,18 @@ CONSUMER_GROUP_DESCRIBE = Api(
     },
 )
 SET_GROUP_CONFIG = Api(
-    "SetGroupConfig", None, range(1), messages.SetGroupConfigRequest, messages.SetGroupConfigResponse, {}
+    "SetGroupConfig", None, range(1), messages.SetGroupConfigRequest, messages.SetGroupConfigResponse
 )
 TOPICS_DESCRIBED = Api(
-    "TopicsDescribed", None, range(1), messages.TopicsDescribedRequest, messages.TopicsDescribedResponse, {}
+    "TopicsDescribed", None, range(1), messages.TopicsDescribedRequest, messages.TopicsDescribedResponse
 )
-TOPICS_DELETED = Api("TopicsDeleted", None, range(1), messages.TopicsDeletedRequest, messages.TopicsDeletedResponse, {})
-RESET_OFFSETS = Api("ResetOffsets", None, range(1), messages.ResetOffsetsRequest, messages.ResetOffsetsResponse, {})
+TOPICS_DELETED = Api("TopicsDeleted", None, range(1), messages.TopicsDeletedRequest, messages.TopicsDeletedResponse)
+RESET_OFFSETS = Api("ResetOffsets", None, range(1), messages.ResetOffsetsRequest, messages.ResetOffsetsResponse)
 READ_QUARANTINED_GROUP = Api(
-    "ReadQuarantinedGroup",
-    None,
-    range(1),
-    messages.ReadQuarantinedGroupRequest,
-    messages.ReadQuarantinedGroupResponse,
-    {},
+    "ReadQuarantinedGroup", None, range(1), messages.ReadQuarantinedGroupRequest, messages.ReadQuarantinedGroupResponse
 )
 DROP_QUARANTINED_GROUP = Api(
-    "DropQuarantinedGroup",
-    None,
-    range(1),
-    messages.DropQuarantinedGroupRequest,
-    messages.DropQuarantinedGroupResponse,
-    {},
+    "DropQuarantinedGroup", None, range(1), messages.DropQuarantinedGroupRequest, messages.DropQuarantinedGroupResponse
 )
 
 APIS: dict[str, Api[Any, Any]] = {

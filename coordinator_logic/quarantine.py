@@ -11,7 +11,7 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import dead_group
-from coordinator_logic.handlers import HANDLERS
+from coordinator_logic.handlers import refusal
 from coordinator_logic.messages import (
     DropQuarantinedGroupRequest,
     DropQuarantinedGroupResponse,
@@ -19,14 +19,11 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupResponse,
 )
 from coordinator_logic.records import JournalEntry, QuarantinedStateDropped
+from coordinator_logic.sizes import LONGEST_REASON
 from coordinator_logic.turn import Output, Turn
 
 LONGEST_PAGE = 1024 * 1024
 """The largest page of the stored state that an answer holds, in bytes: an answer is a record of a topic."""
-
-
-LONGEST_REASON = 1_000
-"""How many characters of a reason the journal keeps."""
 
 
 class QuarantinedStep(NamedTuple):
@@ -67,7 +64,7 @@ def step_quarantined(
             return QuarantinedStep(output.responses, output.journal, refused, number, is_dropped=True)
         else:
             error = Error.COORDINATOR_NOT_AVAILABLE
-            turn.reply(address, HANDLERS[address.api].refuse(body, address.version, error), error)
+            turn.reply(address, refusal(address.api, body, address.version, error), error)
             refused += 1
     return QuarantinedStep(output.responses, output.journal, refused, len(requests), is_dropped=False)
 

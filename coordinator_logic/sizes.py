@@ -10,6 +10,9 @@ from coordinator_logic.config import CoordinatorConfig
 GENERATED_SUFFIX_LENGTH = 37
 """A generated member id is an identifier, a hyphen and a UUID."""
 
+LONGEST_REASON = 1_000
+"""How many characters of an operator's reason the journal keeps."""
+
 LONGEST_CHARACTER = 4
 """Bytes of a character in UTF-8 at most."""
 

@@ -15,7 +15,7 @@ import msgspec
 
 from coordinator_logic.committed_offsets import StoredOffsets, offset_count, offsets_of_snapshot
 from coordinator_logic.group import Group
-from coordinator_logic.group.part import GroupPart, part_named, stored_parts
+from coordinator_logic.group.part import PARTS, GroupPart, stored_parts
 from coordinator_logic.groups.conversions.older_snapshots import OLDER_FORMATS
 from coordinator_logic.stored_parts import StoredItems, UnreadablePart, stored_struct
 
@@ -71,7 +71,7 @@ def decode(snapshot: bytes) -> Group:
             fields[_OFFSET_COUNT] = None
             part = fields[_PART]
             if not isinstance(part, GroupPart):
-                fields[_PART] = part_named(part.__struct_config__.tag).restored(part)
+                fields[_PART] = PARTS[part.__struct_config__.tag].restored(part)
             return Group(*fields)
         if version in OLDER_FORMATS:
             return OLDER_FORMATS[version](encoded)

@@ -22,20 +22,15 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
 from coordinator_logic.group.deadlines import Deadlines, earliest
-from coordinator_logic.group.timer import Timer
-from coordinator_logic.handlers import HANDLERS, handle
-from coordinator_logic.offsets.expiry import reschedule
+from coordinator_logic.group.timer import EXPIRY, Timer
+from coordinator_logic.groups import type_of
+from coordinator_logic.handlers import handle, refusal
+from coordinator_logic.offsets.expiry import expire, reschedule
 from coordinator_logic.records import JournalEntry
 from coordinator_logic.states import State
-from coordinator_logic.timing.clocks import (
-    append_distance,
-    follow_clocks,
-    latest_request_time,
-    newest_append,
-)
+from coordinator_logic.timing.clocks import append_distance, follow_clocks, latest_request_time, newest_append
 from coordinator_logic.timing.loading import without_applied
 from coordinator_logic.timing.sessions import remember_join_answers
-from coordinator_logic.timing.timers import fire, wake_time
 from coordinator_logic.turn import FiredTimer, Output, Turn
 
 SCANS_BEFORE_HEAP = 2
@@ -132,7 +127,10 @@ def _handle_all(
                 now = group.clock
             if is_in_order and now >= output.nothing_due_before:
                 group = _fire_before(group, now, started_at, config, output)
-        group = _handle(group_id, group, request, now, config, output)
+        turn = Turn(group_id, group, now, request, config, output)
+        recorded = len(output.journal)
+        handle(turn, request)
+        group = _end(turn, recorded)
     return group
 
 
@@ -140,16 +138,7 @@ def _refuse_all(group: Group, requests: Sequence[Request], config: CoordinatorCo
     error = Error.COORDINATOR_NOT_AVAILABLE
     for request in requests:
         address, turn = request.address, Turn(group.group_id, group, group.clock, request, config, output)
-        turn.reply(address, HANDLERS[address.api].refuse(request.body, address.version, error), error)
-
-
-def _handle(
-    group_id: str, group: Group | None, request: Request, now: int, config: CoordinatorConfig, output: Output
-) -> Group | None:
-    turn = Turn(group_id, group, now, request, config, output)
-    recorded = len(output.journal)
-    handle(turn, request)
-    return _end(turn, recorded)
+        turn.reply(address, refusal(address.api, request.body, address.version, error), error)
 
 
 def _end(turn: Turn, recorded: int) -> Group | None:
@@ -212,5 +201,14 @@ def _fire(
     del group.timers[key]
     recorded = len(output.journal)
     turn = Turn(group.group_id, group, max(group.clock, deadline), FiredTimer(timer, deadline), config, output)
-    fire(turn, timer)
+    if timer.kind == EXPIRY:
+        expire(turn)
+    else:
+        type_of(group).fire(turn, timer)
     return _end(turn, recorded)
+
+
+def wake_time(timer: Timer, started_at: int, config: CoordinatorConfig) -> int:
+    """The batch time (ms since the epoch) from which a timer fires when no request follows its deadline."""
+    allowance = config.expiry_allowance_ms if timer.effect.has_allowance else 0
+    return timer.deadline(started_at) + allowance

@@ -14,10 +14,11 @@ class UnreadablePart(ValueError):
 
 
 class ItemCodec(NamedTuple, Generic[T]):
-    """How a snapshot holds an item; ``decode`` raises ``msgspec.DecodeError``."""
+    """How a snapshot holds an item; ``decode`` raises ``msgspec.DecodeError``. ``what`` names the items in errors."""
 
     encode: Callable[[T], bytes]
     decode: Callable[[bytes], T]
+    what: str
 
 
 class StoredItems(MutableMapping[str, T]):
@@ -29,23 +30,21 @@ class StoredItems(MutableMapping[str, T]):
     Args:
         encoded: The encoded items; the mapping becomes their owner.
         codec: Encodes and decodes an item.
-        what: What the items are, for the exception.
     """
 
-    __slots__ = ("_changed", "_codec", "_decoded", "_encoded", "_what")
+    __slots__ = ("_changed", "_codec", "_decoded", "_encoded")
 
-    def __init__(self, encoded: dict[str, bytes], codec: ItemCodec[T], what: str) -> None:
+    def __init__(self, encoded: dict[str, bytes], codec: ItemCodec[T]) -> None:
         # All keys in their order; the bytes of an item that has changed are outdated.
         self._encoded = encoded
         self._decoded: dict[str, T] = {}
         self._changed: set[str] = set()
         self._codec = codec
-        self._what = what
 
     @classmethod
-    def of(cls, items: Mapping[str, T], codec: ItemCodec[T], what: str) -> Self:
+    def of(cls, items: Mapping[str, T], codec: ItemCodec[T]) -> Self:
         """Items that are not encoded yet; arguments as of the class."""
-        stored = cls({}, codec, what)
+        stored = cls({}, codec)
         stored.update(items)
         return stored
 
@@ -74,7 +73,7 @@ class StoredItems(MutableMapping[str, T]):
         try:
             return decode(encoded)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise UnreadablePart(f"its {self._what} are damaged: {error}") from error
+            raise UnreadablePart(f"its {self._codec.what} are damaged: {error}") from error
 
     def __setitem__(self, key: str, item: T) -> None:
         self._encoded.setdefault(key, b"")

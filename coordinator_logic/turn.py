@@ -5,6 +5,7 @@ the time of the turn, so that no code below it reads a clock.
 """
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import force_setattr
@@ -14,8 +15,9 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.group import Group
 from coordinator_logic.group.deadlines import Deadlines
+from coordinator_logic.group.part import GroupPart
 from coordinator_logic.group.record import Record
-from coordinator_logic.group.timer import EXPIRY, HEARTBEAT, Effect, Timer
+from coordinator_logic.group.timer import HEARTBEAT, Timer
 from coordinator_logic.messages import Message
 from coordinator_logic.records import (
     Cause,
@@ -30,6 +32,8 @@ from coordinator_logic.records import (
     moves_back,
 )
 from coordinator_logic.sizes import shortened
+
+PartT = TypeVar("PartT", bound=GroupPart)
 
 COMMITTING = (OffsetsCommitted, TransactionEnded)
 """The records that change committed offsets; a union in its place would be made for each record."""
@@ -95,6 +99,17 @@ class Turn:
         """The group, for a handler that knows that it exists."""
         assert self.existing is not None, f"group {self.group_id!r} does not exist"
         return self.existing
+
+    def part(self, kind: type[PartT]) -> PartT:
+        """The part of the group, for code that knows its type."""
+        part = self.group.part
+        assert isinstance(part, kind), f"group {self.group_id!r} is not a {kind.type_name} group"
+        return part
+
+    def part_or_none(self, kind: type[PartT]) -> PartT | None:
+        """The part of the group; None if the group does not exist, or is of another type."""
+        part = None if self.existing is None else self.existing.part
+        return part if isinstance(part, kind) else None
 
     # ---- records -------------------------------------------------------------------------------------------
 
@@ -173,11 +188,3 @@ class Turn:
     def cancel_heartbeat(self, member_id: str) -> None:
         """Cancel a member's session timer."""
         self.cancel(f"heartbeat-{member_id}")
-
-    def arm_expiry(self, tick: int) -> None:
-        """Schedule the deletion of expired offsets for a tick (ms since the epoch)."""
-        self.arm("expiry", Timer(EXPIRY, self.now, tick - self.now, effect=Effect.EXPIRES_OFFSETS))
-
-    def cancel_expiry(self) -> None:
-        """Cancel the deletion of expired offsets."""
-        self.cancel("expiry")

@@ -6,8 +6,15 @@ A generated part is the text between two comment lines with its name. Everything
 import re
 from pathlib import Path
 
-from coordinator_logic.groups.classic.transitions import mermaid
-from docs import answers_by_state, api_versions, dashboards, option_tables, spark_internals, table_columns
+from docs import (
+    answers_by_state,
+    api_versions,
+    dashboards,
+    option_tables,
+    spark_internals,
+    state_diagram,
+    table_columns,
+)
 from streaming.contract.schema import markdown_reference
 from streaming.explain.publishing.contract import REBALANCES
 
@@ -16,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def _generated() -> dict[Path, dict[str, str]]:
     return {
-        ROOT / "docs" / "architecture.md": {"state machine": f"```mermaid\n{mermaid()}\n```\n"},
+        ROOT / "docs" / "architecture.md": {"state machine": f"```mermaid\n{state_diagram.mermaid()}\n```\n"},
         ROOT / "docs" / "messages.md": {
             "apis": api_versions.markdown(),
             "answers by state": answers_by_state.markdown(),

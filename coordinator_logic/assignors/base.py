@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import ClassVar, NamedTuple
 
 from coordinator_logic.embedded_protocols.codec import Assignment, Subscription
-from coordinator_logic.embedded_protocols.topic_partition import TopicPartition, java_order
+from coordinator_logic.embedded_protocols.primitives import TopicPartition, java_order
 
 PartitionsByMember = dict[str, list[TopicPartition]]
 """An assignment: the partitions of each member id."""

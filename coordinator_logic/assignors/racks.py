@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Set
 
 from coordinator_logic.assignors.base import GroupSubscription, TopicMetadata
-from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import TopicPartition
 
 
 def consumer_racks(members: Iterable[GroupSubscription]) -> dict[str, str]:

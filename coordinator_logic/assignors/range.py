@@ -19,7 +19,7 @@ from coordinator_logic.assignors.base import (
     in_member_order,
 )
 from coordinator_logic.assignors.racks import consumer_racks, partition_racks, racks_matter
-from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import TopicPartition
 
 
 class RangeAssignor(Assignor):

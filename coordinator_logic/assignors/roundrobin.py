@@ -15,7 +15,7 @@ from coordinator_logic.assignors.base import (
     in_member_order,
     topic_partitions,
 )
-from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import TopicPartition
 
 
 class RoundRobinAssignor(Assignor):

@@ -14,8 +14,7 @@ from coordinator_logic.embedded_protocols.codec import (
     encode_subscription,
     subscribed_topics,
 )
-from coordinator_logic.embedded_protocols.primitives import ConsumerProtocolError
-from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import ConsumerProtocolError, TopicPartition
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type whose metadata the coordinator can read; the metadata of all others is opaque bytes."""

@@ -17,8 +17,7 @@ A higher version is read and written as v3. A negative version is an error.
 from dataclasses import dataclass, field
 
 from coordinator_logic.embedded_protocols import primitives
-from coordinator_logic.embedded_protocols.primitives import ConsumerProtocolError, Reader
-from coordinator_logic.embedded_protocols.topic_partition import TopicPartition, java_order
+from coordinator_logic.embedded_protocols.primitives import ConsumerProtocolError, Reader, TopicPartition, java_order
 
 LOWEST_VERSION = 0
 HIGHEST_VERSION = 3

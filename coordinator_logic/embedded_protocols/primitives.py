@@ -1,4 +1,4 @@
-"""The wire types of the consumer protocol, and the error for bytes or values that do not fit them.
+"""Topic partitions, the wire types of the consumer protocol, and the error for what does not fit them.
 
 All integers are big-endian. A string is an int16 length and its UTF-8 bytes; nullable bytes are an int32 length (-1 for
 null) and the bytes; an array is an int32 count and its elements. There are no compact types and no tagged fields.
@@ -6,11 +6,28 @@ null) and the bytes; an array is an int32 count and its elements. There are no c
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
-
-from coordinator_logic.embedded_protocols.topic_partition import TopicPartition
+from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic. Sorts by topic, then by partition number."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def java_order(text: str) -> bytes:
+    """Return a sort key for the order of Java's ``String.compareTo``: by UTF-16 code unit.
+
+    Python compares code points, which gives another order for characters outside the basic multilingual plane. Member
+    ids begin with a client id and can contain such characters; leaders in all languages must sort them alike.
+    """
+    return text.encode("utf-16-be", "surrogatepass")
 
 
 class ConsumerProtocolError(ValueError):

@@ -15,9 +15,8 @@ import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
 from coordinator_logic.group.part import GroupPart, new_part
-from coordinator_logic.group.pending_offsets import PendingOffsets
 from coordinator_logic.group.timer import Timer
-from coordinator_logic.group.transactions import OpenTransaction
+from coordinator_logic.group.transactions import OpenTransaction, PendingOffsets
 from coordinator_logic.states import State
 
 
@@ -33,8 +32,7 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     (:mod:`coordinator_logic.timing.deadline_checks`). ``append_distance`` is that of the newest request
     (:mod:`coordinator_logic.timing.clocks`). In a group that was rebuilt from its journal, ``applied_until`` are the
     offsets after the last requests that the journal names, by partition of the requests: requests before them are read
-    again, and not applied again. ``configs`` are the group's own values (:mod:`coordinator_logic.group.settings`), by
-    name.
+    again, and not applied again. ``configs`` are the group's own values, by name.
     """
 
     group_id: str
@@ -67,31 +65,11 @@ class Group(msgspec.Struct, array_like=True, dict=True):
         return self.part.state
 
     @property
-    def state_timestamp(self) -> int:
-        """The time of the last change of the state, ms since the epoch."""
-        return self.part.state_timestamp
-
-    @property
     def generation(self) -> int:
         """The generation, or the group epoch."""
         return self.part.generation
 
-    @property
-    def protocol_type(self) -> str | None:
-        """The protocol type of the members."""
-        return self.part.protocol_type
-
-    @property
-    def member_count(self) -> int:
-        """The number of members."""
-        return self.part.member_count
-
     # ---- offsets -------------------------------------------------------------------------------------------
-
-    @property
-    def offset_stores(self) -> list[Offsets]:
-        """All its offsets: the committed ones, then the pending ones of each open transaction."""
-        return [self.offsets, *(transaction.offsets for transaction in self.open_transactions.values())]
 
     @cached_property
     def pending_offsets(self) -> PendingOffsets:

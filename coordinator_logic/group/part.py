@@ -62,11 +62,6 @@ class GroupPart(msgspec.Struct, array_like=True, dict=True):
         """The ids of the members."""
         raise NotImplementedError
 
-    @property
-    def member_count(self) -> int:
-        """The number of members."""
-        raise NotImplementedError
-
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to the topic; true if the topics of the members cannot be known."""
         raise NotImplementedError
@@ -131,18 +126,11 @@ class GroupPart(msgspec.Struct, array_like=True, dict=True):
         raise NotImplementedError
 
 
-_parts: dict[str, type[GroupPart]] = {}
-_formations: dict[type[Record], Callable[[GroupPart, Any, int], GroupPart]] = {}
+PARTS: dict[str, type[GroupPart]] = {}
+"""The struct of each type, by its name. The first one is that of a group of which nothing is known but its id."""
 
-
-def add_part(part: type[GroupPart]) -> None:
-    """Make the struct of a type known. The first one is that of a group of which nothing is known but its id."""
-    _parts[part.type_name] = part
-
-
-def add_formation(record: type[Record], form: Callable[[GroupPart, Any, int], GroupPart]) -> None:
-    """Make known how a record makes a group one of another type: ``form(part before, record, timestamp)``."""
-    _formations[record] = form
+FORMATIONS: dict[type[Record], Callable[[GroupPart, Any, int], GroupPart]] = {}
+"""How a record makes a group one of another type: ``form(part before, record, timestamp)``."""
 
 
 def load_types() -> None:
@@ -153,23 +141,12 @@ def load_types() -> None:
 
 def new_part() -> GroupPart:
     """The part of a group that was just created."""
-    if not _parts:
+    if not PARTS:
         load_types()
-    return next(iter(_parts.values()))()
-
-
-def formation_by(record: Record) -> Callable[[GroupPart, Any, int], GroupPart] | None:
-    """How a record makes a group one of another type; None for a record that does not."""
-    return _formations.get(type(record))
-
-
-def part_named(type_name: str) -> type[GroupPart]:
-    """The struct of the type with a name. Raises ``KeyError``."""
-    return _parts[type_name]
+    return next(iter(PARTS.values()))()
 
 
 def stored_parts() -> Any:
     """The union of what snapshots hold of each type."""
-    if not _parts:
-        load_types()
-    return reduce(or_, (part.stored_as() for part in _parts.values()))
+    load_types()
+    return reduce(or_, (part.stored_as() for part in PARTS.values()))

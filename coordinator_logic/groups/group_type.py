@@ -13,7 +13,7 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.group.part import GroupPart, add_formation, add_part
+from coordinator_logic.group.part import FORMATIONS, PARTS, GroupPart
 from coordinator_logic.group.record import Record, add_records
 from coordinator_logic.group.timer import Timer
 from coordinator_logic.handler import HANDLERS, Handler
@@ -102,11 +102,11 @@ def register(group_type: GroupType) -> None:
     name = group_type.part.type_name
     if name in TYPES:
         raise ValueError(f"there is a type of group {name!r} already")
-    add_part(group_type.part)
+    PARTS[name] = group_type.part
     add_records(group_type.part.records)
     if group_type.formation is not None:
         add_records((group_type.formation.record,))
-        add_formation(*group_type.formation)
+        FORMATIONS[group_type.formation.record] = group_type.formation.form
     for api, handler in group_type.handlers:
         APIS.setdefault(api.name, api)
         HANDLERS[api.name] = handler

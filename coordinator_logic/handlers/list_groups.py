@@ -18,9 +18,10 @@ def list_groups(entries: Iterable[GroupDirectoryEntry], request: ListGroupsReque
     """
     states = {state.strip().lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
-    listed = [
-        ListedGroup(entry.group_id, entry.protocol_type, _kafka_state(entry), entry.group_type) for entry in entries
-    ]
+    listed = []
+    for entry in entries:
+        state = State.DEAD.value if entry.group_state == QUARANTINED else entry.group_state
+        listed.append(ListedGroup(entry.group_id, entry.protocol_type, state, entry.group_type))
     return ListGroupsResponse(
         groups=[
             group
@@ -28,7 +29,3 @@ def list_groups(entries: Iterable[GroupDirectoryEntry], request: ListGroupsReque
             if (not states or group.group_state.lower() in states) and (not types or group.group_type.lower() in types)
         ]
     )
-
-
-def _kafka_state(entry: GroupDirectoryEntry) -> str:
-    return State.DEAD.value if entry.group_state == QUARANTINED else entry.group_state

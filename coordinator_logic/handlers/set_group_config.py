@@ -1,6 +1,8 @@
 """SetGroupConfig, an event that Kafka's wire protocol does not have: a group gets a configuration of its own.
 
 In Kafka, IncrementalAlterConfigs for a resource of type GROUP does that, and the controller keeps the configuration.
+A group's own value holds in place of the coordinator's. As in Kafka, a group can have settings of any type: they are
+kept for the type that it has, or will have. Source: GroupConfig of Kafka 4.3.
 """
 
 from collections.abc import Mapping
@@ -8,11 +10,14 @@ from collections.abc import Mapping
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.group.settings import InvalidGroupConfig, changed
 from coordinator_logic.groups.group_type import TYPES
 from coordinator_logic.messages import SetGroupConfigRequest, SetGroupConfigResponse
 from coordinator_logic.records import GroupConfigChanged
 from coordinator_logic.turn import Turn
+
+
+class _InvalidGroupConfig(Exception):
+    """A configuration that a group cannot have; the request is answered INVALID_CONFIG."""
 
 
 def handle(turn: Turn, request: Request, body: SetGroupConfigRequest) -> None:
@@ -24,7 +29,7 @@ def handle(turn: Turn, request: Request, body: SetGroupConfigRequest) -> None:
         return
     try:
         after = _changed(before, body.configs, turn.config)
-    except InvalidGroupConfig as reason:
+    except _InvalidGroupConfig as reason:
         turn.reply(request.address, SetGroupConfigResponse(Error.INVALID_CONFIG, str(reason), _texts(before)))
         return
     if after != before:
@@ -35,18 +40,32 @@ def handle(turn: Turn, request: Request, body: SetGroupConfigRequest) -> None:
 
 
 def _changed(before: Mapping[str, int], changes: Mapping[str, str | None], config: CoordinatorConfig) -> dict[str, int]:
+    """The group's own values after changes, of which None removes one."""
     settings = {name: allowed for each in TYPES.values() for name, allowed in each.settings(config).items()}
-    after = changed(before, changes, settings)
+    after = dict(before)
+    for name, text in changes.items():
+        if name not in settings:
+            raise _InvalidGroupConfig(f"Unknown group config name: {name}")
+        if text is None:
+            after.pop(name, None)
+        else:
+            after[name] = _value(name, text, settings[name])
     for group_type in TYPES.values():
         if (reason := group_type.check_settings(after, config)) is not None:
-            raise InvalidGroupConfig(reason)
+            raise _InvalidGroupConfig(reason)
     return after
+
+
+def _value(name: str, text: str, allowed: range) -> int:
+    # int() would accept underscores, and digits of other scripts.
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        raise _InvalidGroupConfig(f"Invalid value {text} for configuration {name}: Not a number of type INT")
+    # A number of many digits is out of bounds, and takes long to read.
+    value = int(text) if len(text) <= len(str(2**31)) else allowed.stop
+    if value not in allowed:
+        raise _InvalidGroupConfig(f"{name} must be in the range {allowed.start} to {allowed.stop - 1} inclusive.")
+    return value
 
 
 def _texts(configs: dict[str, int]) -> dict[str, str]:
     return {name: str(value) for name, value in sorted(configs.items())}
-
-
-def refuse(body: SetGroupConfigRequest, version: int, error: Error) -> SetGroupConfigResponse:
-    """Report one error for the whole request."""
-    return SetGroupConfigResponse(error)

@@ -16,8 +16,3 @@ def handle(turn: Turn, request: Request, body: TopicsDescribedRequest) -> None:
     group = turn.existing
     error = Error.NONE if group is None else type_of(group).learn_topics(turn, body.topics)
     turn.reply(request.address, TopicsDescribedResponse(error))
-
-
-def refuse(body: TopicsDescribedRequest, version: int, error: Error) -> TopicsDescribedResponse:
-    """Report one error for the whole request."""
-    return TopicsDescribedResponse(error)

@@ -1,7 +1,7 @@
 """The shared part of OffsetCommit and TxnOffsetCommit: validate partitions, and build records and error responses."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
@@ -16,8 +16,6 @@ from coordinator_logic.messages import (
 )
 from coordinator_logic.records import OffsetCommitted
 
-PartitionT = TypeVar("PartitionT", PartitionToCommit, TxnPartitionToCommit)
-
 
 def has_no_partitions(topics: Sequence[TopicToCommit] | Sequence[TxnTopicToCommit]) -> bool:
     """Whether the request names no partition.
@@ -29,23 +27,24 @@ def has_no_partitions(topics: Sequence[TopicToCommit] | Sequence[TxnTopicToCommi
 
 def accept_partitions(
     config: CoordinatorConfig,
-    topics: Sequence[tuple[str, Sequence[PartitionT]]],
-    to_record: Callable[[str, PartitionT], OffsetCommitted],
+    topics: Sequence[TopicToCommit] | Sequence[TxnTopicToCommit],
+    to_record: Callable[[str, Any], OffsetCommitted],
 ) -> tuple[list[CommittedTopic], list[OffsetCommitted]]:
     """Accept every partition whose metadata is not too large.
 
-    Returns the result of each partition, in the request's order, and the records of the accepted ones.
+    ``to_record`` is given a topic's name and a partition. Returns the result of each partition, in the request's order,
+    and the records of the accepted ones.
     """
     answers, accepted = [], []
-    for topic, partitions in topics:
+    for topic in topics:
         results = []
-        for partition in partitions:
+        for partition in topic.partitions:
             too_large = is_metadata_too_large(partition.committed_metadata, config)
             if not too_large:
-                accepted.append(to_record(topic, partition))
+                accepted.append(to_record(topic.name, partition))
             result = Error.OFFSET_METADATA_TOO_LARGE if too_large else Error.NONE
             results.append(CommittedPartition(partition.partition_index, result))
-        answers.append(CommittedTopic(topic, results))
+        answers.append(CommittedTopic(topic.name, results))
     return answers, accepted
 
 

@@ -11,6 +11,7 @@ from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.group import Group
 from coordinator_logic.group.record import Record
+from coordinator_logic.group.timer import EXPIRY, Effect, Timer
 from coordinator_logic.offsets.deletion import deletions
 from coordinator_logic.partitioning import java_string_hash
 from coordinator_logic.records import EXPIRED, OffsetsCommitted, TopicPartitions, TransactionEnded
@@ -72,7 +73,7 @@ def reschedule(turn: Turn, records: Sequence[Record]) -> None:
 
 def schedule(turn: Turn) -> None:
     """Arm the expiry timer for the next tick at which something can expire, by all offsets of the group."""
-    turn.cancel_expiry()
+    turn.cancel("expiry")
     _arm(turn, _earliest(turn.group, turn.config))
 
 
@@ -90,15 +91,12 @@ def _earliest(group: Group, config: CoordinatorConfig) -> int | None:
 
 
 def _arm(turn: Turn, earliest: int | None) -> None:
+    """Arm the timer for the group's first tick at or after a time, but not for now."""
     if earliest is not None and earliest < LATEST_EXPIRY_MS:
-        turn.arm_expiry(_next_tick(turn.group_id, max(earliest, turn.now + 1), turn.config))
-
-
-def _next_tick(group_id: str, time: int, config: CoordinatorConfig) -> int:
-    """Return the group's first tick at or after a time."""
-    interval = config.offsets_retention_check_interval_ms
-    phase = java_string_hash(group_id) % interval
-    return time + (phase - time) % interval
+        time = max(earliest, turn.now + 1)
+        interval = turn.config.offsets_retention_check_interval_ms
+        tick = time + (java_string_hash(turn.group_id) - time) % interval
+        turn.arm("expiry", Timer(EXPIRY, turn.now, tick - turn.now, effect=Effect.EXPIRES_OFFSETS))
 
 
 def _expirations(group: Group, config: CoordinatorConfig) -> Iterator[tuple[str, int, int]]:

@@ -10,12 +10,7 @@ from coordinator_logic.events import Request
 from coordinator_logic.group import Group
 from coordinator_logic.group.part import Commit
 from coordinator_logic.groups.group_type import type_of
-from coordinator_logic.messages import (
-    NO_TIMESTAMP,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    PartitionToCommit,
-)
+from coordinator_logic.messages import NO_TIMESTAMP, OffsetCommitRequest, OffsetCommitResponse, PartitionToCommit
 from coordinator_logic.offsets.committing import (
     accept_partitions,
     error_on_every_partition,
@@ -46,7 +41,7 @@ def handle(turn: Turn, request: Request, body: OffsetCommitRequest) -> None:
     type_of(group).note_commit(turn, body.member_id)
     topics, accepted = accept_partitions(
         turn.config,
-        [(topic.name, topic.partitions) for topic in body.topics],
+        body.topics,
         lambda topic, partition: _committed(turn.now, topic, partition, body, version),
     )
     if accepted:

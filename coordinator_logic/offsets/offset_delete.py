@@ -38,8 +38,3 @@ def _check(group: Group | None, body: OffsetDeleteRequest) -> Error:
     if group is None:
         return Error.GROUP_ID_NOT_FOUND
     return group.part.check_offset_deletion()
-
-
-def refuse(body: OffsetDeleteRequest, version: int, error: Error) -> OffsetDeleteResponse:
-    """Report one error for the whole request."""
-    return OffsetDeleteResponse(error)

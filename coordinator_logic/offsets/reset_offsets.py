@@ -26,10 +26,9 @@ from coordinator_logic.messages import (
 )
 from coordinator_logic.offsets.committing import is_metadata_too_large
 from coordinator_logic.records import OffsetCommitted, OffsetsCommitted, OffsetsDeleted, TopicPartitions
+from coordinator_logic.sizes import LONGEST_REASON
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
-
-LONGEST_REASON = 1_000
 
 _DIFFERS = Refusal(Error.INVALID_UPDATE_VERSION, "The committed offsets are not the expected ones.")
 _PENDING = Refusal(Error.UNSTABLE_OFFSET_COMMIT, "Open transactions have offsets of these partitions.")
@@ -148,7 +147,7 @@ def _reset(turn: Turn, body: ResetOffsetsRequest) -> int:
         turn.record(OffsetsDeleted(offsets, reason or "deleted by a reset"))
     turn.record(OffsetsCommitted(committed, reason))
     because = f"offsets reset: {reason}" if reason else "offsets reset"
-    members = group.member_count
+    members = len(group.part.member_ids)
     type_of(group).restart_members(turn, because)
     return members
 
@@ -162,8 +161,3 @@ def _partitions(body: ResetOffsetsRequest) -> Iterator[tuple[str, PartitionToRes
     for topic in body.topics:
         for partition in topic.partitions:
             yield topic.name, partition
-
-
-def refuse(body: ResetOffsetsRequest, version: int, error: Error) -> ResetOffsetsResponse:
-    """Report one error for the whole request."""
-    return ResetOffsetsResponse(error)

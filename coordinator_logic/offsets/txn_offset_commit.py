@@ -9,11 +9,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
 from coordinator_logic.group.part import Commit
-from coordinator_logic.messages import (
-    NO_GENERATION,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-)
+from coordinator_logic.messages import NO_GENERATION, TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from coordinator_logic.offsets.committing import (
     accept_partitions,
     error_on_every_partition,
@@ -38,7 +34,7 @@ def handle(turn: Turn, request: Request, body: TxnOffsetCommitRequest) -> None:
         turn.create_group()
     topics, accepted = accept_partitions(
         turn.config,
-        [(topic.name, topic.partitions) for topic in body.topics],
+        body.topics,
         lambda topic, partition: offset_record(topic, partition, commit_timestamp=turn.now, expire_timestamp=None),
     )
     if accepted:

@@ -7,4 +7,3 @@ imports the group and the messages.
 
 from coordinator_logic.records.applying import *
 from coordinator_logic.records.definitions import *
-from coordinator_logic.records.moves_back import *

@@ -1,8 +1,8 @@
-"""The only code that applies records to a group."""
+"""The only code that applies records to a group, and what it would move back."""
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
 from coordinator_logic.group import Group, dead_group
-from coordinator_logic.group.part import formation_by
+from coordinator_logic.group.part import FORMATIONS
 from coordinator_logic.group.record import Record
 from coordinator_logic.group.transactions import OpenTransaction
 from coordinator_logic.records.definitions import (
@@ -11,7 +11,6 @@ from coordinator_logic.records.definitions import (
     GroupDeleted,
     JournalEntry,
     OffsetCommitted,
-    OffsetRecord,
     OffsetsCommitted,
     OffsetsDeleted,
     QuarantinedStateDropped,
@@ -78,29 +77,6 @@ def apply(group: Group, record: Record, timestamp: int) -> None:
     the type's table, :class:`~coordinator_logic.states.IllegalState` for a member that already exists or a record that
     the group's type does not have, and ``KeyError`` for a member or a transaction that does not exist.
     """
-    if isinstance(record, OffsetRecord):
-        _apply_to_offsets(group, record)
-    elif isinstance(record, GroupCreated):
-        group.part.state_timestamp = timestamp
-    elif isinstance(record, GroupConfigChanged):
-        group.configs = dict(record.configs)
-    elif isinstance(record, GroupDeleted | QuarantinedStateDropped):
-        _end(group, timestamp)
-    elif (form := formation_by(record)) is not None:
-        group.part = form(group.part, record, timestamp)
-    else:
-        group.part.apply(group.group_id, record, timestamp)
-
-
-def _end(group: Group, timestamp: int) -> None:
-    group.part.end(group.group_id, timestamp)
-    group.configs = {}
-    group.offsets.clear()
-    group.open_transactions.clear()
-    group.__dict__.pop("pending_offsets", None)
-
-
-def _apply_to_offsets(group: Group, record: OffsetRecord) -> None:
     match record:
         case OffsetsCommitted():
             _store_offsets(group.offsets, record.offsets, group.sequence)
@@ -110,6 +86,24 @@ def _apply_to_offsets(group: Group, record: OffsetRecord) -> None:
             _end_transaction(group, record)
         case OffsetsDeleted():
             _delete_offsets(group, record)
+        case GroupCreated():
+            group.part.state_timestamp = timestamp
+        case GroupConfigChanged():
+            group.configs = dict(record.configs)
+        case GroupDeleted() | QuarantinedStateDropped():
+            _end(group, timestamp)
+        case _ if (form := FORMATIONS.get(type(record))) is not None:
+            group.part = form(group.part, record, timestamp)
+        case _:
+            group.part.apply(group.group_id, record, timestamp)
+
+
+def _end(group: Group, timestamp: int) -> None:
+    group.part.end(group.group_id, timestamp)
+    group.configs = {}
+    group.offsets.clear()
+    group.open_transactions.clear()
+    group.__dict__.pop("pending_offsets", None)
 
 
 def fold(entries: list[JournalEntry]) -> Group | None:
@@ -129,3 +123,44 @@ def fold(entries: list[JournalEntry]) -> Group | None:
         group.sequence = entry.sequence
         apply(group, entry.record, entry.timestamp)
     return None if group is None or group.state is State.DEAD else group
+
+
+def moves_back(group: Group, record: Record) -> int:
+    """How many partitions get a lower committed offset when the record is applied, which it is not yet.
+
+    Kafka accepts such a commit; an operator may want to know.
+    """
+    match record:
+        case OffsetsCommitted():
+            return _of_commit(group, record)
+        case TransactionEnded(committed=True):
+            return _of_transaction(group, record)
+        case _:
+            return 0
+
+
+def _of_commit(group: Group, record: OffsetsCommitted) -> int:
+    # This runs for every partition of every commit.
+    offsets, count = group.offsets, 0
+    topic: str | None = None
+    committed: dict[int, CommittedOffset] | None = None
+    for entry in record.offsets:
+        if entry.topic != topic:
+            topic = entry.topic
+            committed = offsets.get(topic)
+        if committed is not None:
+            existing = committed.get(entry.partition)
+            if existing is not None and entry.offset < existing.offset:
+                count += 1
+    return count
+
+
+def _of_transaction(group: Group, record: TransactionEnded) -> int:
+    """Pending offsets that are older than the committed one are not applied."""
+    count = 0
+    for topic, partitions in group.open_transactions[record.producer_id].offsets.items():
+        committed = group.offsets.get(topic, {})
+        for partition, pending in partitions.items():
+            existing = committed.get(partition)
+            count += existing is not None and existing.sequence < pending.sequence and pending.offset < existing.offset
+    return count

@@ -215,7 +215,7 @@ def directory_entry(group: Group) -> GroupDirectoryEntry:
         group_type=part.type_name,
         protocol_type=part.protocol_type or "",
         generation=part.generation,
-        members=part.member_count,
+        members=len(part.member_ids),
         offsets=offset_count(group.offsets),
     )
 

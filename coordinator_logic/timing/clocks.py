@@ -86,7 +86,7 @@ def renew_sessions_if_clocks_moved(
     falls otherwise is no sign: the batch may be late. ``appended_at`` and ``batch_time`` are ms since the epoch,
     ``distance`` is that of :func:`append_distance`; the group keeps it if the clocks have moved.
     """
-    bound = _movement_bound(config)
+    bound = movement_bound(config)
     before = group.append_distance
     change = distance - before
     if change > bound or (before > bound and -change > bound):
@@ -94,20 +94,8 @@ def renew_sessions_if_clocks_moved(
         group.append_distance = distance
 
 
-def renew_sessions_if_clocks_moved_until_asked(
-    group: Group, distance: int, batch_time: int, config: CoordinatorConfig
-) -> None:
-    """Let sessions count from this batch if the driver's clock has leapt ahead since the group's last request.
-
-    ``distance`` is how much later (ms) a check was appended than the batch that asked for it, by their clocks. Unlike
-    the distance of another record it does not fall with a late batch. ``batch_time`` is ms since the epoch.
-    """
-    if group.append_distance - distance > _movement_bound(config):
-        group.sessions_from = max(group.sessions_from, batch_time)
-        group.append_distance = distance
-
-
-def _movement_bound(config: CoordinatorConfig) -> int:
+def movement_bound(config: CoordinatorConfig) -> int:
+    """Up to how much (ms) a distance may change while the clocks agree."""
     return (config.late_answer_ms or NEVER_LATE_MS) - config.expiry_allowance_ms
 
 

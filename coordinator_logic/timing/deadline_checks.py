@@ -18,8 +18,8 @@ from coordinator_logic.group.timer import Effect
 from coordinator_logic.timing.clocks import (
     WENT_BACK_MS,
     append_distance,
+    movement_bound,
     renew_sessions_if_clocks_moved,
-    renew_sessions_if_clocks_moved_until_asked,
 )
 
 REPEAT_AFTER_MS = 60_000
@@ -56,7 +56,11 @@ def _plausible_append(group: Group, appended_at: int, batch_time: int, config: C
     if appended_at >= group.clock - WENT_BACK_MS:
         return appended_at
     asked_at = group.next_check_at - REPEAT_AFTER_MS
-    renew_sessions_if_clocks_moved_until_asked(group, appended_at - asked_at, batch_time, config)
+    # Unlike the distance of another record, that from the asking batch does not fall with a late batch.
+    distance = appended_at - asked_at
+    if group.append_distance - distance > movement_bound(config):
+        group.sessions_from = max(group.sessions_from, batch_time)
+        group.append_distance = distance
     return asked_at
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coordinator_logic import snapshot
-from coordinator_logic.assignors.server import SubscribedMember
-from coordinator_logic.assignors.server.uniform import assign_uniformly
+from coordinator_logic.assignors.server import SubscribedMember, assign_uniformly
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.embedded_protocols import (
     Assignment,

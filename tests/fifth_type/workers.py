@@ -64,11 +64,6 @@ class WorkerGroup(GroupPart, array_like=True, dict=True, tag="worker"):
         """The ids of the workers."""
         return self.workers
 
-    @property
-    def member_count(self) -> int:
-        """The number of workers."""
-        return len(self.workers)
-
     def is_subscribed_to(self, topic: str) -> bool:
         """No worker subscribes to a topic."""
         return False

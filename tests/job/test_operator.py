@@ -345,7 +345,7 @@ def stored_by(outcome: Outcome) -> tuple[Any, ...]:
 def test_state_and_timeout_are_set_for_spark() -> None:
     _, state = called_by_spark([frame(records(join()))], None)
     group = snapshot.decode(StateRow.unpacked(*state.get).snapshot)
-    assert (group.state.value, group.protocol_type, group.generation) == ("CompletingRebalance", "consumer", 1)
+    assert (group.state.value, group.part.protocol_type, group.generation) == ("CompletingRebalance", "consumer", 1)
     assert state._timeout_timestamp > NOW + 100
     _, removed = called_by_spark(
         [frame(records(envelope("DeleteGroups", 2, {"groupsNames": ["g"]})))],

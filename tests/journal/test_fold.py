@@ -118,7 +118,7 @@ def test_a_journal_without_its_beginning_gives_what_it_says_and_nothing_else(mov
         assert group.generation <= actual.generation
     else:
         # The protocol type of a group without members may be missing, and matters to nobody.
-        group.part.protocol_type = actual.protocol_type
+        group.part.protocol_type = actual.part.protocol_type
         assert recorded(group)[2:10] == recorded(actual)[2:10]
     load(group, driven.now, driven.config)
     for holds in GROUP_INVARIANTS:
@@ -221,7 +221,7 @@ def test_a_gap_leaves_the_generation_and_the_offsets() -> None:
         {},
     )
     assert list(fold.group.committed_offsets()) == list(driven.group.committed_offsets())
-    assert fold.group.state_timestamp == NOW
+    assert fold.group.part.state_timestamp == NOW
 
 
 def test_members_are_known_again_once_none_is_left() -> None:

@@ -9,7 +9,7 @@ from coordinator_logic import snapshot
 from coordinator_logic.committed_offsets import CommittedOffset, StoredOffsets, offset_count
 from coordinator_logic.events import ReplyAddress
 from coordinator_logic.group import Group
-from coordinator_logic.group.part import part_named
+from coordinator_logic.group.part import PARTS
 from coordinator_logic.group.timer import HEARTBEAT, Effect, Timer
 from coordinator_logic.groups import TYPES
 from coordinator_logic.groups.classic.data import ClassicGroup
@@ -206,10 +206,10 @@ def test_a_field_that_is_added_to_what_every_group_has_is_kept_for_every_type(
     monkeypatch.setattr(snapshot, "Group", Later)
     snapshot.decoder.cache_clear()
     try:
-        group = Later("g", "0-0", part_named(group_type)(), added=7)
+        group = Later("g", "0-0", PARTS[group_type](), added=7)
         assert snapshot.decode(snapshot.encode(group)) == group
-        earlier = snapshot.decode(snapshot.encode(Group("g", "0-0", part_named(group_type)())))
-        assert earlier == Later("g", "0-0", part_named(group_type)(), added=0)
+        earlier = snapshot.decode(snapshot.encode(Group("g", "0-0", PARTS[group_type]())))
+        assert earlier == Later("g", "0-0", PARTS[group_type](), added=0)
     finally:
         snapshot.decoder.cache_clear()
 

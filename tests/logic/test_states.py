@@ -5,9 +5,10 @@ import pytest
 from coordinator_logic.group import Group
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.records import StateChanged
-from coordinator_logic.groups.classic.transitions import TRANSITIONS, check_transition, mermaid
+from coordinator_logic.groups.classic.transitions import TRANSITIONS, check_transition
 from coordinator_logic.records import apply
 from coordinator_logic.states import IllegalTransition, State
+from docs.state_diagram import mermaid
 
 LEGAL_SOURCES = {
     State.EMPTY: {State.PREPARING_REBALANCE},
@@ -46,7 +47,7 @@ def test_a_transition_keeps_the_previous_state_and_the_time() -> None:
     assert (group.state, group.part.previous_state) == (State.EMPTY, State.DEAD)
     apply(group, StateChanged("Empty", "PreparingRebalance", "a member joins"), 1234)
     assert (group.state, group.part.previous_state) == (State.PREPARING_REBALANCE, State.EMPTY)
-    assert group.state_timestamp == 1234
+    assert group.part.state_timestamp == 1234
 
 
 def test_an_illegal_transition_changes_nothing() -> None:

@@ -12,11 +12,11 @@ from coordinator_logic.groups.consumer.members import (
 )
 from coordinator_logic.stored_parts import ItemCodec, StoredItems, UnreadablePart
 
-CODEC = ItemCodec(encode_member, decode_member)
+CODEC = ItemCodec(encode_member, decode_member, "members")
 
 
 def stored(*members: ConsumerMember) -> StoredItems[ConsumerMember]:
-    return StoredItems({member.member_id: encode_member(member) for member in members}, CODEC, "members")
+    return StoredItems({member.member_id: encode_member(member) for member in members}, CODEC)
 
 
 def test_an_outline_has_what_the_member_has_besides_its_partitions() -> None:
@@ -37,7 +37,7 @@ def test_an_outline_of_a_member_that_was_changed_is_the_member() -> None:
 def test_only_items_that_were_set_are_encoded_again() -> None:
     # As an earlier release wrote it, without the last field.
     earlier = msgspec.msgpack.encode(msgspec.msgpack.decode(encode_member(ConsumerMember("a")))[:-1])
-    items = StoredItems({"a": earlier, "b": encode_member(ConsumerMember("b"))}, CODEC, "members")
+    items = StoredItems({"a": earlier, "b": encode_member(ConsumerMember("b"))}, CODEC)
     assert [member.epoch for member in items.values()] == [0, 0]
     items["b"] = ConsumerMember("b", epoch=3)
     items["c"] = ConsumerMember("c")
@@ -51,7 +51,7 @@ def test_only_items_that_were_set_are_encoded_again() -> None:
 
 
 def test_a_damaged_item_is_unreadable_whichever_way_it_is_read() -> None:
-    items = StoredItems({"a": b"\xff"}, CODEC, "members")
+    items = StoredItems({"a": b"\xff"}, CODEC)
     with pytest.raises(UnreadablePart, match="its members are damaged"):
         items.outline("a", decode_outline)
     with pytest.raises(UnreadablePart, match="its members are damaged"):

@@ -1,8 +1,8 @@
 """The sticky assignors (KIP-54, KIP-341, KIP-429). Imports the base of assignors and the consumer protocol.
 
-An assignment has three steps: decode the partitions that members claim (``member_data``), resolve conflicting claims
-(``ownership``), and run one of two algorithms: ``constrained`` if all subscriptions are equal, else ``general`` with
-``partition_movements``. ``assignors`` combines the steps.
+An assignment has three steps: decode the partitions that members claim, resolve conflicting claims (both ``claims``),
+and run one of two algorithms: ``constrained`` if all subscriptions are equal, else ``general``. ``assignors`` combines
+the steps.
 """
 
 from coordinator_logic.assignors.sticky.assignors import (

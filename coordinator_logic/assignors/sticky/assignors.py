@@ -18,18 +18,19 @@ from coordinator_logic.assignors.base import (
     assignable_topics,
 )
 from coordinator_logic.assignors.racks import RackInfo
-from coordinator_logic.assignors.sticky.constrained import ConstrainedAssignmentBuilder
-from coordinator_logic.assignors.sticky.general import GeneralAssignmentBuilder
-from coordinator_logic.assignors.sticky.member_data import (
+from coordinator_logic.assignors.sticky.claims import (
     MemberData,
     decode_generation,
     decode_owned_partitions,
     encode_generation,
     encode_owned_partitions,
+    previous_owners,
+    resolve_ownership,
 )
-from coordinator_logic.assignors.sticky.ownership import previous_owners, resolve_ownership
+from coordinator_logic.assignors.sticky.constrained import ConstrainedAssignmentBuilder
+from coordinator_logic.assignors.sticky.general import GeneralAssignmentBuilder
 from coordinator_logic.embedded_protocols.codec import NO_GENERATION, Assignment, Subscription
-from coordinator_logic.embedded_protocols.topic_partition import TopicPartition, java_order
+from coordinator_logic.embedded_protocols.primitives import TopicPartition, java_order
 
 
 class StickyAssignment(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_logic.assignors.base import TopicMetadata, topic_partitions
 from coordinator_logic.assignors.racks import RackInfo
-from coordinator_logic.embedded_protocols.topic_partition import TopicPartition, java_order
+from coordinator_logic.embedded_protocols.primitives import TopicPartition, java_order
 
 
 class ConstrainedAssignmentBuilder:

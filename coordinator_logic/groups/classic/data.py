@@ -63,13 +63,7 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
 
     @property
     def member_ids(self) -> Collection[str]:
-        """The ids of the members."""
         return self.members
-
-    @property
-    def member_count(self) -> int:
-        """The number of members."""
-        return len(self.members)
 
     @property
     def can_rebalance(self) -> bool:
@@ -87,7 +81,6 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
         return MemberIndex(self.members.values(), self.pending_joins)
 
     def add_member(self, member: Member) -> None:
-        """Add a member."""
         self.member_index.add(member)
         self.members[member.member_id] = member
 
@@ -111,26 +104,18 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
             index.withdraw(member_id)
 
     @property
-    def members_awaiting_join(self) -> int:
-        """The number of members with a parked JoinGroup."""
-        return self.member_index.awaiting_join
-
-    @property
     def all_members_joined(self) -> bool:
         """Whether the JoinGroup of every member is parked, and no handed-out member id is unused."""
-        return not self.pending_joins and self.members_awaiting_join == len(self.members)
+        return not self.pending_joins and self.member_index.awaiting_join == len(self.members)
 
     def member_of_instance(self, group_instance_id: str) -> Member | None:
         """The static member with an instance id, if there is one."""
-        member_id = self.member_index.member_of_instance(group_instance_id)
+        member_id = self.member_index.member_of_instance.get(group_instance_id)
         return None if member_id is None else self.members[member_id]
 
     def protocol_candidates(self) -> set[str]:
         """The protocols that every member supports."""
-        return {protocol for protocol in self.member_index.protocols if self._is_candidate(protocol)}
-
-    def _is_candidate(self, protocol: str) -> bool:
-        return self.member_index.supporters(protocol) == len(self.members)
+        return {name for name, members in self.member_index.supporters.items() if members == len(self.members)}
 
     def supports(self, protocol_type: str, protocols: Sequence[Protocol]) -> bool:
         """Whether a member with these protocols can join.
@@ -144,7 +129,8 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
             return False
         if not self.members:
             return bool(protocols)
-        return any(self._is_candidate(protocol.name) for protocol in protocols)
+        supporters = self.member_index.supporters
+        return any(supporters.get(protocol.name) == len(self.members) for protocol in protocols)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to the topic; true for consumers whose topics are unknown."""
@@ -168,7 +154,6 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
     # ---- records -------------------------------------------------------------------------------------------
 
     def end(self, group_id: str, timestamp: int) -> None:
-        """Enter Dead: the group was deleted. Raises ``IllegalTransition`` for a group with members."""
         self.change_state(group_id, State.DEAD, timestamp)
 
     def change_state(self, group_id: str, target: State, timestamp: int) -> None:

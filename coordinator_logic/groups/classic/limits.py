@@ -6,8 +6,7 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.groups.classic.data import ClassicGroup
-from coordinator_logic.groups.classic.member import Member
-from coordinator_logic.groups.classic.sizes import size_of_handed_out_ids, size_of_protocols
+from coordinator_logic.groups.classic.member import Member, size_of_handed_out_ids, size_of_protocols
 from coordinator_logic.groups.classic_protocol import identifiers_fit, protocols_fit
 from coordinator_logic.messages import JoinGroupRequest
 from coordinator_logic.sizes import utf8_length

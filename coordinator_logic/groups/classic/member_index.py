@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from coordinator_logic.events import ReplyAddress
-from coordinator_logic.groups.classic.member import Member
-from coordinator_logic.groups.classic.sizes import size_of_handed_out_ids, size_of_member, size_of_protocols
+from coordinator_logic.groups.classic.member import Member, size_of_handed_out_ids, size_of_member, size_of_protocols
 from coordinator_logic.messages.membership import Protocol
 
 T = TypeVar("T")
@@ -25,16 +24,18 @@ class MemberIndex:
         awaiting_join: The number of members with a parked JoinGroup.
         size: The bytes of the members' identifiers, protocols and assignments, and of the handed-out member ids.
         preferences: How many members list the same protocols in the same order, by the protocols' names.
+        supporters: How many members list a protocol, for each that a member lists.
+        member_of_instance: The id of the static member with an instance id.
     """
 
-    __slots__ = ("_member_of_instance", "_supporters", "awaiting_join", "preferences", "size")
+    __slots__ = ("awaiting_join", "member_of_instance", "preferences", "size", "supporters")
 
     def __init__(self, members: Iterable[Member], handed_out: Iterable[str]) -> None:
         self.awaiting_join = 0
         self.size = size_of_handed_out_ids(handed_out)
         self.preferences: dict[tuple[str, ...], int] = {}
-        self._supporters: dict[str, int] = {}
-        self._member_of_instance: dict[str, str] = {}
+        self.supporters: dict[str, int] = {}
+        self.member_of_instance: dict[str, str] = {}
         # Without a call of add() for each: a group's first join in a batch counts all its members.
         for member in members:
             names = _protocol_names(member.protocols)
@@ -43,10 +44,10 @@ class MemberIndex:
             if member.parked_join is not None:
                 self.awaiting_join += 1
             if member.group_instance_id is not None:
-                self._member_of_instance.setdefault(member.group_instance_id, member.member_id)
+                self.member_of_instance.setdefault(member.group_instance_id, member.member_id)
         for names, count in self.preferences.items():
             for name in set(names):
-                self._supporters[name] = self._supporters.get(name, 0) + count
+                self.supporters[name] = self.supporters.get(name, 0) + count
 
     def add(self, member: Member) -> None:
         """Count a member that was added."""
@@ -54,7 +55,7 @@ class MemberIndex:
         self.size += size_of_member(member)
         self.awaiting_join += member.parked_join is not None
         if member.group_instance_id is not None:
-            self._member_of_instance.setdefault(member.group_instance_id, member.member_id)
+            self.member_of_instance.setdefault(member.group_instance_id, member.member_id)
 
     def remove(self, member: Member) -> None:
         """Forget a member that was removed."""
@@ -62,8 +63,8 @@ class MemberIndex:
         self.size -= size_of_member(member)
         self.awaiting_join -= member.parked_join is not None
         instance_id = member.group_instance_id
-        if instance_id is not None and self._member_of_instance.get(instance_id) == member.member_id:
-            del self._member_of_instance[instance_id]
+        if instance_id is not None and self.member_of_instance.get(instance_id) == member.member_id:
+            del self.member_of_instance[instance_id]
 
     def hand_out(self, member_id: str) -> None:
         """Count a member id that was handed out."""
@@ -90,24 +91,11 @@ class MemberIndex:
         self.awaiting_join += (address is not None) - (member.parked_join is not None)
         member.parked_join = address
 
-    def member_of_instance(self, group_instance_id: str) -> str | None:
-        """The id of the static member with an instance id, if there is one."""
-        return self._member_of_instance.get(group_instance_id)
-
-    def supporters(self, protocol: str) -> int:
-        """The number of members that list a protocol."""
-        return self._supporters.get(protocol, 0)
-
-    @property
-    def protocols(self) -> Iterable[str]:
-        """Every protocol that a member lists."""
-        return self._supporters
-
     def _count_protocols(self, protocols: Sequence[Protocol], change: int) -> None:
         names = _protocol_names(protocols)
         _change_count(self.preferences, names, change)
         for name in set(names):
-            _change_count(self._supporters, name, change)
+            _change_count(self.supporters, name, change)
 
 
 def _protocol_names(protocols: Sequence[Protocol]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@
 """
 
 from coordinator_logic.group.timer import Effect, Timer
-from coordinator_logic.groups.classic.access import classic_of
+from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.turn import Turn
 
@@ -29,11 +29,11 @@ def arm_initial_join(turn: Turn, delay_ms: int, remaining_ms: int) -> None:
 
 def arm_join(turn: Turn, at_least_ms: int = 0) -> None:
     """Start the time to join: the members' longest rebalance timeout, or ``at_least_ms`` if that is longer."""
-    timeout = max(classic_of(turn).rebalance_timeout_ms, at_least_ms)
+    timeout = max(turn.part(ClassicGroup).rebalance_timeout_ms, at_least_ms)
     turn.arm("join", Timer(JOIN, turn.now, timeout, effect=Effect.COMPLETES_JOIN))
 
 
 def arm_sync(turn: Turn) -> None:
     """Start the time to sync for this generation: its members' longest rebalance timeout."""
-    group = classic_of(turn)
+    group = turn.part(ClassicGroup)
     turn.arm("sync", Timer(SYNC, turn.now, group.rebalance_timeout_ms, generation=group.generation))

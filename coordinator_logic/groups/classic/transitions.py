@@ -53,12 +53,3 @@ def check_transition(group_id: str, current: State, target: State) -> None:
     legal = TRANSITIONS.get(current, {})
     if target not in legal:
         raise IllegalTransition(group_id, current, target, legal)
-
-
-def mermaid() -> str:
-    """The state machine as a Mermaid state diagram, generated from :data:`TRANSITIONS`."""
-    lines = ["stateDiagram-v2", f"    [*] --> {State.EMPTY.value}"]
-    for current, targets in TRANSITIONS.items():
-        lines += [f"    {current.value} --> {target.value}: {why}" for target, why in targets.items()]
-    lines.append(f"    {State.DEAD.value} --> [*]")
-    return "\n".join(lines)

@@ -45,7 +45,7 @@ from coordinator_logic.states import IllegalState, State
 from coordinator_logic.stored_parts import ItemCodec, StoredItems, stored_struct
 
 _HASH_BYTES = 8
-_encode = msgspec.msgpack.encode
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class ResolvedPattern(msgspec.Struct, frozen=True, array_like=True):
@@ -59,9 +59,8 @@ TargetPartitions = dict[str, list[int]]
 """The sorted partitions of a member's target assignment, by topic id."""
 
 
-_encode_target = msgspec.msgpack.Encoder().encode
-_MEMBERS = ItemCodec(encode_member, decode_member), "members"
-_TARGETS = ItemCodec(_encode_target, msgspec.msgpack.Decoder(TargetPartitions).decode), "target assignments"
+_MEMBERS = ItemCodec(encode_member, decode_member, "members")
+_TARGETS = ItemCodec(_encode, msgspec.msgpack.Decoder(TargetPartitions).decode, "target assignments")
 
 
 class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
@@ -101,9 +100,9 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
     def __post_init__(self) -> None:
         # A snapshot holds each member as a string of bytes, and encodes those that have changed only.
         if not isinstance(self.members, StoredItems):
-            self.members = StoredItems.of(self.members, *_MEMBERS)
+            self.members = StoredItems.of(self.members, _MEMBERS)
         if not isinstance(self.targets, StoredItems):
-            self.targets = StoredItems.of(self.targets, *_TARGETS)
+            self.targets = StoredItems.of(self.targets, _TARGETS)
 
     @property
     def epoch(self) -> int:
@@ -114,13 +113,7 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
 
     @property
     def member_ids(self) -> Collection[str]:
-        """The ids of the members."""
         return self.members
-
-    @property
-    def member_count(self) -> int:
-        """The number of members."""
-        return len(self.members)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to the topic, by name or by pattern."""
@@ -366,8 +359,8 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
     @classmethod
     def restored(cls, stored: Any) -> Self:
         """The group from what a snapshot holds; members and targets are decoded when they are first used."""
-        stored.members = StoredItems(stored.members, *_MEMBERS)
-        stored.targets = StoredItems(stored.targets, *_TARGETS)
+        stored.members = StoredItems(stored.members, _MEMBERS)
+        stored.targets = StoredItems(stored.targets, _TARGETS)
         return cls(*msgspec.structs.astuple(stored))
 
 

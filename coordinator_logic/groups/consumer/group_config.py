@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.turn import Turn
 
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
@@ -16,6 +17,11 @@ class GroupConfig(NamedTuple):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
+
+
+def group_config(turn: Turn) -> GroupConfig:
+    """What holds for the turn's group."""
+    return effective(turn.group.configs, turn.config)
 
 
 def effective(overrides: Mapping[str, int], config: CoordinatorConfig) -> GroupConfig:
@@ -47,11 +53,3 @@ def settings(config: CoordinatorConfig) -> dict[str, range]:
             config.group_consumer_min_assignment_interval_ms, config.group_consumer_max_assignment_interval_ms + 1
         ),
     }
-
-
-def check_settings(values: Mapping[str, int], config: CoordinatorConfig) -> str | None:
-    """Why a group cannot have these values together: its session would end before a heartbeat is due."""
-    held = effective(values, config)
-    if held.session_timeout_ms <= held.heartbeat_interval_ms:
-        return f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}."
-    return None

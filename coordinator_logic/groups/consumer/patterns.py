@@ -13,11 +13,9 @@ class InvalidPattern(Exception):
     """A pattern that RE2 cannot read; the request is answered INVALID_REGULAR_EXPRESSION."""
 
 
-def _options() -> "re2.Options":
-    options = re2.Options()
-    # Otherwise RE2 writes each pattern that it cannot read to the standard error output.
-    options.log_errors = False
-    return options
+_OPTIONS = re2.Options()
+# Otherwise RE2 writes each pattern that it cannot read to the standard error output.
+_OPTIONS.log_errors = False
 
 
 def check_pattern(pattern: str) -> None:
@@ -39,6 +37,6 @@ def matching_topics(pattern: str, topic_names: Iterable[str]) -> frozenset[str]:
 
 def _compile(pattern: str) -> Any:
     try:
-        return re2.compile(pattern, _options())
+        return re2.compile(pattern, _OPTIONS)
     except (re2.error, UnicodeEncodeError) as reason:
         raise InvalidPattern(f"SubscribedTopicRegex {pattern!r} is not a valid regular expression: {reason}") from None

@@ -14,42 +14,27 @@ from coordinator_logic.turn import Turn
 REVOCATION, MEMBER_JOIN, MEMBER_SYNC = "revocation", "member-join", "member-sync"
 """The kinds of timers that only a consumer group has."""
 
-
-def arm_revocation(turn: Turn, member_id: str, epoch: int, timeout_ms: int) -> None:
-    """Start the time in which a member must leave an epoch by revoking partitions."""
-    turn.arm(f"revocation-{member_id}", Timer(REVOCATION, turn.now, timeout_ms, member_id, epoch))
+_KEYS = {REVOCATION: "revocation", MEMBER_JOIN: "join", MEMBER_SYNC: "sync"}
 
 
-def cancel_revocation(turn: Turn, member_id: str) -> None:
-    """Cancel the time in which a member must revoke partitions."""
-    turn.cancel(f"revocation-{member_id}")
+def arm_timer(turn: Turn, kind: str, member_id: str, timeout_ms: int, epoch: int = 0) -> None:
+    """Start the time in which a member must revoke partitions, and so leave an epoch, join again, or sync."""
+    turn.arm(f"{_KEYS[kind]}-{member_id}", Timer(kind, turn.now, timeout_ms, member_id, epoch))
 
 
 def arm_member_join_if_absent(turn: Turn, member_id: str, timeout_ms: int) -> None:
     """Start the time in which a classic member must join again, unless it is running."""
-    key = f"join-{member_id}"
-    if key not in turn.group.timers:
-        turn.arm(key, Timer(MEMBER_JOIN, turn.now, timeout_ms, member_id))
+    if f"{_KEYS[MEMBER_JOIN]}-{member_id}" not in turn.group.timers:
+        arm_timer(turn, MEMBER_JOIN, member_id, timeout_ms)
 
 
-def cancel_member_join(turn: Turn, member_id: str) -> None:
-    """Cancel the time in which a classic member must join again."""
-    turn.cancel(f"join-{member_id}")
-
-
-def arm_member_sync(turn: Turn, member_id: str, timeout_ms: int) -> None:
-    """Start the time in which a classic member must fetch its assignment."""
-    turn.arm(f"sync-{member_id}", Timer(MEMBER_SYNC, turn.now, timeout_ms, member_id))
-
-
-def cancel_member_sync(turn: Turn, member_id: str) -> None:
-    """Cancel the time in which a classic member must fetch its assignment."""
-    turn.cancel(f"sync-{member_id}")
+def cancel_timer(turn: Turn, kind: str, member_id: str) -> None:
+    """Cancel a timer of a member, if it is armed."""
+    turn.cancel(f"{_KEYS[kind]}-{member_id}")
 
 
 def cancel_timers_of(turn: Turn, member_id: str) -> None:
     """Cancel all timers of a member."""
     turn.cancel_heartbeat(member_id)
-    cancel_revocation(turn, member_id)
-    cancel_member_join(turn, member_id)
-    cancel_member_sync(turn, member_id)
+    for kind in _KEYS:
+        cancel_timer(turn, kind, member_id)

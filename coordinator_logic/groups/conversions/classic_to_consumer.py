@@ -16,7 +16,6 @@ from coordinator_logic.embedded_protocols import (
 )
 from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.group import Group
-from coordinator_logic.group.part import GroupPart
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.groups.classic.rebalance import reply_to_parked_join, reply_to_parked_sync
@@ -31,7 +30,7 @@ from coordinator_logic.groups.consumer.records import (
     member_record,
 )
 from coordinator_logic.groups.consumer.target_assignment import Topic
-from coordinator_logic.groups.conversions.reasons import consumer_group_protocol
+from coordinator_logic.groups.conversions import consumer_group_protocol
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     JoinGroupResponse,
@@ -54,7 +53,8 @@ def plan(group: Group, body: ConsumerGroupHeartbeatRequest, config: CoordinatorC
         body: The heartbeat of the member that joins; the others keep partitions of the topics that it describes only.
         config: The configuration.
     """
-    classic = _classic(group.part)
+    classic = group.part
+    assert isinstance(classic, ClassicGroup)
     if classic.state is State.EMPTY:
         return ConsumerGroup()
     cannot = f"Cannot upgrade classic group {group.group_id} to consumer group because"
@@ -127,7 +127,7 @@ def carry_out(turn: Turn, planned: ConsumerGroup) -> None:
 
     Parked requests are answered REBALANCE_IN_PROGRESS. Handed-out member ids are forgotten.
     """
-    classic = _classic(turn.group.part)
+    classic = turn.part(ClassicGroup)
     for member in classic.members.values():
         rebalancing = Error.REBALANCE_IN_PROGRESS
         reply_to_parked_join(turn, member, JoinGroupResponse(error_code=rebalancing, member_id=member.member_id))
@@ -152,8 +152,3 @@ def carry_out(turn: Turn, planned: ConsumerGroup) -> None:
         turn.record(assignment_record(each, "keeps the assignment of its last generation"))
         assert each.classic is not None
         turn.arm_heartbeat(each.member_id, each.classic.session_timeout_ms)
-
-
-def _classic(part: GroupPart) -> ClassicGroup:
-    assert isinstance(part, ClassicGroup)
-    return part

@@ -9,7 +9,6 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.embedded_protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.group import Group
-from coordinator_logic.groups.classic.access import classic_of
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.rebalance import prepare_rebalance, select_protocol
 from coordinator_logic.groups.classic.records import (
@@ -23,7 +22,7 @@ from coordinator_logic.groups.classic.timers import arm_session
 from coordinator_logic.groups.consumer.classic_members import encoded_partitions
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.members import ConsumerMember
-from coordinator_logic.groups.conversions.reasons import consumer_group_protocol
+from coordinator_logic.groups.conversions import consumer_group_protocol
 from coordinator_logic.messages import JoinGroupRequest
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
@@ -73,7 +72,7 @@ def downgrade(turn: Turn, consumer: ConsumerGroup, rebalance_because: str | None
     turn.record(
         ClassicGroupFormed(f"its last member of {consumer_group_protocol(turn.config)} has gone", State.STABLE.value)
     )
-    group = classic_of(turn)
+    group = turn.part(ClassicGroup)
     for member in members:
         turn.record(_added(member))
     turn.record(LeaderElected(members[0].member_id))

@@ -2,17 +2,17 @@
 
 Format 1 is that of classic groups, formats 2 to 4 those of consumer groups. In format 2 members and targets are in
 place, not strings of bytes; in formats 2 and 3, the partitions of a member are in place. The structs of this module are
-those of the release that wrote format 4; nothing else changes them.
+those of the release that wrote format 4; nothing else changes them. Where fields were only appended since, the present
+structs read them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from coordinator_logic.committed_offsets import CommittedOffset, offsets_of_snapshot
-from coordinator_logic.events import ReplyAddress
+from coordinator_logic.committed_offsets import offsets_of_snapshot
 from coordinator_logic.group import Group
 from coordinator_logic.group.part import GroupPart
 from coordinator_logic.group.timer import EXPIRY, Effect, Timer
@@ -33,32 +33,10 @@ from coordinator_logic.groups.consumer.members import (
 from coordinator_logic.groups.consumer.target_assignment import Topic
 from coordinator_logic.messages.membership import Protocol
 from coordinator_logic.states import State
+from coordinator_logic.stored_parts import stored_struct
 
 _Protocols = tuple[tuple[str, bytes], ...]
 _ClassicMembership = tuple[int, _Protocols]
-
-
-class _Timer(msgspec.Struct, array_like=True):
-    kind: str
-    armed_at: int
-    timeout_ms: int
-    member_id: str = ""
-    generation: int = 0
-    remaining_ms: int = 0
-
-
-class _Member(msgspec.Struct, array_like=True):
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocols: _Protocols
-    assignment: bytes = b""
-    is_new: bool = True
-    parked_join: ReplyAddress | None = None
-    parked_sync: ReplyAddress | None = None
 
 
 class _MemberInPlace(MemberFields, frozen=True, array_like=True):
@@ -77,7 +55,7 @@ class _MemberOutline(MemberFields, frozen=True, array_like=True):
 
 
 class _Consumer(msgspec.Struct, array_like=True):
-    epoch: int = 1
+    generation: int = 1
     target_epoch: int = 1
     target_at: int = 0
     metadata_hash: str = ""
@@ -90,11 +68,6 @@ class _Consumer(msgspec.Struct, array_like=True):
     has_unresolved_patterns: bool = False
 
 
-class _Transaction(msgspec.Struct, array_like=True):
-    producer_epoch: int
-    offsets: dict[str, dict[int, CommittedOffset]] = {}
-
-
 class _Group(msgspec.Struct, array_like=True):
     group_id: str
     incarnation: str
@@ -105,16 +78,16 @@ class _Group(msgspec.Struct, array_like=True):
     protocol_type: str | None = None
     protocol_name: str | None = None
     leader: str | None = None
-    members: dict[str, _Member] = {}
+    members: dict[str, msgspec.Raw] = {}
     offsets: msgspec.Raw = msgspec.Raw(b"\x80")
     sequence: int = 0
     clock: int = 0
     pending_joins: list[str] = []
     pending_syncs: list[str] = []
     new_member_added: bool = False
-    timers: dict[str, _Timer] = {}
+    timers: dict[str, Timer] = {}
     subscribed_topics: list[str] | None = None
-    open_transactions: dict[int, _Transaction] = {}
+    open_transactions: dict[int, OpenTransaction] = {}
     stored_offset_count: int | None = None
     join_answered_at: int = 0
     sessions_from: int = 0
@@ -128,19 +101,18 @@ class _Group(msgspec.Struct, array_like=True):
 
 _decoder = msgspec.msgpack.Decoder(_Group)
 _bytes = msgspec.msgpack.Decoder(bytes).decode
+_member_decoder = msgspec.msgpack.Decoder(stored_struct(Member, {"protocols": _Protocols}))
 _outline_decoder = msgspec.msgpack.Decoder(_MemberOutline)
 _in_place_decoder = msgspec.msgpack.Decoder(_MemberInPlace)
 _EFFECTS = {INITIAL_JOIN: Effect.ENDS_DELAY, JOIN: Effect.COMPLETES_JOIN, EXPIRY: Effect.EXPIRES_OFFSETS}
 
 
-def _group(encoded: memoryview, consumer_of: Callable[[_Consumer], ConsumerGroup]) -> Group:
+def _group(
+    encoded: memoryview, bytes_of: Callable[[msgspec.Raw], bytes], stored_member: Callable[[bytes], bytes]
+) -> Group:
     old = _decoder.decode(encoded)
-    part: GroupPart = _classic(old) if old.consumer is None else consumer_of(old.consumer)
+    part: GroupPart = _classic(old) if old.consumer is None else _consumer(old.consumer, bytes_of, stored_member)
     part.state, part.previous_state, part.state_timestamp = old.state, old.previous_state, old.state_timestamp
-    transactions = {
-        producer_id: OpenTransaction(transaction.producer_epoch, transaction.offsets)
-        for producer_id, transaction in old.open_transactions.items()
-    }
     return Group(
         old.group_id,
         old.incarnation,
@@ -149,7 +121,7 @@ def _group(encoded: memoryview, consumer_of: Callable[[_Consumer], ConsumerGroup
         old.sequence,
         old.clock,
         {key: _timer(timer) for key, timer in old.timers.items()},
-        transactions,
+        old.open_transactions,
         join_answered_at=old.join_answered_at,
         sessions_from=old.sessions_from,
         checked_until=old.checked_until,
@@ -160,10 +132,8 @@ def _group(encoded: memoryview, consumer_of: Callable[[_Consumer], ConsumerGroup
     )
 
 
-def _timer(timer: _Timer) -> Timer:
-    effect = _EFFECTS.get(timer.kind, Effect.REMOVES_MEMBERS)
-    fields: list[Any] = [*msgspec.structs.astuple(timer), effect]
-    return Timer(*fields)
+def _timer(timer: Timer) -> Timer:
+    return msgspec.structs.replace(timer, effect=_EFFECTS.get(timer.kind, Effect.REMOVES_MEMBERS))
 
 
 def _protocols(protocols: _Protocols) -> list[Protocol]:
@@ -172,10 +142,10 @@ def _protocols(protocols: _Protocols) -> list[Protocol]:
 
 def _classic(old: _Group) -> ClassicGroup:
     members = {}
-    for member_id, member in old.members.items():
-        fields: list[Any] = list(msgspec.structs.astuple(member))
-        fields[6] = _protocols(member.protocols)
-        members[member_id] = Member(*fields)
+    for member_id, encoded in old.members.items():
+        member = _member_decoder.decode(encoded)
+        member.protocols = _protocols(member.protocols)
+        members[member_id] = Member(*msgspec.structs.astuple(member))
     return ClassicGroup(
         generation=old.generation,
         protocol_type=old.protocol_type,
@@ -189,43 +159,20 @@ def _classic(old: _Group) -> ClassicGroup:
     )
 
 
-def _consumer(old: _Consumer, members: Mapping[str, bytes], targets: Mapping[str, bytes]) -> ConsumerGroup:
-    stored = ConsumerGroup.stored_as()(
-        generation=old.epoch,
-        target_epoch=old.target_epoch,
-        target_at=old.target_at,
-        metadata_hash=old.metadata_hash,
-        members=members,
-        targets=targets,
-        topics=old.topics,
-        patterns=old.patterns,
-        refresh_requested=old.refresh_requested,
-        has_new_topics=old.has_new_topics,
-        has_unresolved_patterns=old.has_unresolved_patterns,
-    )
-    return ConsumerGroup.restored(stored)
+def _consumer(
+    old: _Consumer, bytes_of: Callable[[msgspec.Raw], bytes], stored_member: Callable[[bytes], bytes]
+) -> ConsumerGroup:
+    fields = msgspec.structs.asdict(old)
+    fields["members"] = {member_id: stored_member(bytes_of(item)) for member_id, item in old.members.items()}
+    fields["targets"] = {member_id: bytes_of(item) for member_id, item in old.targets.items()}
+    return ConsumerGroup.restored(ConsumerGroup.stored_as()(**fields))
 
 
 def _membership(old: _ClassicMembership | None) -> ClassicMembership | None:
     return None if old is None else ClassicMembership(old[0], tuple(_protocols(old[1])))
 
 
-def _from_format_2(old: _Consumer) -> ConsumerGroup:
-    members = {member_id: _member_in_place(item) for member_id, item in old.members.items()}
-    return _consumer(old, members, {member_id: bytes(item) for member_id, item in old.targets.items()})
-
-
-def _from_format_3(old: _Consumer) -> ConsumerGroup:
-    members = {member_id: _member_in_place(_bytes(item)) for member_id, item in old.members.items()}
-    return _consumer(old, members, {member_id: _bytes(item) for member_id, item in old.targets.items()})
-
-
-def _from_format_4(old: _Consumer) -> ConsumerGroup:
-    members = {member_id: _member(_bytes(item)) for member_id, item in old.members.items()}
-    return _consumer(old, members, {member_id: _bytes(item) for member_id, item in old.targets.items()})
-
-
-def _member_in_place(encoded: Any) -> bytes:
+def _member_in_place(encoded: bytes) -> bytes:
     *fields, classic = msgspec.structs.astuple(_in_place_decoder.decode(encoded))
     member: list[Any] = [*fields, _membership(classic)]
     return encode_member(ConsumerMember(*member))
@@ -239,9 +186,9 @@ def _member(encoded: bytes) -> bytes:
 
 
 OLDER_FORMATS: dict[int, Callable[[memoryview], Group]] = {
-    1: partial(_group, consumer_of=_from_format_4),
-    2: partial(_group, consumer_of=_from_format_2),
-    3: partial(_group, consumer_of=_from_format_3),
-    4: partial(_group, consumer_of=_from_format_4),
+    1: partial(_group, bytes_of=_bytes, stored_member=_member),
+    2: partial(_group, bytes_of=bytes, stored_member=_member_in_place),
+    3: partial(_group, bytes_of=_bytes, stored_member=_member_in_place),
+    4: partial(_group, bytes_of=_bytes, stored_member=_member),
 }
 """How a snapshot of each format is read, without its first byte. Raises ``msgspec.DecodeError`` if it is damaged."""

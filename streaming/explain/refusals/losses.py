@@ -45,7 +45,7 @@ def _loss(request: Request, response: Response, error: Error, past: PastGroup) -
     if error is Error.INCONSISTENT_GROUP_PROTOCOL:
         return _inconsistent(body, group)
     if error is Error.NON_EMPTY_GROUP:
-        return Loss(f"the group has {group.member_count} member(s)")
+        return Loss(f"the group has {len(group.part.member_ids)} member(s)")
     if error is Error.INVALID_PRODUCER_EPOCH and isinstance(body, TxnOffsetCommitRequest):
         epoch = group.open_transactions[body.producer_id].producer_epoch
         return Loss(f"its producer epoch is {body.producer_epoch}, a newer producer has epoch {epoch}")
@@ -74,7 +74,7 @@ def _taker(owner: str, taken: JournalEntry | None, past: PastGroup) -> str:
 def _unknown(member_id: str, past: PastGroup) -> Loss:
     group = past.group
     if not member_id and group is not None:
-        return Loss(f"it names no member, and the group has {group.member_count} member(s)")
+        return Loss(f"it names no member, and the group has {len(group.part.member_ids)} member(s)")
     end = past.gone.get(member_id)
     if end is not None:
         when = clock(end.entry.timestamp)
@@ -97,8 +97,9 @@ def _other_generation(member_id: str, group: Group, past: PastGroup) -> Loss:
 
 
 def _inconsistent(body: Any, group: Group) -> Loss:
-    if body.protocol_type not in (None, group.protocol_type) and group.protocol_type is not None:
-        return Loss(f"the group's protocol type is {group.protocol_type}, and not {shortened(body.protocol_type)}")
+    protocol_type = group.part.protocol_type
+    if body.protocol_type not in (None, protocol_type) and protocol_type is not None:
+        return Loss(f"the group's protocol type is {protocol_type}, and not {shortened(body.protocol_type)}")
     if isinstance(body, SyncGroupRequest):
         return Loss(f"the group has chosen the protocol {lookup_in(group).chosen_protocol(group)}")
     common = ", ".join(sorted(lookup_in(group).common_protocols(group)))

@@ -29,7 +29,7 @@ def group_row(group: Group, known: Known = Known.ALL) -> GroupRow:
         group.group_id,
         group.incarnation,
         generation=group.generation,
-        protocol_type=group.protocol_type,
+        protocol_type=group.part.protocol_type,
         offsets=offset_count(group.offsets),
         open_transactions=len(group.open_transactions),
         sequence=group.sequence,
@@ -41,8 +41,8 @@ def group_row(group: Group, known: Known = Known.ALL) -> GroupRow:
     return msgspec.structs.replace(
         row,
         state=group.state.value,
-        state_since=utc(group.state_timestamp),
-        members=group.member_count,
+        state_since=utc(group.part.state_timestamp),
+        members=len(group.part.member_ids),
         group_type=group.group_type,
         **rows_of_type(group).columns(group),
     )

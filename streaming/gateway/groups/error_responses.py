@@ -9,7 +9,7 @@ from coordinator_logic.apis import (
     Api,
 )
 from coordinator_logic.errors import Error
-from coordinator_logic.handlers import HANDLERS
+from coordinator_logic.handlers import refusal
 from coordinator_logic.messages import (
     FetchedPartition,
     FetchedTopic,
@@ -56,9 +56,9 @@ def error_response(api: Api[RequestT, ResponseT], body: RequestT, version: int, 
         case OffsetFetchRequest() if version in OFFSET_FETCH_VERSIONS_WITH_TOP_LEVEL_ERROR:
             response = OffsetFetchResponse(error_code=error, topics=_failed_topics(body, error))
         case TxnOffsetCommitRequest():
-            response = HANDLERS[api.name].refuse(body, version, txn_offset_commit_error(version, error))
+            response = refusal(api.name, body, version, txn_offset_commit_error(version, error))
         case _:
-            response = HANDLERS[api.name].refuse(body, version, error)
+            response = refusal(api.name, body, version, error)
     return cast("ResponseT", response)
 
 

@@ -73,7 +73,7 @@ def test_the_story_of_a_classic_group_agrees_with_its_state(moves: list[Move]) -
     assert members_are_counted(story)
     if driven.exists:
         group = driven.group
-        assert (story.now.state, story.now.since) == (group.state.value, group.state_timestamp)
+        assert (story.now.state, story.now.since) == (group.state.value, group.part.state_timestamp)
         assert (story.now.generation or 0) == group.generation
         assert {one.member for one in story.now.members} == classic(group).members.keys()
     else:
@@ -174,7 +174,7 @@ def test_the_story_of_a_consumer_group_agrees_with_its_state(steps: list[Step]) 
     assert in_order(story.rebalances)
     assert members_are_counted(story)
     group, consumer = driven.group, driven.consumer
-    assert (story.now.state, story.now.since) == (group.state.value, group.state_timestamp)
+    assert (story.now.state, story.now.since) == (group.state.value, group.part.state_timestamp)
     assert story.now.generation == consumer.epoch
     names = {topic.topic_id: name for name, topic in consumer.topics.items()}
     assert {one.member: (one.epoch, _places(one.partitions)) for one in story.now.members} == {

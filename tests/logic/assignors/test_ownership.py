@@ -1,8 +1,7 @@
 """Resolution of claims to partitions, and tracking of moves, in the sticky assignors."""
 
-from coordinator_logic.assignors.sticky.member_data import MemberData
-from coordinator_logic.assignors.sticky.ownership import previous_owners, resolve_ownership
-from coordinator_logic.assignors.sticky.partition_movements import PartitionMovements
+from coordinator_logic.assignors.sticky.claims import MemberData, previous_owners, resolve_ownership
+from coordinator_logic.assignors.sticky.general import PartitionMovements
 from coordinator_logic.embedded_protocols import TopicPartition
 
 from .groups import cluster, partitions

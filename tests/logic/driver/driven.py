@@ -44,7 +44,7 @@ class Driven(RequestedGroup):
         followers_first = sorted(members, key=lambda member: member.leads)
         assignments = {member.member_id: assignment_of(member.member_id) for member in members}
         name = classic_or_empty(self.group).protocol_name
-        protocol_type = self.group.protocol_type
+        protocol_type = self.group.part.protocol_type
         answers = [
             self.sync(member, assignments if member.leads else None, protocol_name=name, protocol_type=protocol_type)
             for member in followers_first

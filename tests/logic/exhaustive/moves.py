@@ -115,7 +115,7 @@ def _is_full(scope: Scope, group: Group, member: Member | None = None) -> bool:
         return False
     if group.state is PREPARING:
         has_joined = member is not None and member.parked_join is not None
-        return not has_joined and classic(group).members_awaiting_join >= scope.max_size
+        return not has_joined and classic(group).member_index.awaiting_join >= scope.max_size
     return member is None and len(classic(group).members) >= scope.max_size
 
 
@@ -171,7 +171,7 @@ def _sync(group: Group, member: Member, *, leads: bool) -> SyncGroupRequest:
         group.generation,
         member.member_id,
         member.group_instance_id,
-        group.protocol_type,
+        group.part.protocol_type,
         classic(group).protocol_name or "range",
         [MemberAssignment(member_id, assigned(group)) for member_id in classic(group).members] if leads else [],
     )

@@ -277,7 +277,7 @@ def _timers_have_the_requested_timeouts(group: Group, scope: Scope) -> None:
         }
         assert timer.timeout_ms in legal[timer.kind], f"{timer.kind} is armed with {timer.timeout_ms} ms"
     if "join" in group.timers and group.timers["join"].kind == timers.INITIAL_JOIN:
-        waited = group.timers["join"].armed_at + delay - group.state_timestamp
+        waited = group.timers["join"].armed_at + delay - group.part.state_timestamp
         assert waited <= max(delay, rebalance), "the initial delay grows beyond the rebalance timeout"
 
 

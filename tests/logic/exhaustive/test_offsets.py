@@ -229,7 +229,7 @@ def unexpired(before: Group, committed: Model, pending: Model, now: int) -> Mode
     stable = before.state is State.STABLE and classic(before).subscribed_topics is not None
     if not empty and not stable:
         return committed
-    since_empty = before.state_timestamp if empty and before.protocol_type is not None else None
+    since_empty = before.part.state_timestamp if empty and before.part.protocol_type is not None else None
 
     def is_expired(topic: str, position: tuple[int, int, int | None]) -> bool:
         if topic in pending or (stable and topic in (classic(before).subscribed_topics or ())):
@@ -262,9 +262,9 @@ class OffsetSearch(Search):
         topics = classic(group).subscribed_topics
         return (
             super().key(group, current),
-            group.protocol_type,
+            group.part.protocol_type,
             None if topics is None else tuple(topics),
-            group.state is State.EMPTY and group.protocol_type and _age(group.state_timestamp, current.now),
+            group.state is State.EMPTY and group.part.protocol_type and _age(group.part.state_timestamp, current.now),
             tuple(_offset_key(group, topic, transaction, current.now) for topic in self.topics),
             transaction and transaction.producer_epoch,
         )

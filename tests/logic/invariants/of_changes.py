@@ -28,7 +28,7 @@ from coordinator_logic.records import (
     apply,
 )
 from coordinator_logic.states import State
-from coordinator_logic.timing.timers import wake_time
+from coordinator_logic.step import wake_time
 from tests.logic.invariants.checked_step import PREPARING, Step, member_ids_of_requests, parked_requests
 from tests.logic.invariants.of_journals import recorded
 from tests.support.parts import classic

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from coordinator_logic.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator_logic.group import Group
-from coordinator_logic.group.pending_offsets import PendingOffsets
 from coordinator_logic.group.timer import HEARTBEAT
+from coordinator_logic.group.transactions import PendingOffsets
 from coordinator_logic.groups.classic.member_index import MemberIndex
 from coordinator_logic.groups.classic.rebalance import select_protocol
 from coordinator_logic.states import State

@@ -34,8 +34,8 @@ def the_error(answer: Answer[OffsetCommitResponse]) -> Error:
 
 def test_a_commit_without_a_member_creates_a_simple_group(driven: Driven) -> None:
     assert the_error(driven.commit()) is Error.NONE
-    group = driven.group
-    assert (group.state, group.generation, group.protocol_type, classic(group).members) == (State.EMPTY, 0, None, {})
+    group = classic(driven.group)
+    assert (group.state, group.generation, group.protocol_type, group.members) == (State.EMPTY, 0, None, {})
     assert driven.fetch_one().committed_offset == 100
     assert driven.records[0] == GroupCreated()
 

@@ -224,8 +224,8 @@ def test_in_version_7_stable_offsets_of_the_group_can_be_fetched(driven: Driven)
 @pytest.mark.parametrize("version", range(6))
 def test_a_commit_in_a_transaction_without_a_member_creates_a_simple_group(driven: Driven, version: int) -> None:
     assert the_error(driven.commit_in_transaction(version=version)) is Error.NONE
-    group = driven.group
-    assert (group.state, group.generation, group.protocol_type, classic(group).members) == (State.EMPTY, 0, None, {})
+    group = classic(driven.group)
+    assert (group.state, group.generation, group.protocol_type, group.members) == (State.EMPTY, 0, None, {})
     assert driven.records[0] == GroupCreated()
     assert driven.wake_at is None, "the open transaction keeps it"
 

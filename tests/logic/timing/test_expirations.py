@@ -40,7 +40,7 @@ def test_the_journal_names_the_timer_that_removed_a_member_and_its_deadline(driv
     driven.sleep(3 * SESSION_MS)
     last = driven.journal[-1]
     assert last.cause == TimerCause("heartbeat", member.member_id, due)
-    assert last.timestamp == driven.group.state_timestamp == due
+    assert last.timestamp == driven.group.part.state_timestamp == due
 
 
 def test_a_handed_out_id_expires_with_the_session_timeout_of_its_request(driven: Driven) -> None:

@@ -61,7 +61,7 @@ def test_a_member_that_does_not_ask_again_leaves_the_rebalance(driven: Driven) -
         driven.sleep(SESSION_MS // 2)
         if first.member_id in classic(driven.group).members:
             driven.heartbeat(first)
-        if classic(driven.group).members_awaiting_join == 0:
+        if classic(driven.group).member_index.awaiting_join == 0:
             driven.rejoin(second)
     assert list(classic(driven.group).members) == [second.member_id]
 

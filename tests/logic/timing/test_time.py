@@ -155,7 +155,7 @@ def test_a_deadline_does_not_overtake_an_earlier_one_that_waits(allowing: Driven
     allowing.sleep(ALLOWANCE_MS - 101)
     assert answer.parked
     assert allowing.sleep(1) == [answer]
-    assert allowing.group.state_timestamp == 1_000_000 + DELAY_MS - 100
+    assert allowing.group.part.state_timestamp == 1_000_000 + DELAY_MS - 100
 
 
 @pytest.mark.parametrize("expelling", ["heartbeat", "pending", "join", "sync"])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from coordinator_logic.assignors import GroupSubscription, TopicMetadata
 from coordinator_logic.assignors.base import topic_partitions
-from coordinator_logic.assignors.sticky.member_data import encode_generation, encode_owned_partitions
+from coordinator_logic.assignors.sticky.claims import encode_generation, encode_owned_partitions
 from coordinator_logic.embedded_protocols import Subscription, TopicPartition, decode_subscription, encode_subscription
-from coordinator_logic.embedded_protocols.topic_partition import java_order
+from coordinator_logic.embedded_protocols.primitives import java_order
 
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "300"))
 """The number of random groups or messages in each test."""

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from coordinator_logic.assignors import TopicMetadata, assignor_by_name
 from coordinator_logic.assignors.sticky import AbstractStickyAssignor, general
-from coordinator_logic.assignors.sticky.partition_movements import PartitionMovements
+from coordinator_logic.assignors.sticky.general import PartitionMovements
 from coordinator_logic.embedded_protocols import TopicPartition, encode_subscription
 from tests.logic.assignors.groups import DrivenGroup, assert_complete_and_valid, assert_no_swaps
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_logic.assignors import assignor_by_name
-from coordinator_logic.assignors.sticky.member_data import decode_owned_partitions
+from coordinator_logic.assignors.sticky.claims import decode_owned_partitions
 from coordinator_logic.embedded_protocols import (
     Assignment,
     ConsumerProtocolError,
@@ -20,7 +20,7 @@ from coordinator_logic.embedded_protocols import (
     encode_subscription,
     subscribed_topics,
 )
-from coordinator_logic.embedded_protocols.topic_partition import java_order
+from coordinator_logic.embedded_protocols.primitives import java_order
 
 from .cases import on_random_examples
 from .kafka_classes import JavaException, KafkaClasses

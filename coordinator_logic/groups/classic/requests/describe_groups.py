@@ -8,12 +8,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.member import Member
-from coordinator_logic.messages import (
-    DescribedGroup,
-    DescribedMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
+from coordinator_logic.messages import DescribedGroup, DescribedMember, DescribeGroupsRequest, DescribeGroupsResponse
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 

@@ -2,7 +2,6 @@
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.groups.classic.access import classic_or_none
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.timers import arm_session
 from coordinator_logic.messages import HeartbeatRequest, HeartbeatResponse
@@ -15,7 +14,7 @@ def handle(turn: Turn, request: Request, body: HeartbeatRequest) -> None:
 
     The generation is checked first: a stale one is answered ILLEGAL_GENERATION during a rebalance, too.
     """
-    group = classic_or_none(turn)
+    group = turn.part_or_none(ClassicGroup)
     error = _check(group, body)
     if group is not None and error is Error.NONE:
         arm_session(turn, group.members[body.member_id])
@@ -30,8 +29,3 @@ def _check(group: ClassicGroup | None, body: HeartbeatRequest) -> Error:
     if group is None:
         return Error.UNKNOWN_MEMBER_ID
     return group.check_generation(body.member_id, body.group_instance_id, body.generation_id)
-
-
-def refuse(body: HeartbeatRequest, version: int, error: Error) -> HeartbeatResponse:
-    """Report one error for the whole request."""
-    return HeartbeatResponse(error)

@@ -10,7 +10,6 @@ from coordinator_logic.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.events import ReplyAddress, Request
 from coordinator_logic.group import Group
-from coordinator_logic.groups.classic.access import classic_of, classic_or_none
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.limits import check_join, has_room_for_member_id
 from coordinator_logic.groups.classic.member import Member
@@ -64,12 +63,12 @@ def _convert(turn: Turn, group: Group, request: Request, body: JoinGroupRequest)
 
 def _join(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
     config = turn.config
-    if (too_large := check_join(classic_or_none(turn), request, body, config)) is not Error.NONE:
+    if (too_large := check_join(turn.part_or_none(ClassicGroup), request, body, config)) is not Error.NONE:
         _fail(turn, request, too_large, body.member_id)
         return
     if turn.existing is None:
         turn.create_group()
-    group = classic_of(turn)
+    group = turn.part(ClassicGroup)
     if not _has_room_for(group, body.member_id, config.group_max_size):
         remove_member(turn, body.member_id, "the group has reached its maximum size")
         # A broker leaves the timer armed; it has no effect when it fires.
@@ -89,7 +88,7 @@ def _has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:
         return True
     if group.state is State.PREPARING_REBALANCE:
         has_joined = member is not None and member.parked_join is not None
-        return has_joined or group.members_awaiting_join < max_size
+        return has_joined or group.member_index.awaiting_join < max_size
     return member is not None or len(group.members) < max_size
 
 
@@ -97,7 +96,7 @@ def _has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:
 
 
 def _join_without_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
-    group = classic_of(turn)
+    group = turn.part(ClassicGroup)
     member_id = generated_member_id(turn, request, body)
     if body.group_instance_id is not None:
         previous = group.member_of_instance(body.group_instance_id)
@@ -116,7 +115,7 @@ def _join_without_member_id(turn: Turn, request: Request, body: JoinGroupRequest
 
 
 def _add_member(turn: Turn, request: Request, body: JoinGroupRequest, member_id: str) -> None:
-    group = classic_of(turn)
+    group = turn.part(ClassicGroup)
     if group.state is State.PREPARING_REBALANCE and group.previous_state is State.EMPTY:
         group.new_member_added = True
     turn.record(
@@ -151,7 +150,7 @@ def _given_reason(body: JoinGroupRequest) -> str:
 
 
 def _join_with_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
-    group = classic_of(turn)
+    group = turn.part(ClassicGroup)
     if body.member_id in group.pending_joins:
         if body.group_instance_id is not None:
             # A handed-out id belongs to a dynamic member. Kafka, too, treats this as a defect of the client.
@@ -186,7 +185,7 @@ def _update_member(turn: Turn, address: ReplyAddress, body: JoinGroupRequest, me
         or (member.rebalance_timeout_ms, member.session_timeout_ms) != timeouts
     ):
         turn.record(MemberUpdated(member.member_id, *timeouts, body.protocols))
-    classic_of(turn).member_index.park_join(member, address)
+    turn.part(ClassicGroup).member_index.park_join(member, address)
 
 
 # ---- static members that return --------------------------------------------------------------------------------
@@ -199,7 +198,7 @@ def _replace_static_member(
 
     Raises :class:`IllegalState` in a state in which a group has no members: the stored group is corrupt.
     """
-    group = classic_of(turn)
+    group = turn.part(ClassicGroup)
     if group.state not in (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.STABLE):
         raise IllegalState(
             f"group {turn.group_id!r} is {group.state.value} and has the static member {old.group_instance_id!r}"
@@ -238,7 +237,7 @@ def _reply_from_stable_generation(turn: Turn, address: ReplyAddress, member: Mem
     A leader must not assign again. Version 9 and later have ``skip_assignment`` for that; an older leader gets the old
     leader's member id, and so acts as a follower.
     """
-    group = classic_of(turn)
+    group = turn.part(ClassicGroup)
     group.member_index.park_join(member, None)
     if address.version >= JOIN_GROUP_FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
         leads = member.member_id == group.leader

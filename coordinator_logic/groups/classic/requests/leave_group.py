@@ -6,7 +6,7 @@ has an error for each.
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.groups.classic.access import classic_or_none
+from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.rebalance import rebalance_or_complete_join, remove_member, reply_to_parked_join
 from coordinator_logic.groups.classic_protocol import leaving_members, left_response
 from coordinator_logic.messages import (
@@ -24,7 +24,7 @@ def handle(turn: Turn, request: Request, body: LeaveGroupRequest) -> None:
     """Remove the members in order, then rebalance once; an entry for an unknown member gets its own error."""
     version = request.address.version
     if not body.group_id:
-        turn.reply(request.address, refuse(body, version, Error.INVALID_GROUP_ID))
+        turn.reply(request.address, LeaveGroupResponse(Error.INVALID_GROUP_ID))
         return
     entries = _leave(turn, leaving_members(body, version))
     turn.reply(request.address, left_response(entries, version))
@@ -40,7 +40,7 @@ def _leave(turn: Turn, leaving: list[LeavingMember]) -> list[LeftMember]:
 
 
 def _remove(turn: Turn, entry: LeavingMember) -> Error:
-    group = classic_or_none(turn)
+    group = turn.part_or_none(ClassicGroup)
     if group is None:
         return Error.UNKNOWN_MEMBER_ID
     member_id = entry.member_id
@@ -58,8 +58,3 @@ def _remove(turn: Turn, entry: LeavingMember) -> Error:
         reply_to_parked_join(turn, group.members[member_id], unknown)
         remove_member(turn, member_id, f"left: {entry.reason}" if entry.reason else "left")
     return error
-
-
-def refuse(body: LeaveGroupRequest, version: int, error: Error) -> LeaveGroupResponse:
-    """Report one error for the whole request."""
-    return LeaveGroupResponse(error_code=error)

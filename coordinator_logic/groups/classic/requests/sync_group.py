@@ -2,7 +2,6 @@
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.groups.classic.access import classic_of, classic_or_none
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.limits import check_assignments
 from coordinator_logic.groups.classic.member import Member
@@ -17,7 +16,7 @@ from coordinator_logic.turn import Turn
 
 def handle(turn: Turn, request: Request, body: SyncGroupRequest) -> None:
     """Answer with the stored assignment, or park the request until the leader's arrives."""
-    group = classic_or_none(turn)
+    group = turn.part_or_none(ClassicGroup)
     error = _check(group, body, request.address.version)
     assignments = {entry.member_id: entry.assignment for entry in body.assignments}
     if group is not None and error is Error.NONE and _brings_assignments(group, body):
@@ -62,7 +61,7 @@ def _brings_assignments(group: ClassicGroup, body: SyncGroupRequest) -> bool:
 
 def _store_assignments(turn: Turn, assignments: dict[str, bytes]) -> None:
     """Store the leader's assignments and answer every parked SyncGroup; a member that is not listed gets nothing."""
-    group = classic_of(turn)
+    group = turn.part(ClassicGroup)
     turn.record(AssignmentChanged({member_id: assignments.get(member_id, b"") for member_id in group.members}))
     for member in group.members.values():
         if reply_to_parked_sync(turn, member, _response(group, member)):
@@ -74,8 +73,3 @@ def _response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
     )
-
-
-def refuse(body: SyncGroupRequest, version: int, error: Error) -> SyncGroupResponse:
-    """Report one error for the whole request."""
-    return SyncGroupResponse(error_code=error)

@@ -13,9 +13,9 @@ import msgspec
 
 from coordinator_logic.assignors.server import Partitions
 from coordinator_logic.events import Request
-from coordinator_logic.groups.consumer.access import consumer_of, group_config
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
+from coordinator_logic.groups.consumer.group_config import group_config
 from coordinator_logic.groups.consumer.members import ConsumerMember, MemberOutline, MemberState
 from coordinator_logic.groups.consumer.rebalance.membership import session_timeout_ms
 from coordinator_logic.groups.consumer.rebalance.patterns import ResolvedBefore, resolve_patterns_if_needed
@@ -23,7 +23,7 @@ from coordinator_logic.groups.consumer.rebalance.targets import bump_if_needed, 
 from coordinator_logic.groups.consumer.rebalance.topics import learn_topics
 from coordinator_logic.groups.consumer.reconciliation import Target, reconcile
 from coordinator_logic.groups.consumer.records import assignment_record, member_record
-from coordinator_logic.groups.consumer.timers import arm_revocation, cancel_revocation
+from coordinator_logic.groups.consumer.timers import REVOCATION, arm_timer, cancel_timer
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,
@@ -131,7 +131,7 @@ def process_heartbeat(
         updated: The member with the request's fields.
         owned: The partitions that it owns; None if the request does not say.
     """
-    consumer = consumer_of(turn)
+    consumer = turn.part(ConsumerGroup)
     subscription = _Subscription(consumer, member, updated)
     if updated != consumer.members.get(updated.member_id):
         turn.record(member_record(updated))
@@ -220,9 +220,9 @@ def reconcile_member(
     turn.record(assignment_record(after, _step_in_words(after)))
     if after.classic is None:
         if after.state is MemberState.UNREVOKED_PARTITIONS:
-            arm_revocation(turn, member_id, after.epoch, after.rebalance_timeout_ms)
+            arm_timer(turn, REVOCATION, member_id, after.rebalance_timeout_ms, after.epoch)
         else:
-            cancel_revocation(turn, member_id)
+            cancel_timer(turn, REVOCATION, member_id)
     return after
 
 

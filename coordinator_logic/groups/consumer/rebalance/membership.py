@@ -7,14 +7,13 @@ import msgspec
 
 from coordinator_logic.assignors.server import Partitions
 from coordinator_logic.errors import Error, Refusal
-from coordinator_logic.group.timer import Timer
-from coordinator_logic.groups.consumer.access import consumer_of, group_config
 from coordinator_logic.groups.consumer.conversion import DOWNGRADES
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH, STATIC_LEAVE_EPOCH, check_heartbeat_epoch
-from coordinator_logic.groups.consumer.members import AssignedPartitions, ConsumerMember, MemberState
+from coordinator_logic.groups.consumer.group_config import group_config
+from coordinator_logic.groups.consumer.members import AssignedPartitions, ConsumerMember
 from coordinator_logic.groups.consumer.records import GroupEpochBumped, assignment_record
-from coordinator_logic.groups.consumer.timers import arm_revocation, cancel_timers_of
+from coordinator_logic.groups.consumer.timers import cancel_timers_of
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest
 from coordinator_logic.records import MemberRemoved, StaticMemberReplaced
 from coordinator_logic.turn import Turn
@@ -100,7 +99,7 @@ def _check_epoch(member: ConsumerMember, received: int, owned: Partitions | None
 
 def leave(turn: Turn, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
     """Let a member leave for good (epoch -1), or a static one for a while (-2); return why it cannot."""
-    consumer = consumer_of(turn)
+    consumer = turn.part(ConsumerGroup)
     if body.instance_id is None:
         if body.member_id not in consumer.members:
             return _unknown_member(body.group_id, body.member_id)
@@ -133,7 +132,7 @@ def fence_member(turn: Turn, member_id: str, reason: str) -> None:
 
 def fence_members(turn: Turn, member_ids: Sequence[str], reason: str) -> None:
     """Remove members, with one new group epoch. The others get a new target with the next heartbeat of any of them."""
-    consumer = consumer_of(turn)
+    consumer = turn.part(ConsumerGroup)
     leaving = [member_id for member_id in member_ids if member_id in consumer.members]
     if not leaving:
         return
@@ -155,27 +154,7 @@ def replace_member(turn: Turn, instance_id: str, old_member_id: str, new_member_
         cancel_timers_of(turn, old_member_id)
 
 
-# ---- timers ----------------------------------------------------------------------------------------------------
-
-
-def load(turn: Turn) -> None:
-    """Give every member a full session and full time to revoke; patterns are due."""
-    consumer = consumer_of(turn)
-    consumer.has_new_topics = bool(consumer.patterns)
-    for member in consumer.members.values():
-        turn.arm_heartbeat(member.member_id, session_timeout_ms(turn, member))
-        if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
-            arm_revocation(turn, member.member_id, member.epoch, member.rebalance_timeout_ms)
-
-
 def session_timeout_ms(turn: Turn, member: ConsumerMember) -> int:
     """The session timeout of a member: the coordinator's, or its own if it speaks the classic protocol."""
     classic = member.classic
     return group_config(turn).session_timeout_ms if classic is None else classic.session_timeout_ms
-
-
-def expire_revocation(turn: Turn, timer: Timer) -> None:
-    """Fence a member that is still in the epoch that it had to leave."""
-    member = consumer_of(turn).members.get(timer.member_id)
-    if member is not None and member.epoch == timer.generation:
-        fence_member(turn, member.member_id, "it did not revoke its partitions within the rebalance timeout")

@@ -1,8 +1,8 @@
 """Group epochs and targets: when a consumer group needs a new target assignment, and how it gets one."""
 
-from coordinator_logic.assignors.server import SERVER_ASSIGNORS, Partitions
-from coordinator_logic.groups.consumer.access import group_config
+from coordinator_logic.assignors.server import SERVER_ASSIGNORS
 from coordinator_logic.groups.consumer.data import ConsumerGroup
+from coordinator_logic.groups.consumer.group_config import group_config
 from coordinator_logic.groups.consumer.records import GroupEpochBumped, TargetAssignmentChanged
 from coordinator_logic.groups.consumer.target_assignment import compute_targets, preferred_assignor
 from coordinator_logic.turn import Turn
@@ -37,12 +37,8 @@ def update_target(turn: Turn, consumer: ConsumerGroup) -> None:
     previous = {member_id: consumer.target_of(member_id) for member_id in consumer.targets}
     targets = compute_targets(members, previous, consumer.subscriptions, SERVER_ASSIGNORS[name])
     changed = {
-        member_id: _as_lists(target)
+        member_id: {topic_id: sorted(numbers) for topic_id, numbers in sorted(target.items())}
         for member_id, target in targets.items()
         if member_id not in previous or previous[member_id] != target
     }
     turn.record(TargetAssignmentChanged(consumer.epoch, name, changed))
-
-
-def _as_lists(partitions: Partitions) -> dict[str, list[int]]:
-    return {topic_id: sorted(numbers) for topic_id, numbers in sorted(partitions.items())}

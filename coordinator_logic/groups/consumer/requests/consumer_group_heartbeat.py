@@ -7,7 +7,6 @@ from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
-from coordinator_logic.groups.consumer.access import consumer_or_none
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from coordinator_logic.groups.consumer.limits import check_consumer_heartbeat
@@ -29,7 +28,7 @@ from coordinator_logic.turn import Turn
 
 def handle(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> None:
     """Take the member one step closer to the target assignment, or let it leave."""
-    consumer = consumer_or_none(turn)
+    consumer = turn.part_or_none(ConsumerGroup)
     member = None if consumer is None else sender_of_idle_heartbeat(consumer, request, body)
     if consumer is not None and member is not None:
         answer_idle_heartbeat(turn, consumer, request, member)
@@ -46,7 +45,7 @@ def handle(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) ->
 
 
 def _leave(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
-    if consumer_or_none(turn) is None:
+    if turn.part_or_none(ConsumerGroup) is None:
         return _not_a_consumer_group(turn.existing, body.group_id)
     refusal = leave(turn, body)
     if refusal is None:
@@ -135,8 +134,3 @@ def _accept(
     if sender.replaces is not None and updated.group_instance_id is not None:
         replace_member(turn, updated.group_instance_id, sender.replaces, updated.member_id)
     process_heartbeat(turn, request, body, sender.member, updated, owned)
-
-
-def refuse(body: ConsumerGroupHeartbeatRequest, version: int, error: Error) -> ConsumerGroupHeartbeatResponse:
-    """Report one error for the whole request."""
-    return ConsumerGroupHeartbeatResponse(error_code=error)

@@ -2,7 +2,6 @@
 
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
-from coordinator_logic.groups.consumer.access import consumer_of
 from coordinator_logic.groups.consumer.classic_members import find_classic_sender
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.members import ConsumerMember, MemberState
@@ -18,7 +17,7 @@ def answer(turn: Turn, request: Request, body: HeartbeatRequest) -> bool:
 
 
 def _result(turn: Turn, body: HeartbeatRequest) -> Error:
-    consumer = consumer_of(turn)
+    consumer = turn.part(ConsumerGroup)
     sender = find_classic_sender(consumer, body.member_id, body.group_instance_id, body.generation_id)
     if isinstance(sender, Error):
         return sender

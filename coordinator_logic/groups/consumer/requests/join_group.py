@@ -25,7 +25,6 @@ from coordinator_logic.groups.classic_protocol import (
     identifiers_fit,
     protocols_fit,
 )
-from coordinator_logic.groups.consumer.access import consumer_of, consumer_or_none
 from coordinator_logic.groups.consumer.conversion import DOWNGRADES, Downgrade
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.limits import topics_fit
@@ -36,14 +35,14 @@ from coordinator_logic.groups.consumer.rebalance.patterns import ResolvedBefore,
 from coordinator_logic.groups.consumer.rebalance.targets import bump_if_needed, has_changed_topics, update_target
 from coordinator_logic.groups.consumer.rebalance.topics import learn_topics
 from coordinator_logic.groups.consumer.records import member_record
-from coordinator_logic.groups.consumer.timers import arm_member_sync, cancel_member_join
+from coordinator_logic.groups.consumer.timers import MEMBER_JOIN, MEMBER_SYNC, arm_timer, cancel_timer
 from coordinator_logic.messages import JoinGroupRequest, JoinGroupResponse
 from coordinator_logic.turn import Turn
 
 
 def answer(turn: Turn, request: Request, body: JoinGroupRequest) -> bool:
     """Take a classic member in, or one step closer to its target; False if the group has no members."""
-    consumer = consumer_of(turn)
+    consumer = turn.part(ConsumerGroup)
     if not consumer.members:
         return False
     error = check_join_request(body, turn.config)
@@ -184,11 +183,11 @@ def _downgrade(turn: Turn, consumer: ConsumerGroup, joining: _Joining, changed: 
 
 
 def _joined(turn: Turn, body: JoinGroupRequest, member_id: str, epoch: int) -> JoinGroupResponse:
-    consumer = consumer_or_none(turn)
+    consumer = turn.part_or_none(ConsumerGroup)
     if consumer is not None:
-        cancel_member_join(turn, member_id)
+        cancel_timer(turn, MEMBER_JOIN, member_id)
         turn.arm_heartbeat(member_id, body.session_timeout_ms)
-        arm_member_sync(turn, member_id, consumer.members[member_id].rebalance_timeout_ms)
+        arm_timer(turn, MEMBER_SYNC, member_id, consumer.members[member_id].rebalance_timeout_ms)
     return JoinGroupResponse(
         generation_id=epoch,
         protocol_type=CONSUMER_PROTOCOL_TYPE,

@@ -3,7 +3,6 @@
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.groups.classic_protocol import leaving_members, left_response
-from coordinator_logic.groups.consumer.access import consumer_of
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.rebalance.membership import fence_members
 from coordinator_logic.messages import LeaveGroupRequest, LeavingMember, LeftMember
@@ -14,7 +13,7 @@ def answer(turn: Turn, request: Request, body: LeaveGroupRequest) -> bool:
     """Remove the members with one new group epoch; an entry for each in order. False for an empty group id."""
     if not body.group_id:
         return False
-    consumer, version = consumer_of(turn), request.address.version
+    consumer, version = turn.part(ConsumerGroup), request.address.version
     entries, removed = [], []
     for entry in leaving_members(body, version):
         member_id, error = _find(consumer, entry)

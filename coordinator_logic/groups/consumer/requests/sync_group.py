@@ -4,10 +4,10 @@ from coordinator_logic.embedded_protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.groups.classic_protocol import lacks_protocol
-from coordinator_logic.groups.consumer.access import consumer_of
 from coordinator_logic.groups.consumer.classic_members import encoded_partitions, find_classic_sender
+from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.members import MemberState
-from coordinator_logic.groups.consumer.timers import arm_member_join_if_absent, cancel_member_sync
+from coordinator_logic.groups.consumer.timers import MEMBER_SYNC, arm_member_join_if_absent, cancel_timer
 from coordinator_logic.messages import SyncGroupRequest, SyncGroupResponse
 from coordinator_logic.turn import Turn
 
@@ -21,7 +21,7 @@ def answer(turn: Turn, request: Request, body: SyncGroupRequest) -> bool:
 
 
 def _response(turn: Turn, body: SyncGroupRequest) -> SyncGroupResponse:
-    consumer = consumer_of(turn)
+    consumer = turn.part(ConsumerGroup)
     sender = find_classic_sender(consumer, body.member_id, body.group_instance_id, body.generation_id)
     if isinstance(sender, Error):
         return SyncGroupResponse(error_code=sender)
@@ -33,7 +33,7 @@ def _response(turn: Turn, body: SyncGroupRequest) -> SyncGroupResponse:
     if consumer.target_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         arm_member_join_if_absent(turn, member.member_id, member.rebalance_timeout_ms)
         return SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS)
-    cancel_member_sync(turn, member.member_id)
+    cancel_timer(turn, MEMBER_SYNC, member.member_id)
     turn.arm_heartbeat(member.member_id, classic.session_timeout_ms)
     names = {topic.topic_id: name for name, topic in consumer.topics.items()}
     held = {topic_id: sorted(partitions) for topic_id, partitions in sorted(member.assigned.items())}

@@ -30,5 +30,5 @@ class TypeRows:
     def described(self, group: Group) -> DescribedGroup | DescribedConsumerGroup:
         """The answer to a request that describes it."""
         members = [DescribedMember(member_id, None, "", "", b"", b"") for member_id in group.part.member_ids]
-        state, protocol_type = group.state.value, group.protocol_type or ""
+        state, protocol_type = group.state.value, group.part.protocol_type or ""
         return DescribedGroup(group.group_id, group_state=state, protocol_type=protocol_type, members=members)

@@ -98,7 +98,7 @@ def test_a_handed_out_id_can_be_used_after_a_refusal(driven: Driven, protocols: 
 
 def test_an_empty_group_accepts_another_protocol_type(driven: Driven) -> None:
     driven.empty_group()
-    assert driven.group.protocol_type == "consumer"
+    assert driven.group.part.protocol_type == "consumer"
     answer = driven.join_new(protocol_type="connect", protocols=listing("default"))
     driven.sleep(DELAY_MS)
     assert (answer.body.protocol_type, answer.body.protocol_name) == ("connect", "default")

@@ -234,7 +234,7 @@ def test_an_emptied_group_starts_a_generation_without_a_protocol(driven: Driven)
     driven.empty_group()
     group = driven.group
     assert (group.generation, classic(group).protocol_name, classic(group).leader) == (2, None, None)
-    assert group.protocol_type == "consumer"
+    assert group.part.protocol_type == "consumer"
     answer = driven.join_new()
     driven.sleep(3_000)
     assert joined(answer).generation_id == 3

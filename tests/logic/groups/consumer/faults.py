@@ -156,7 +156,7 @@ FAULTS = {
     ),
     "a member may revoke for as long as it likes": Fault(
         heartbeats.reconcile_member,
-        "arm_revocation(turn, member_id, after.epoch, after.rebalance_timeout_ms)",
+        "arm_timer(turn, REVOCATION, member_id, after.rebalance_timeout_ms, after.epoch)",
         "pass",
         searched("two"),
     ),

@@ -1,23 +1,70 @@
-"""The uniform assignor: balance first, then stickiness, over all topics of the group together.
+"""The assignors that the coordinator itself runs (KIP-848): ``uniform``, which is the default, and ``range``.
 
-Members with equal subscriptions get numbers of partitions that differ by one at most. With different subscriptions the
-assignor levels what the subscriptions allow, topic by topic; overlapping subscriptions may leave larger differences.
-
-Kafka visits members and topics in the order of its hash maps. This assignor visits members that keep most first, so
-that a member does not give up the one partition that it may have more than others; it breaks ties by id.
+They work on topic ids. Unlike the assignors of clients they see no racks: Kafka's own do not use them either.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heapreplace
+from typing import NamedTuple
 
-from coordinator_logic.assignors.server.base import Partitions, SubscribedMember
+from coordinator_logic.assignors.base import GroupSubscription, TopicMetadata
+from coordinator_logic.assignors.range import RangeAssignor
+from coordinator_logic.embedded_protocols.codec import Subscription
+from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
+
+Partitions = dict[str, frozenset[int]]
+"""Partition numbers by topic id, without empty sets."""
+
+
+class SubscribedMember(NamedTuple):
+    """A member as an assignor sees it. ``previous`` is the target assignment that it had so far."""
+
+    member_id: str
+    group_instance_id: str | None
+    topic_ids: frozenset[str]
+    previous: Partitions
+
+
+ServerAssignor = Callable[[Sequence[SubscribedMember], Mapping[str, int]], dict[str, Partitions]]
+"""Computes the target assignment of every member, by member id.
+
+The second argument is the number of partitions of each topic, by topic id. Subscribed topics that are not in it are
+ignored. The result depends on neither the order of the members nor that of the topics.
+"""
+
+
+# ---- range ---------------------------------------------------------------------------------------------------
+
+
+def assign_ranges(members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]) -> dict[str, Partitions]:
+    """Assign each topic in ranges of consecutive partitions, as clients do; previous targets are ignored."""
+    topics = {topic_id: TopicMetadata(count) for topic_id, count in partition_counts.items()}
+    subscriptions = [
+        GroupSubscription(member.member_id, member.group_instance_id, Subscription(sorted(member.topic_ids)))
+        for member in members
+    ]
+    return {
+        member_id: {topic_id: frozenset(partitions) for topic_id, partitions in grouped_by_topic(assigned).items()}
+        for member_id, assigned in RangeAssignor().assign(topics, subscriptions).items()
+    }
+
+
+# ---- uniform -------------------------------------------------------------------------------------------------
 
 MAX_LEVELLING_ROUNDS = 16
 """Kafka's bound for the passes over all topics when subscriptions differ."""
 
 
 def assign_uniformly(members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]) -> dict[str, Partitions]:
-    """Assign partitions evenly, and keep the previous target as far as balance allows."""
+    """Assign partitions evenly over all topics of the group together, and then keep previous targets.
+
+    Members with equal subscriptions get numbers of partitions that differ by one at most. With different subscriptions
+    the assignor levels what the subscriptions allow, topic by topic; overlapping subscriptions may leave larger
+    differences.
+
+    Kafka visits members and topics in the order of its hash maps. This assignor visits members that keep most first, so
+    that a member does not give up the one partition that it may have more than others; it breaks ties by id.
+    """
     assignment = _UniformAssignment(members, partition_counts)
     if assignment.is_homogeneous:
         assignment.trim_to_quotas()
@@ -131,3 +178,7 @@ class _UniformAssignment:
             self._give(topic_id, partition, least)
             moved += 1
         return moved
+
+
+SERVER_ASSIGNORS: dict[str, ServerAssignor] = {"uniform": assign_uniformly, "range": assign_ranges}
+"""The server-side assignors by name; the first one is the default, as in ``group.consumer.assignors``."""

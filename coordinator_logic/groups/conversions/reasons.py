@@ -1,8 +1,0 @@
-"""The words of the reasons that conversions give in the journal."""
-
-from coordinator_logic.config import CoordinatorConfig
-
-
-def consumer_group_protocol(config: CoordinatorConfig) -> str:
-    """The protocol of KIP-848; a batch that an earlier release has planned gives that release's words for it."""
-    return "the consumer group protocol" if config.logic_version else "the newer protocol"

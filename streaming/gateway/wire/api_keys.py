@@ -9,8 +9,10 @@ from types import MappingProxyType
 from kio.schema.index import api_key_map
 
 __all__ = [
+    "ADD_PARTITIONS_TO_TXN",
     "API_NAMES",
     "API_VERSIONS",
+    "DELETE_TOPICS",
     "DESCRIBE_CLUSTER",
     "DESCRIBE_QUORUM",
     "END_TXN",
@@ -48,6 +50,8 @@ METADATA = _KEYS["Metadata"]
 FIND_COORDINATOR = _KEYS["FindCoordinator"]
 SASL_HANDSHAKE = _KEYS["SaslHandshake"]
 API_VERSIONS = _KEYS["ApiVersions"]
+DELETE_TOPICS = _KEYS["DeleteTopics"]
+ADD_PARTITIONS_TO_TXN = _KEYS["AddPartitionsToTxn"]
 END_TXN = _KEYS["EndTxn"]
 SASL_AUTHENTICATE = _KEYS["SaslAuthenticate"]
 DESCRIBE_QUORUM = _KEYS["DescribeQuorum"]

@@ -197,7 +197,7 @@ class BrokerLink:
         upstream, self._upstream = self._upstream, None
         if self._client.is_closing or upstream is None:
             return
-        self._authentication_is_lost = self._context.requires_sasl
+        self._authentication_is_lost = self._context.options.requires_sasl
         upstream.abort()
         if upstream.has_requests_in_flight or self.passing_left:
             self._fail(reason)

@@ -90,7 +90,7 @@ class RequestRouter:
         self._guard = TopicGuard(
             context.internal_topics, context.limits, context.loop_share, client.process_received, self._fail
         )
-        self._sasl = SaslRelay(link, context.requires_sasl, context.oauth_principal_claim)
+        self._sasl = SaslRelay(link, context.options.requires_sasl, context.options.oauth_principal_claim)
         self._memory = ConnectionMemory(context.request_memory, client.process_received)
         self._collecting_bytes = 0
         self._start_decoded: Callable[[], bool] | None = None

@@ -6,17 +6,16 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from coordinator_logic.messages import Message, ResponseEnvelope
 from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
-from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.request_reply import RequestReply, Sender
 from streaming.contract.topics import TopicNames
+from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.wire.client_request import Caller
 
-__all__ = ["CoordinatorTopics", "GroupChannel", "RequestEvent"]
+__all__ = ["GroupChannel", "RequestEvent"]
 
 log = logging.getLogger(__name__)
 
@@ -24,21 +23,6 @@ CONNECT_TIMEOUT_SECONDS = 10.0
 CONNECT_RETRY_SECONDS = 1.0
 TOPICS_EXPECTED_SECONDS = 15.0
 """A coordinator that starts together with the gateway has created its topics by then."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoordinatorTopics:
-    """The coordinator's topics, and how the gateway reaches them.
-
-    client_id, config: of all librdkafka clients.
-    identity_key: signs the client of each request event, see :mod:`streaming.contract.identity`.
-    """
-
-    bootstrap_servers: str
-    names: TopicNames
-    client_id: str
-    config: LibrdkafkaConfig
-    identity_key: bytes | None = None
 
 
 class RequestEvent:
@@ -79,12 +63,14 @@ class GroupChannel:
 
     It connects as soon as the coordinator's topics exist. Until then every event fails with
     :class:`CoordinatorNotAvailable`. ``stall_seconds`` is how long a broker may take to append an event before further
-    events wait no longer for it.
+    events wait no longer for it. ``identity_key`` signs the client of each event, see
+    :mod:`streaming.contract.identity`.
     """
 
-    def __init__(self, topics: CoordinatorTopics, stall_seconds: float) -> None:
-        self._topics = topics
+    def __init__(self, options: GatewayOptions, stall_seconds: float, identity_key: bytes | None) -> None:
+        self._options = options
         self._stall_seconds = stall_seconds
+        self._identity_key = identity_key
         self._request_reply: RequestReply | None = None
         self._completed: deque[tuple[asyncio.Future[ResponseEnvelope], Future[ResponseEnvelope]]] = deque()
         self._is_delivery_scheduled = False
@@ -145,16 +131,15 @@ class GroupChannel:
                 await asyncio.wait_for(self._closing.wait(), CONNECT_RETRY_SECONDS)
 
     def _open(self) -> RequestReply:
-        topics = self._topics
         return RequestReply(
-            topics.bootstrap_servers,
-            topics.names,
-            topics.client_id,
+            self._options.bootstrap_servers,
+            TopicNames(self._options.topic_prefix),
+            CLIENT_ID,
             "",
-            topics.config,
+            self._options.kafka,
             connect_timeout=CONNECT_TIMEOUT_SECONDS,
             stall_timeout=self._stall_seconds,
-            identity_key=topics.identity_key,
+            identity_key=self._identity_key,
         )
 
     def send(

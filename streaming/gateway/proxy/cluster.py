@@ -14,7 +14,7 @@ from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from streaming.contract.errors import CannotRun
-from streaming.gateway.options import GatewayOptions
+from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.proxy.api_versions import FIRST_VERSION_WITH_SOFTWARE, METADATA_VERSION_WITH_TOPIC_IDS, ApiRanges
 from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS, broker_connection
 from streaming.gateway.security.tls import upstream_context
@@ -23,13 +23,12 @@ from streaming.gateway.wire.api_keys import API_VERSIONS, METADATA
 from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable, bootstrap_addresses
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
-from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
+from streaming.gateway.wire.values import text_of_topic_id, topic_id_of_text
 
 __all__ = ["Cluster"]
 
 log = logging.getLogger(__name__)
 
-CLIENT_ID = "group-coordinator-gateway"
 SOFTWARE_VERSION = "1"
 
 TOPICS_PER_REQUEST = 200

@@ -28,7 +28,7 @@ from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i64
 
 from streaming.gateway.wire.forwarding import Forward
-from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
+from streaming.gateway.wire.values import text_of_topic_id, topic_id_of_text
 
 __all__ = ["Operation", "TopicAccess", "TopicsOfIds"]
 

@@ -1,16 +1,11 @@
 """A list whose items are made when they are needed, so that a long one is never held, and never freed at once."""
 
-from collections.abc import Callable, Iterator, Sized
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Generic, TypeVar
 
 __all__ = ["LazyList"]
 
-SourceT = TypeVar("SourceT", covariant=True)
 ItemT = TypeVar("ItemT")
-
-
-class _Source(Sized, Protocol[SourceT]):
-    def __iter__(self) -> Iterator[SourceT]: ...
 
 
 class LazyList(Generic[ItemT]):
@@ -21,7 +16,7 @@ class LazyList(Generic[ItemT]):
 
     __slots__ = ("_make", "_source")
 
-    def __init__(self, source: _Source[Any], make: Callable[[Any], ItemT]) -> None:
+    def __init__(self, source: Collection[Any], make: Callable[[Any], ItemT]) -> None:
         self._source = source
         self._make = make
 

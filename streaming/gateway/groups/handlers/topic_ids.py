@@ -34,9 +34,11 @@ from streaming.gateway.groups.handlers import offset_fetch as fetch_by_name
 from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count, made_lazily
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
-from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
 
-__all__ = ["offset_commit", "offset_fetch"]
+__all__ = ["OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS", "offset_commit", "offset_fetch"]
+
+OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS = 10
+"""Of OffsetCommit and OffsetFetch (KIP-848)."""
 
 TopicT = TypeVar("TopicT", TopicToCommit, TopicToFetch)
 

@@ -36,6 +36,7 @@ TOPICS_PER_REQUEST = 200
 decoded."""
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.Protocol)
+T = TypeVar("T")
 
 
 class Cluster:
@@ -99,7 +100,7 @@ class Cluster:
 
         The gateway's principal needs DESCRIBE on the topics: a broker does not tell others the ids.
         """
-        response = await self._ask_any(_metadata_request_v12(names))
+        response = await self._ask_any(_metadata_request_v12(map(_by_name, names)))
         return {topic.topic_id.bytes: topic.name for topic in response.topics if topic.topic_id is not None}
 
     async def topics(self, names: Sequence[str]) -> list[FoundTopic]:
@@ -108,27 +109,27 @@ class Cluster:
         A topic that the gateway's principal may not describe, or that does not exist, has an error. Raises
         :class:`ClusterUnreachable`.
         """
-        make = _metadata_request_v12 if self._knows_topic_ids() else _metadata_request
-        return await self._found(names, make)
+        if self._knows_topic_ids():
+            return await self._found([_by_name(name) for name in names], _metadata_request_v12)
+        return await self._found(names, _metadata_request)
 
     async def topics_by_id(self, topic_ids: Sequence[str]) -> list[FoundTopic]:
         """Return the brokers' metadata of each topic id, in Kafka's text form; an unknown one has an error.
 
         Raises :class:`ClusterUnreachable`.
         """
-        return await self._found(topic_ids, _metadata_request_by_id)
+        by_id = [MetadataRequestTopicV12(name=None, topic_id=topic_id_of_text(each)) for each in topic_ids]
+        return await self._found(by_id, _metadata_request_v12)
 
     async def all_topics(self) -> list[FoundTopic]:
         """Return all topics that the gateway's principal may describe. Raises :class:`ClusterUnreachable`."""
-        response = await self._ask_any(
-            MetadataRequestV12(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
-        )
+        response = await self._ask_any(_metadata_request_v12(None))
         return [_found_topic(topic) for topic in response.topics]
 
-    async def _found(self, keys: Sequence[str], make: Callable[[Sequence[str]], RequestPayload]) -> list[FoundTopic]:
+    async def _found(self, topics: Sequence[T], make: Callable[[Sequence[T]], RequestPayload]) -> list[FoundTopic]:
         found: list[FoundTopic] = []
-        for first in range(0, len(keys), TOPICS_PER_REQUEST):
-            response = await self._ask_any(make(keys[first : first + TOPICS_PER_REQUEST]))
+        for first in range(0, len(topics), TOPICS_PER_REQUEST):
+            response = await self._ask_any(make(topics[first : first + TOPICS_PER_REQUEST]))
             found.extend(map(_found_topic, response.topics))
         return found
 
@@ -174,19 +175,18 @@ class Cluster:
         others = [broker for broker in self._brokers.values() if broker.node_id != node_id] if or_another else []
         last = len(others)
         for attempt, broker in enumerate([self._last_seen[node_id], *others]):
+            host, port = broker.address
+            server_hostname = host if self._tls else None
             try:
-                return await self._connect(broker.address, make)
+                async with asyncio.timeout(self._timeout):
+                    _, protocol = await asyncio.get_running_loop().create_connection(
+                        make, host, port, ssl=self._tls, server_hostname=server_hostname
+                    )
+                return protocol
             except OSError:
                 if attempt == last:
                     raise
         raise AssertionError("the last attempt raises")
-
-    async def _connect(self, address: Address, make: Callable[[], ProtocolT]) -> ProtocolT:
-        async with asyncio.timeout(self._timeout):
-            _, protocol = await asyncio.get_running_loop().create_connection(
-                make, address.host, address.port, ssl=self._tls, server_hostname=address.host if self._tls else None
-            )
-        return protocol
 
     async def _refresh_ranges(self, broker: Broker) -> None:
         """Request ApiVersions in its newest version, and in all versions only if that response has changed.
@@ -216,21 +216,14 @@ def _metadata_request(topics: Iterable[str]) -> MetadataRequest:
     )
 
 
-def _metadata_request_v12(topics: Iterable[str]) -> MetadataRequestV12:
-    """A request for topics with their ids, in a version that every broker since Kafka 2.8 supports."""
-    return MetadataRequestV12(
-        topics=tuple(MetadataRequestTopicV12(name=TopicName(name), topic_id=None) for name in topics),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-    )
+def _metadata_request_v12(topics: Iterable[MetadataRequestTopicV12] | None) -> MetadataRequestV12:
+    """A request for topics with their ids, None for all, in a version that every broker since Kafka 2.8 supports."""
+    asked = None if topics is None else tuple(topics)
+    return MetadataRequestV12(topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
 
 
-def _metadata_request_by_id(topic_ids: Iterable[str]) -> MetadataRequestV12:
-    return MetadataRequestV12(
-        topics=tuple(MetadataRequestTopicV12(name=None, topic_id=topic_id_of_text(each)) for each in topic_ids),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-    )
+def _by_name(name: str) -> MetadataRequestTopicV12:
+    return MetadataRequestTopicV12(name=TopicName(name), topic_id=None)
 
 
 def _found_topic(topic: Any) -> FoundTopic:

@@ -18,13 +18,11 @@ from msgspec import structs
 from coordinator_logic.apis import TXN_OFFSET_COMMIT
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import (
-    CommittedPartition,
-    CommittedTopic,
     Message,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from streaming.gateway.groups.error_responses import error_response
+from streaming.gateway.groups.error_responses import error_response, failed_commit
 from streaming.gateway.groups.registry import served_api
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.permissions import Operation
@@ -284,12 +282,7 @@ def _commit_errors(request: ClientRequest, error: ErrorCode) -> TxnOffsetCommitR
     body: TxnOffsetCommitRequest = request.payload
     if error is RETRY:
         return error_response(TXN_OFFSET_COMMIT, body, request.version, Error.COORDINATOR_LOAD_IN_PROGRESS)
-    return TxnOffsetCommitResponse(
-        [
-            CommittedTopic(topic.name, [CommittedPartition(each.partition_index, error) for each in topic.partitions])
-            for topic in body.topics
-        ]
-    )
+    return TxnOffsetCommitResponse([failed_commit(topic, error) for topic in body.topics])
 
 
 async def _uncancelled(work: Coroutine[Any, Any, ResultT]) -> ResultT:

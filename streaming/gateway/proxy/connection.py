@@ -134,9 +134,9 @@ class ClientConnection(asyncio.Protocol):
         limits = self._limits
         metrics = self._context.metrics
         if not self._router.has_authenticated and now - self._connected_at > limits.authentication_timeout_ms / 1000:
-            metrics.count_overdue("authentication")
+            metrics.overdue_connections.labels("authentication").inc()
         elif self._incomplete_since and now - self._incomplete_since > limits.request_arrival_timeout_ms / 1000:
-            metrics.count_overdue("request")
+            metrics.overdue_connections.labels("request").inc()
         elif now - self._last_active > limits.connections_max_idle_ms / 1000 and not self._responses.awaits_handler:
             metrics.idle_connections.inc()
         else:
@@ -198,7 +198,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _refuse(self, refused: FrameRefused) -> None:
         """Read no more, and close the connection a little later, so that a client cannot repeat it at full speed."""
-        self._context.metrics.count_refusal(refused.reason)
+        self._context.metrics.refused.labels(refused.reason).inc()
         log.info("closing the connection from %s: %s", self.host, refused)
         self._set_reading(False)
         self.is_closing = True

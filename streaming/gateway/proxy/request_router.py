@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.protocol import Entity
 
+from streaming.gateway.proxy.addresses import rewrite_coordinators
 from streaming.gateway.proxy.admission.request_memory import ConnectionMemory
 from streaming.gateway.proxy.api_versions import unsupported_version
 from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
@@ -286,7 +287,8 @@ class RequestRouter:
             self._answer(head, self._context.ranges.api_versions_response(payload))
         elif head.api_key == FIND_COORDINATOR:
             if is_for_transactions(payload):
-                return self._link.send_request(head, frame, self._link.coordinator_rewriter(head))
+                rewrite = partial(rewrite_coordinators, version=head.version, advertise=self._context.advertise)
+                return self._link.send_request(head, frame, rewrite)
             self._answer_in_steps(head, answer_for_groups(payload, self._context.coordinator_of))
         elif head.api_key == SASL_HANDSHAKE:
             if self._sasl.supports(payload):

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 from kio.index import load_request_schema
@@ -23,6 +24,7 @@ from streaming.gateway.wire.api_keys import API_VERSIONS, METADATA
 from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable, bootstrap_addresses
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
+from streaming.gateway.wire.forwarding import Forward
 from streaming.gateway.wire.values import text_of_topic_id, topic_id_of_text
 
 __all__ = ["Cluster"]
@@ -100,7 +102,7 @@ class Cluster:
 
         The gateway's principal needs DESCRIBE on the topics: a broker does not tell others the ids.
         """
-        response = await self._ask_any(_metadata_request_v12(map(_by_name, names)))
+        response = await self.ask_any(_metadata_request_v12(map(_by_name, names)))
         return {topic.topic_id.bytes: topic.name for topic in response.topics if topic.topic_id is not None}
 
     async def topics(self, names: Sequence[str]) -> list[FoundTopic]:
@@ -123,13 +125,13 @@ class Cluster:
 
     async def all_topics(self) -> list[FoundTopic]:
         """Return all topics that the gateway's principal may describe. Raises :class:`ClusterUnreachable`."""
-        response = await self._ask_any(_metadata_request_v12(None))
+        response = await self.ask_any(_metadata_request_v12(None))
         return [_found_topic(topic) for topic in response.topics]
 
     async def _found(self, topics: Sequence[T], make: Callable[[Sequence[T]], RequestPayload]) -> list[FoundTopic]:
         found: list[FoundTopic] = []
         for first in range(0, len(topics), TOPICS_PER_REQUEST):
-            response = await self._ask_any(make(topics[first : first + TOPICS_PER_REQUEST]))
+            response = await self.ask_any(make(topics[first : first + TOPICS_PER_REQUEST]))
             found.extend(map(_found_topic, response.topics))
         return found
 
@@ -143,12 +145,12 @@ class Cluster:
         Raises :class:`ClusterUnreachable`: no broker answers, or the answer names none, as that of a cluster's only
         broker while it starts or ends.
         """
-        response = await self._ask_any(_metadata_request(()))
+        response = await self.ask_any(_metadata_request(()))
         if not response.brokers:
             raise ClusterUnreachable(f"the broker at {self._answered} names no broker")
         return {node.node_id: Broker(node.node_id, Address(node.host, node.port)) for node in response.brokers}
 
-    async def _ask_any(self, request: RequestPayload) -> Any:
+    async def ask_any(self, request: RequestPayload) -> Any:
         """Return the response of the first broker that answers. Raises :class:`ClusterUnreachable`.
 
         The broker that answered last comes first: an unreachable one may take the whole time limit of a lookup.
@@ -158,14 +160,19 @@ class Cluster:
         addresses = dict.fromkeys([*known, *bootstrap_addresses(self._options.bootstrap_servers)])
         for address in sorted(addresses, key=lambda address: address != self._answered):
             try:
-                async with broker_connection(address, self._tls, CLIENT_ID, self._timeout, self._options.kafka) as send:
+                async with self.connection(address) as send:
                     response = await send(request)
             except BROKER_CONNECTION_ERRORS as caught:
                 failure = caught
             else:
                 self._answered = address
                 return response
-        raise ClusterUnreachable(f"Kafka at {self._options.bootstrap_servers} does not answer: {failure!r}")
+        reason = f"Kafka at {self._options.bootstrap_servers} does not answer: {failure!r}"
+        raise ClusterUnreachable(reason) from failure
+
+    def connection(self, address: Address) -> AbstractAsyncContextManager[Forward]:
+        """Connect to a broker for the gateway's own requests, see :func:`broker_connection`."""
+        return broker_connection(address, self._tls, CLIENT_ID, self._timeout, self._options.kafka)
 
     async def connect(self, node_id: int, make: Callable[[], ProtocolT], or_another: bool) -> ProtocolT:
         """Connect to a broker or, with ``or_another``, to any other one if that broker is unreachable.

@@ -9,7 +9,6 @@ from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.serving import GroupService
 from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.proxy.cluster import Cluster
-from streaming.gateway.security.tls import upstream_context
 from streaming.gateway.transactions.completion import TransactionCompleter
 from streaming.gateway.transactions.coordinators import TransactionCoordinators
 from streaming.gateway.transactions.handlers import TransactionHandlers
@@ -34,13 +33,7 @@ async def serving_transactions(
     topic = TopicNames(options.topic_prefix).transactions
     participation_log = ParticipationLog(options.bootstrap_servers, topic, CLIENT_ID, options.kafka, timeouts)
     completer = TransactionCompleter(groups.channel, participation_log, timeouts.marker_seconds)
-    coordinators = TransactionCoordinators(
-        lambda: [broker.address for broker in cluster.brokers.values()],
-        options.kafka,
-        upstream_context(options.kafka),
-        CLIENT_ID,
-        options.limits.upstream_connect_timeout_ms / 1000,
-    )
+    coordinators = TransactionCoordinators(cluster)
     assert TXN_OFFSET_COMMIT.key is not None
     txn_offset_commit = groups.apis[TXN_OFFSET_COMMIT.key]
     handlers = TransactionHandlers(participation_log, completer, coordinators, groups.authorizer, txn_offset_commit)

@@ -44,6 +44,7 @@ from streaming.gateway.transactions.participation import (
 from streaming.gateway.transactions.participation_log import ParticipationLog, ParticipationLogUnavailable
 from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedApi
 from streaming.gateway.wire.forwarding import Forward, forward_upstream
+from streaming.gateway.wire.futures import retrieve_failure
 
 __all__ = ["TransactionHandlers"]
 
@@ -288,11 +289,6 @@ def _commit_errors(request: ClientRequest, error: ErrorCode) -> TxnOffsetCommitR
 async def _uncancelled(work: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run ``work`` to its end even if the client disconnects in the meantime."""
     task = asyncio.ensure_future(work)
-    task.add_done_callback(_retrieve_exception)
+    # Recovery completes the transaction of a client that has gone.
+    task.add_done_callback(retrieve_failure)
     return await asyncio.shield(task)
-
-
-def _retrieve_exception(task: "asyncio.Future[Any]") -> None:
-    """Keep asyncio from logging the failure of a request whose client has gone: recovery completes the transaction."""
-    if not task.cancelled():
-        task.exception()

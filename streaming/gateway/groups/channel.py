@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -14,6 +14,7 @@ from streaming.client.request_reply import RequestReply, Sender
 from streaming.contract.topics import TopicNames
 from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.wire.client_request import Caller
+from streaming.gateway.wire.futures import call_from_thread, complete
 
 __all__ = ["GroupChannel", "RequestEvent"]
 
@@ -54,8 +55,7 @@ class RequestEvent:
         # Most callers wait for the response only; the loop is woken just for those that wait for the append.
         waiter = self._append_waiter
         if waiter is not None:
-            with suppress(RuntimeError):
-                waiter.get_loop().call_soon_threadsafe(_complete, waiter)
+            call_from_thread(waiter.get_loop(), complete, waiter)
 
 
 class GroupChannel:
@@ -161,8 +161,10 @@ class GroupChannel:
             reason = f"{api} for group {group_id!r}: the coordinator's topics have not been found yet"
             response.set_exception(CoordinatorNotAvailable(reason))
             return event
+        # As brokers record a client: Java prints an address with a leading slash.
+        sender = Sender(caller.client_id, f"/{caller.host}", caller.principal)
         pending = self._request_reply.send(
-            group_id, api, version, body, timeout, _sender(caller), on_appended=event._on_appended
+            group_id, api, version, body, timeout, sender, on_appended=event._on_appended
         )
         pending.add_done_callback(lambda completed: self._on_completed(response, completed))
         # The client has gone: what waits for its response must not outlive it.
@@ -176,13 +178,7 @@ class GroupChannel:
         self._completed.append((response, completed))
         if not self._is_delivery_scheduled:
             self._is_delivery_scheduled = True
-            self._call_loop(self._deliver)
-
-    def _call_loop(self, callback: Callable[[], None]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(callback)
-        except RuntimeError:
-            log.debug("a response arrived after the event loop was closed")
+            call_from_thread(self._loop, self._deliver)
 
     def _deliver(self) -> None:
         # Reset first: a response that arrives during the delivery must schedule another one.
@@ -196,13 +192,3 @@ class GroupChannel:
                 response.set_result(completed.result())
             else:
                 response.set_exception(failure)
-
-
-def _complete(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-def _sender(caller: Caller) -> Sender:
-    """The caller as brokers record it: Java prints an address with a leading slash."""
-    return Sender(caller.client_id, f"/{caller.host}", caller.principal)

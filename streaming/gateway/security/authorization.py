@@ -98,11 +98,9 @@ class Authorizer:
         """Whether the caller may write with a transactional id."""
         if not await self._is_enabled():
             return True
-
-        def probe() -> Awaitable[bool]:
-            return permissions.may_write_transactionally(self._forward, transactional_id)
-
-        return await self._decision(caller, "transaction", transactional_id, probe)
+        probe = permissions.may_write_transactionally
+        what = "transaction"
+        return await self._decision(caller, what, transactional_id, lambda: probe(self._forward, transactional_id))
 
     async def describable(self, caller: Caller, group_ids: Sequence[str]) -> list[bool]:
         """Whether the caller may describe each group. Describe on the cluster is permission for every group."""

@@ -19,7 +19,7 @@ from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.awaited_heartbeats import AwaitedHeartbeats, MemberHeartbeats, advanced
 from streaming.gateway.groups.backend import GroupBackend, decode_response
 from streaming.gateway.groups.error_responses import outage_error
-from streaming.gateway.groups.list_requests import MAX_ENTRIES
+from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, consumer_policy
 from streaming.gateway.security.permissions import Operation
@@ -60,7 +60,8 @@ class ConsumerGroupHeartbeatHandler:
         body: ConsumerGroupHeartbeatRequest = request.payload
         if not await self._backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
             return _refused(Error.GROUP_AUTHORIZATION_FAILED)
-        if _entry_count(body) > MAX_ENTRIES:
+        names, owned = body.subscribed_topic_names or (), body.topic_partitions or ()
+        if len(names) + len(owned) + entry_count(owned) > MAX_ENTRIES:
             return _refused(Error.INVALID_REQUEST)
         topics: Sequence[TopicDescription] = ()
         if body.member_epoch >= JOIN_EPOCH:
@@ -88,7 +89,10 @@ class ConsumerGroupHeartbeatHandler:
         if earlier is not None and not earlier.is_open:
             news = earlier.pop_news()
             if news is not None:
-                self._go_on(request, body, news)
+                if news.error_code == Error.NONE:
+                    # The heartbeat itself goes on as one of the member that has received the news.
+                    going_on = advanced(body, news)
+                    self._send(request, going_on, self._awaited.begin(going_on))
                 return news
             earlier = None
         heartbeats = earlier or self._awaited.begin(body)
@@ -101,14 +105,6 @@ class ConsumerGroupHeartbeatHandler:
         if response is None and heartbeats.failure is not None:
             return _refused(outage_error(policy, heartbeats.failure, appended=heartbeats.is_appended))
         return response or _refused(policy.unanswered)
-
-    def _go_on(
-        self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, news: ConsumerGroupHeartbeatResponse
-    ) -> None:
-        """Let a heartbeat go on whose client is answered with a late response."""
-        if news.error_code == Error.NONE:
-            going_on = advanced(body, news)
-            self._send(request, going_on, self._awaited.begin(going_on))
 
     def _send(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, heartbeats: MemberHeartbeats) -> None:
         timeouts, api = self._backend.policies.timeouts, CONSUMER_GROUP_HEARTBEAT
@@ -142,11 +138,6 @@ class ConsumerGroupHeartbeatHandler:
 
 def _refused(error: Error) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error)
-
-
-def _entry_count(body: ConsumerGroupHeartbeatRequest) -> int:
-    owned = body.topic_partitions or ()
-    return len(body.subscribed_topic_names or ()) + len(owned) + sum(len(topic.partitions) for topic in owned)
 
 
 def _now() -> float:

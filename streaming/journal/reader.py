@@ -84,9 +84,9 @@ class JournalReader(TopicConsumer):
             if key is None or record.key() == key:
                 yield self._entry(record)
 
-    def further(self, key: bytes | None = None, pause: float = 0.2) -> Iterator[JournalEntry | None]:
-        """Entries as they come, without an end; None whenever no record has come for ``pause`` seconds."""
-        for record in self.follow(pause):
+    def further(self, key: bytes | None = None) -> Iterator[JournalEntry | None]:
+        """Entries as they come, without an end; None whenever no record has come for 0.2 s."""
+        for record in self.follow(0.2):
             if record is None:
                 yield None
             elif (key is None or record.key() == key) and (entry := self._entry(record)) is not None:

@@ -52,7 +52,8 @@ class Cluster:
         self._served = served
         self._tls = upstream_context(options.kafka)
         self._timeout = options.limits.upstream_connect_timeout_ms / 1000
-        self._brokers: dict[int, Broker] = {}
+        self.brokers: Mapping[int, Broker] = {}
+        """The brokers that are part of the cluster now, by node id."""
         self._last_seen: dict[int, Broker] = {}
         self._ranges: dict[int, ApiRanges] = {}
         self._newest_responses: dict[int, ResponsePayload] = {}
@@ -60,14 +61,9 @@ class Cluster:
         self.refreshed_at: float | None = None
         """When a broker last named the brokers, in monotonic seconds."""
 
-    @property
-    def brokers(self) -> Mapping[int, Broker]:
-        """The brokers that are part of the cluster now, by node id."""
-        return self._brokers
-
     def node_ids(self) -> tuple[int, ...]:
         """The node ids of the brokers that are part of the cluster now, in order."""
-        return tuple(sorted(self._brokers))
+        return tuple(sorted(self.brokers))
 
     def ranges(self, node_id: int) -> ApiRanges:
         """Return what the gateway offers for a broker; while that is unknown, what it offers for another one."""
@@ -88,10 +84,10 @@ class Cluster:
 
     async def refresh(self) -> None:
         """Update the brokers, their addresses and what they support. Raises :class:`ClusterUnreachable`."""
-        self._brokers = await self._find_brokers()
+        self.brokers = await self._find_brokers()
         self.refreshed_at = time.monotonic()
-        self._last_seen |= self._brokers
-        for broker in self._brokers.values():
+        self._last_seen |= self.brokers
+        for broker in self.brokers.values():
             try:
                 await self._refresh_ranges(broker)
             except BROKER_CONNECTION_ERRORS as failure:
@@ -156,7 +152,7 @@ class Cluster:
         The broker that answered last comes first: an unreachable one may take the whole time limit of a lookup.
         """
         failure: BaseException | None = None
-        known = [broker.address for broker in self._brokers.values()]
+        known = [broker.address for broker in self.brokers.values()]
         addresses = dict.fromkeys([*known, *bootstrap_addresses(self._options.bootstrap_servers)])
         for address in sorted(addresses, key=lambda address: address != self._answered):
             try:
@@ -179,7 +175,7 @@ class Cluster:
 
         Raises ``OSError``, of which ``TimeoutError`` is a subclass, when no broker is reachable.
         """
-        others = [broker for broker in self._brokers.values() if broker.node_id != node_id] if or_another else []
+        others = [broker for broker in self.brokers.values() if broker.node_id != node_id] if or_another else []
         last = len(others)
         for attempt, broker in enumerate([self._last_seen[node_id], *others]):
             host, port = broker.address

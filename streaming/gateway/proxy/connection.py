@@ -127,7 +127,7 @@ class ClientConnection(asyncio.Protocol):
     def buffered_bytes(self) -> int:
         """Bytes that are buffered in either direction."""
         to_client = self._transport.get_write_buffer_size() + self._responses.buffered_bytes
-        return to_client + len(self._received) + self._router.buffered_bytes + self._link.buffered_bytes
+        return to_client + len(self._received) + self._router.decoding_bytes + self._link.buffered_bytes
 
     def close_if_overdue(self, now: float) -> None:
         """Abort the connection if its client did not do in time what it must; ``now`` is in monotonic seconds."""

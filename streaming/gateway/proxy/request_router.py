@@ -95,7 +95,8 @@ class RequestRouter:
         self._memory = ConnectionMemory(context.request_memory, client.process_received)
         self._collecting_bytes = 0
         self._start_decoded: Callable[[], bool] | None = None
-        self._decoding_bytes = 0
+        self.decoding_bytes = 0
+        """Bytes of the request that is being decoded, or that is decoded and must wait."""
         self._refusal: FrameRefused | None = None
         self._unfinished: set[Steps[Any]] = set()
 
@@ -105,11 +106,6 @@ class RequestRouter:
         return self._sasl.principal or ANONYMOUS
 
     @property
-    def is_authenticated(self) -> bool:
-        """Whether the client may send requests of any API."""
-        return self._sasl.principal is not None
-
-    @property
     def has_authenticated(self) -> bool:
         """Whether the client has ever authenticated, or need not; its session may have expired since."""
         return self._sasl.has_authenticated
@@ -117,21 +113,16 @@ class RequestRouter:
     @property
     def is_blocked(self) -> bool:
         """Whether the next request must wait: for the broker's part of the authentication, or for its decoding."""
-        return self._sasl.awaits_broker or (self._decoding_bytes > 0 and not self.has_decoded_request)
+        return self._sasl.awaits_broker or (self.decoding_bytes > 0 and not self.has_decoded_request)
 
     @property
     def has_decoded_request(self) -> bool:
         """Whether a request was decoded, or found to be undecodable, and is to be routed next."""
         return self._start_decoded is not None or self._refusal is not None
 
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes of the request that is being decoded, or that is decoded and must wait."""
-        return self._decoding_bytes
-
     def settle_memory(self) -> None:
         """Count the memory of the connection's requests: of the one that arrives, and of those without a response."""
-        self._memory.settle(self._collecting_bytes + self._decoding_bytes + self._responses.buffered_bytes)
+        self._memory.settle(self._collecting_bytes + self.decoding_bytes + self._responses.buffered_bytes)
 
     def cancel(self) -> None:
         """Cancel the requests in handlers, those that wait for their topics' names, and those answered in steps.
@@ -186,7 +177,7 @@ class RequestRouter:
             raise FrameRefused(RefusalReason.UNSUPPORTED_VERSION, request)
         limits = self._context.limits
         is_before = head.api_key in BEFORE_AUTHENTICATION
-        if not is_before and not self.is_authenticated:
+        if not is_before and self._sasl.principal is None:
             raise FrameRefused(RefusalReason.NOT_AUTHENTICATED, request)
         limit = limits.max_unauthenticated_bytes if is_before else limits.max_request_bytes
         if head.api_key != PRODUCE and head.length > limit:
@@ -251,7 +242,7 @@ class RequestRouter:
 
     def _decode(self, head: RequestHead, frame: bytes) -> None:
         """Decode a request: a small one at once, a large one in steps, with which it becomes decoded later."""
-        self._decoding_bytes = len(frame)
+        self.decoding_bytes = len(frame)
         served = self._context.served.get(head.api_key)
         message_type = None if served is None else served.message_type
         if len(frame) <= LARGE_REQUEST_BYTES:
@@ -278,7 +269,7 @@ class RequestRouter:
         assert self._start_decoded is not None
         if not self._start_decoded():
             return Admission.BLOCKED
-        self._start_decoded, self._decoding_bytes = None, 0
+        self._start_decoded, self.decoding_bytes = None, 0
         return Admission.ACCEPTED
 
     def _route(self, head: RequestHead, client_id: str, payload: Any, frame: bytes) -> bool:

@@ -43,7 +43,7 @@ from streaming.gateway.transactions.participation import (
 )
 from streaming.gateway.transactions.participation_log import ParticipationLog, ParticipationLogUnavailable
 from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedApi
-from streaming.gateway.wire.forwarding import Forward, forward_upstream
+from streaming.gateway.wire.forwarding import forward_upstream
 from streaming.gateway.wire.futures import retrieve_failure
 
 __all__ = ["TransactionHandlers"]
@@ -68,8 +68,7 @@ class TransactionHandlers:
     A request that reads or changes participations is authorized first: neither the log nor an error may depend on a
     caller without rights to the transactional id.
 
-    ``txn_offset_commit`` is the group API that turns the request into a request event. ``forward`` sends a request to a
-    real broker on behalf of the client whose request is handled.
+    ``txn_offset_commit`` is the group API that turns the request into a request event.
     """
 
     def __init__(
@@ -79,14 +78,12 @@ class TransactionHandlers:
         coordinators: TransactionCoordinators,
         authorizer: Authorizer,
         txn_offset_commit: ServedApi,
-        forward: Forward = forward_upstream,
     ) -> None:
         self._participation_log = participation_log
         self._completer = completer
         self._coordinators = coordinators
         self._authorizer = authorizer
         self._txn_offset_commit = txn_offset_commit
-        self._forward = forward
 
     @property
     def apis(self) -> Mapping[int, ServedApi]:
@@ -104,7 +101,7 @@ class TransactionHandlers:
 
     async def forward(self, payload: Any) -> Any:
         """Send a client's request to the broker, over the client's upstream connection."""
-        return await self._forward(payload)
+        return await forward_upstream(payload)
 
     async def complete(self, participations: list[Participation], committed: bool, caller: Caller) -> None:
         """Deliver an outcome to the groups, even if the client disconnects. Raises :class:`CompletionFailed`."""
@@ -225,7 +222,7 @@ class TransactionHandlers:
         return [each for each in await self._participation_log.read() if each.transactional_id == transactional_id]
 
     async def _describe(self, transactional_id: str) -> TransactionDescriptions:
-        return await describe_transactions(self._forward, [transactional_id])
+        return await describe_transactions(forward_upstream, [transactional_id])
 
     async def _verification_error(self, payload: Any) -> ErrorCode:
         """The error that a broker answers for offsets of a transaction that it does not have.

@@ -11,9 +11,8 @@ from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from streaming.gateway.wire.client_request import Caller
-from streaming.gateway.wire.lazy_list import LazyList
 from streaming.gateway.wire.loop_share import LoopShare
-from streaming.gateway.wire.steps import Steps
+from streaming.gateway.wire.steps import LazyList, Steps
 
 __all__ = ["MAX_ENTRIES", "MAX_GROUPS", "MAX_REQUEST_ENTRIES", "ListRequests", "entry_count", "made_lazily"]
 

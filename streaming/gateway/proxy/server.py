@@ -62,7 +62,10 @@ class GatewayServer:
         self.addresses: dict[int, Address] = {}
         """The advertised address of each broker, by node id."""
         self._acceptors: list[Acceptor] = []
-        self._certificate = _listener_certificate(options)
+        self._certificate: ListenerCertificate | None = None
+        if options.tls_cert is not None:
+            key = Path(options.tls_key) if options.tls_key else None
+            self._certificate = ListenerCertificate(Path(options.tls_cert), key)
         names = TopicNames(options.topic_prefix)
         self.internal_topics = InternalTopics(names, options.internal_topic_users, cluster.topic_ids)
         self._background: set[asyncio.Task[None]] = set()
@@ -129,7 +132,7 @@ class GatewayServer:
             self.loop_share,
             self.request_memory,
             self.advertise,
-            self.register,
+            self.connections.add,
             self.unregister,
             is_first=not self.addresses,
         )
@@ -176,19 +179,9 @@ class GatewayServer:
                 if number % CONNECTIONS_PER_CHECK == CONNECTIONS_PER_CHECK - 1:
                     await asyncio.sleep(0)
 
-    def register(self, connection: OpenConnection) -> None:
-        """Add a connection whose TLS handshake, if any, is complete."""
-        self.connections.add(connection)
-
     def unregister(self, connection: OpenConnection) -> None:
         """Remove a closed connection."""
         self.connections.discard(connection)
         self.opened.remove(connection)
         if not self.connections:
             self._all_closed.set()
-
-
-def _listener_certificate(options: GatewayOptions) -> ListenerCertificate | None:
-    if options.tls_cert is None:
-        return None
-    return ListenerCertificate(Path(options.tls_cert), Path(options.tls_key) if options.tls_key else None)

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import Entity
 
 from coordinator_logic.messages import Message
-from streaming.gateway.wire.lazy_list import LazyList
+from streaming.gateway.wire.steps import LazyList
 
 __all__ = ["error_name"]
 

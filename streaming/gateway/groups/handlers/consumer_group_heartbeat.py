@@ -1,6 +1,5 @@
 """ConsumerGroupHeartbeat (KIP-848): the topics that it is about are described to the coordinator with it."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 
@@ -24,6 +23,7 @@ from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTop
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, consumer_policy
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
+from streaming.gateway.wire.loop_share import loop_time
 
 __all__ = ["ConsumerGroupHeartbeatHandler", "consumer_group_heartbeat_policy"]
 
@@ -80,7 +80,7 @@ class ConsumerGroupHeartbeatHandler:
     async def _ask(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         """Ask the coordinator, or answer with what an earlier heartbeat of the member has led to."""
         policy = self._backend.policies.of(CONSUMER_GROUP_HEARTBEAT, body)
-        deadline = _now() + policy.seconds
+        deadline = loop_time() + policy.seconds
         earlier = self._awaited.find(body)
         if earlier is not None and earlier.is_open and not earlier.may_repeat:
             await earlier.settle(policy.seconds)
@@ -97,7 +97,7 @@ class ConsumerGroupHeartbeatHandler:
             earlier = None
         heartbeats = earlier or self._awaited.begin(body)
         self._send(request, body, heartbeats)
-        await heartbeats.settle(deadline - _now())
+        await heartbeats.settle(deadline - loop_time())
         if heartbeats.is_open:
             return _refused(policy.unanswered if heartbeats.is_appended else policy.unsent)
         self._awaited.end(body, heartbeats)
@@ -138,7 +138,3 @@ class ConsumerGroupHeartbeatHandler:
 
 def _refused(error: Error) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -79,7 +79,6 @@ class GroupChannel:
         """Begin to connect, in a task."""
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
-        self._connected = asyncio.Event()
         self._connecting = asyncio.create_task(self._connect())
 
     async def close(self) -> None:
@@ -109,10 +108,6 @@ class GroupChannel:
         """How many events await a response."""
         return 0 if self._request_reply is None else self._request_reply.outstanding
 
-    async def wait_connected(self) -> None:
-        """Wait, without a limit, until the coordinator's topics were found."""
-        await self._connected.wait()
-
     async def _connect(self) -> None:
         last_failure = ""
         expected_by = self._loop.time() + TOPICS_EXPECTED_SECONDS
@@ -125,7 +120,6 @@ class GroupChannel:
                     last_failure = str(failure)
                     log.warning("waiting for the coordinator's topics: %s", failure.message)
             else:
-                self._connected.set()
                 return
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), CONNECT_RETRY_SECONDS)

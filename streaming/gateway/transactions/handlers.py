@@ -17,11 +17,7 @@ from msgspec import structs
 
 from coordinator_logic.apis import TXN_OFFSET_COMMIT
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import (
-    Message,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-)
+from coordinator_logic.messages import Message, TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from streaming.gateway.groups.error_responses import error_response, failed_commit
 from streaming.gateway.groups.registry import served_api
 from streaming.gateway.security.authorization import Authorizer

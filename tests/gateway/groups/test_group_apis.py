@@ -29,7 +29,7 @@ from tests.gateway.support.conversations import (
     group_lifecycle,
     refused_requests,
 )
-from tests.gateway.support.direct_handlers import DirectHandlers, direct_handlers, wait_connected
+from tests.gateway.support.direct_handlers import DirectHandlers, connected, direct_handlers, wait_connected
 from tests.gateway.support.in_process import RunningGateway
 from tests.gateway.support.timeouts import response_timeouts
 from tests.oracle.reference_broker import await_coordinators
@@ -92,7 +92,7 @@ def serving(coordinator: CoordinatorProcess) -> Iterator[RunningGateway]:
         )
         serving = serving_groups(options, is_coordinator, cluster, timeouts=TIMEOUTS)
         service = await stack.enter_async_context(serving)
-        await service.channel.wait_connected()
+        await connected(service.channel)
         return service.apis
 
     running = RunningGateway(coordinator.bootstrap_servers, make)

@@ -11,6 +11,7 @@ from kio.static.protocol import Entity
 from coordinator_logic.messages import Message
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import IsCoordinator
+from streaming.gateway.groups.channel import GroupChannel
 from streaming.gateway.groups.serving import GroupService, serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from streaming.gateway.options import GatewayOptions, load_gateway_options
@@ -72,10 +73,16 @@ async def direct_handlers(
         broker.close()
 
 
+async def connected(channel: GroupChannel) -> None:
+    """Wait until the coordinator's topics are found."""
+    while not channel.is_connected:
+        await asyncio.sleep(0.01)
+
+
 async def wait_connected(handlers: DirectHandlers) -> None:
     """Wait until the coordinator's topics are found, and the directory is read."""
     async with asyncio.timeout(LIMIT_SECONDS):
-        await handlers.channel.wait_connected()
+        await connected(handlers.channel)
     assert await asyncio.to_thread(handlers.directory.wait_complete, LIMIT_SECONDS)
 
 

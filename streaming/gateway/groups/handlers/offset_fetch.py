@@ -34,25 +34,22 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetF
     """
     body: OffsetFetchRequest = request.payload
     if request.version >= OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
-        return await _fetch_groups(backend, request, body)
+
+        async def fetch(group: GroupToFetch) -> FetchedGroup:
+            return await fetch_group(backend, request, group, require_stable=body.require_stable)
+
+        return OffsetFetchResponse(groups=await fetch_each(backend, request.caller, body.groups, fetch))
     if not await backend.authorizer.allows(request.caller, Operation.DESCRIBE, body.group_id):
         return error_response(OFFSET_FETCH, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     if entry_count(body.topics, "partition_indexes") > MAX_ENTRIES:
         refused = [failed_fetch(topic, Error.INVALID_REQUEST) for topic in body.topics or ()]
         return OffsetFetchResponse(error_code=Error.INVALID_REQUEST, topics=refused)
     topics = await _RequestedTopics.authorize(backend, request.caller, body.topics)
-    fetch = replace(body, topics=topics.authorized)
-    response = await backend.request(OFFSET_FETCH, request.version, body.group_id, fetch, request.caller)
+    asked = replace(body, topics=topics.authorized)
+    response = await backend.request(OFFSET_FETCH, request.version, body.group_id, asked, request.caller)
     if response.error_code != Error.NONE:
         return error_response(OFFSET_FETCH, body, request.version, error_of(response.error_code))
     return OffsetFetchResponse(topics=await topics.complete(response.topics))
-
-
-async def _fetch_groups(backend: GroupBackend, request: ClientRequest, body: OffsetFetchRequest) -> OffsetFetchResponse:
-    async def fetch(group: GroupToFetch) -> FetchedGroup:
-        return await fetch_group(backend, request, group, require_stable=body.require_stable)
-
-    return OffsetFetchResponse(groups=await fetch_each(backend, request.caller, body.groups, fetch))
 
 
 async def fetch_each(

@@ -216,7 +216,7 @@ class BrokerLink:
             self._connecting = asyncio.get_running_loop().create_task(self._open())
 
     async def _open(self) -> None:
-        limits = self._context.limits
+        limits = self._context.options.limits
         try:
             self._upstream = await self._context.connect(
                 lambda: Upstream(self, limits.connection_buffer_bytes, limits.max_frame_bytes)

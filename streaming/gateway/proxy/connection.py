@@ -39,7 +39,7 @@ class ClientConnection(asyncio.Protocol):
         self.host = host
         self.is_closing = False
         self._context = context
-        self._limits = context.limits
+        self._limits = context.options.limits
         self._transport: asyncio.Transport
         self._received = ByteBuffer()
         self._responses = ResponseQueue(self._write)

@@ -1,11 +1,10 @@
-"""What a client's connection uses of its listener, and the listener's server of the connection."""
+"""What a client's connection uses of its listener."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 from streaming.gateway.instrumentation import GatewayMetrics
-from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.options import GatewayOptions
 from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
@@ -17,24 +16,7 @@ from streaming.gateway.wire.brokers import Address, Broker
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
 
-__all__ = ["ListenerContext", "OpenConnection"]
-
-
-class OpenConnection(Protocol):
-    """A client's connection, as the server that closes it sees it."""
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes that are buffered in either direction."""
-
-    def close_if_overdue(self, now: float) -> None:
-        """Abort the connection if its client did not do in time what it must; ``now`` is in monotonic seconds."""
-
-    def drain(self) -> None:
-        """Accept no further requests, and close once those in flight are answered."""
-
-    def abort(self) -> None:
-        """Close the connection at once."""
+__all__ = ["ListenerContext"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +26,8 @@ class ListenerContext:
     node_id: of the broker.
     served: the APIs that handlers answer, by API key.
     advertise: returns the gateway's advertised address for a broker; None if it has no listener for it.
-    register: adds a connection whose TLS handshake, if any, is complete.
-    unregister: removes a closed connection.
+    register: adds a client's connection whose TLS handshake, if any, is complete.
+    unregister: removes a closed one.
     is_first: whether this is the clients' only bootstrap address.
     """
 
@@ -58,14 +40,9 @@ class ListenerContext:
     loop_share: LoopShare
     request_memory: RequestMemory
     advertise: Callable[[Broker], Address | None]
-    register: Callable[[OpenConnection], None]
-    unregister: Callable[[OpenConnection], None]
+    register: Callable[[Any], None]
+    unregister: Callable[[Any], None]
     is_first: bool
-
-    @property
-    def limits(self) -> GatewayLimits:
-        """The limits of the gateway."""
-        return self.options.limits
 
     @property
     def ranges(self) -> ApiRanges:

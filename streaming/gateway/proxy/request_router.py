@@ -89,7 +89,7 @@ class RequestRouter:
         self._link = link
         self._handlers = HandlerCalls(client, context, responses, link)
         self._guard = TopicGuard(
-            context.internal_topics, context.limits, context.loop_share, client.process_received, self._fail
+            context.internal_topics, context.options.limits, context.loop_share, client.process_received, self._fail
         )
         self._sasl = SaslRelay(link, context.options.requires_sasl, context.options.oauth_principal_claim)
         self._memory = ConnectionMemory(context.request_memory, client.process_received)
@@ -143,7 +143,7 @@ class RequestRouter:
         """
         if self.has_decoded_request:
             return self._route_decoded()
-        head = parse_request_head(received, self._context.limits.max_frame_bytes)
+        head = parse_request_head(received, self._context.options.limits.max_frame_bytes)
         if head is None:
             return Admission.INCOMPLETE
         is_offered = self._check(head)
@@ -175,7 +175,7 @@ class RequestRouter:
         is_offered = head.version in offered
         if not is_offered and head.api_key != API_VERSIONS:
             raise FrameRefused(RefusalReason.UNSUPPORTED_VERSION, request)
-        limits = self._context.limits
+        limits = self._context.options.limits
         is_before = head.api_key in BEFORE_AUTHENTICATION
         if not is_before and self._sasl.principal is None:
             raise FrameRefused(RefusalReason.NOT_AUTHENTICATED, request)
@@ -199,7 +199,7 @@ class RequestRouter:
         if verdict.refusal is not None:
             return self._refuse_topics(head, received, verdict.refusal, verdict.rest)
         if verdict.kind is not VerdictKind.PASS:
-            if not self._may_collect(min(LENGTH_SIZE + head.length, self._context.limits.max_request_bytes)):
+            if not self._may_collect(min(LENGTH_SIZE + head.length, self._context.options.limits.max_request_bytes)):
                 return Admission.BLOCKED
             return Admission.INCOMPLETE if verdict.kind is VerdictKind.INCOMPLETE else Admission.BLOCKED
         expects_response = True
@@ -257,7 +257,7 @@ class RequestRouter:
             assert isinstance(failure, FrameRefused)
             self._refusal = failure
 
-        max_entries = self._context.limits.max_request_entries
+        max_entries = self._context.options.limits.max_request_entries
         if served is not None and served.max_entries is not None:
             max_entries = min(max_entries, served.max_entries)
         steps = decode_request_in_steps(frame, head.api_key, head.version, max_entries, message_type)

@@ -17,7 +17,7 @@ from streaming.gateway.proxy.admission.acceptor import Acceptor, OpenConnections
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.connection import ClientConnection
-from streaming.gateway.proxy.listener_context import ListenerContext, OpenConnection
+from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
 from streaming.gateway.security.tls import ListenerCertificate
 from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable
@@ -55,7 +55,7 @@ class GatewayServer:
         self.cluster = cluster
         self.served = served
         self.metrics = metrics or GatewayMetrics()
-        self.connections: set[OpenConnection] = set()
+        self.connections: set[ClientConnection] = set()
         self.opened = OpenConnections(options.limits, self.metrics)
         self.loop_share = loop_share or LoopShare(options.limits.client_loop_percent / 100)
         self.request_memory = RequestMemory(options.limits.queued_max_request_bytes)
@@ -179,7 +179,7 @@ class GatewayServer:
                 if number % CONNECTIONS_PER_CHECK == CONNECTIONS_PER_CHECK - 1:
                     await asyncio.sleep(0)
 
-    def unregister(self, connection: OpenConnection) -> None:
+    def unregister(self, connection: ClientConnection) -> None:
         """Remove a closed connection."""
         self.connections.discard(connection)
         self.opened.remove(connection)

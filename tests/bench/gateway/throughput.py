@@ -128,7 +128,7 @@ def serve_gateway(listening: socket.socket, upstream: tuple[str, int]) -> None:
 
     async def run() -> None:
         context = UpstreamOnlyContext(upstream)
-        opened = OpenConnections(context.limits, context.metrics)
+        opened = OpenConnections(context.options.limits, context.metrics)
         accepting = Acceptor(listening, None, opened, partial(ClientConnection, context))
         await asyncio.Event().wait()
         accepting.close()

@@ -10,8 +10,6 @@ from streaming.gateway.wire.api_keys import API_NAMES
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 from streaming.gateway.wire.frames import RefusalReason
 
-__all__ = ["NOT_DECODED", "NO_RESPONSE", "OTHER", "GatewayMetrics"]
-
 PREFIX = "group_coordinator_gateway"
 LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300)
 

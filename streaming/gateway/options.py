@@ -16,8 +16,6 @@ from streaming.contract.option_sources import OptionLoader
 from streaming.gateway.limits import GatewayLimits, Milliseconds
 from streaming.gateway.wire.brokers import Address
 
-__all__ = ["CLIENT_ID", "GatewayOptions", "load_gateway_options"]
-
 CLIENT_ID = "group-coordinator-gateway"
 """Of the gateway's own requests and clients."""
 

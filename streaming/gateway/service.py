@@ -21,8 +21,6 @@ from streaming.gateway.transactions.serving import serving_transactions
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
 
-__all__ = ["run_gateway"]
-
 OTHER_OPEN_FILES = 200
 
 FULL_COLLECTION_THRESHOLD = 1000

@@ -21,8 +21,6 @@ from streaming.client.errors import CoordinatorError
 from streaming.gateway.groups.channel import RequestEvent
 from streaming.gateway.wire.loop_share import loop_time
 
-__all__ = ["AwaitedHeartbeats", "MemberHeartbeats", "advanced", "combined"]
-
 MAX_MEMBERS = 100_000
 KEPT_SECONDS = 60.0
 """How long a response is kept that no heartbeat has asked for."""

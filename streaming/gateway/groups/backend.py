@@ -25,8 +25,6 @@ from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller, Feature, Handler
 
-__all__ = ["FoundGroup", "GroupApi", "GroupBackend", "GroupType", "IsCoordinator", "decode_response"]
-
 IsCoordinator = Callable[[str, int], bool]
 """Whether clients find the broker with that node id as the coordinator of that group: ``(group_id, node_id)``."""
 

@@ -16,8 +16,6 @@ from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.futures import call_from_thread, complete
 
-__all__ = ["GroupChannel", "RequestEvent"]
-
 log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_SECONDS = 10.0

@@ -7,8 +7,6 @@ from weakref import WeakValueDictionary
 
 from streaming.gateway.wire.client_request import Caller
 
-__all__ = ["AppendPermit", "CommitOrder"]
-
 
 class AppendPermit:
     """With it, a commit may append its event."""

@@ -32,8 +32,6 @@ from streaming.client.errors import CoordinatorError, RequestTooLarge
 from streaming.gateway.groups.list_requests import made_lazily
 from streaming.gateway.groups.timeout_policies import TimeoutPolicy
 
-__all__ = ["error_response", "failed_commit", "failed_fetch", "outage_error", "txn_offset_commit_error"]
-
 OFFSET_FETCH_VERSIONS_WITH_TOP_LEVEL_ERROR = range(
     OFFSET_FETCH_FIRST_VERSION_WITH_TOP_LEVEL_ERROR, OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS
 )

@@ -14,8 +14,6 @@ from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.loop_share import LoopShare
 from streaming.gateway.wire.steps import LazyList, Steps
 
-__all__ = ["MAX_ENTRIES", "MAX_GROUPS", "MAX_REQUEST_ENTRIES", "ListRequests", "entry_count", "made_lazily"]
-
 MAX_GROUPS = 1_000
 """Different groups for which one request asks the coordinator. The others are answered with an error after which Java's
 admin client asks for these groups again, so that a longer list takes it several requests."""

@@ -31,8 +31,6 @@ from streaming.gateway.groups.timeout_policies import PolicyOf, consumer_policy,
 from streaming.gateway.wire.client_request import Handler, ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 
-__all__ = ["group_apis", "served_api", "timeout_policies"]
-
 MAX_FILTERS = 1_000
 """States and types in a ListGroups request. There are some dozen."""
 

@@ -23,8 +23,6 @@ from streaming.gateway.wire.client_request import Caller, ServedApi
 from streaming.gateway.wire.forwarding import Forward, forward_upstream
 from streaming.gateway.wire.loop_share import LoopShare
 
-__all__ = ["GroupService", "serving_groups"]
-
 
 @dataclass(frozen=True)
 class GroupService:

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
 
-__all__ = ["Subscription", "WatchedGroup", "WatchedGroups"]
-
 SILENCE_SECONDS = 300.0
 """A member that sent no heartbeat for that long, and a group of which no member did, is forgotten: longer than any
 session should be. Members that speak the classic protocol send none; a lookup finds them again."""

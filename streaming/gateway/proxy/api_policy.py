@@ -11,8 +11,6 @@ from typing import NamedTuple
 from coordinator_logic import apis
 from streaming.gateway.wire.api_keys import api_keys
 
-__all__ = ["API_POLICIES", "ApiPolicy", "Treatment"]
-
 
 class Treatment(Enum):
     """Who answers the requests of an API."""

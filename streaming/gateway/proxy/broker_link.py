@@ -22,8 +22,6 @@ from streaming.gateway.wire.forwarding import UpstreamLost
 from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, RefusalReason, RequestHead
 from streaming.gateway.wire.steps import Steps
 
-__all__ = ["BrokerLink", "ClientSide"]
-
 log = logging.getLogger(__name__)
 
 Transform = Callable[[bytes], bytes | Steps[bytes]]

@@ -27,8 +27,6 @@ from streaming.gateway.wire.codec import KNOWN_VERSIONS
 from streaming.gateway.wire.forwarding import Forward
 from streaming.gateway.wire.values import text_of_topic_id, topic_id_of_text
 
-__all__ = ["Cluster"]
-
 log = logging.getLogger(__name__)
 
 SOFTWARE_VERSION = "1"

@@ -25,8 +25,6 @@ from streaming.gateway.wire.client_request import QuotaEntity
 from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, RefusalReason
 from streaming.gateway.wire.loop_share import SLICE_SECONDS
 
-__all__ = ["ClientConnection"]
-
 log = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES = 16 * 1024

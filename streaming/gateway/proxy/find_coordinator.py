@@ -16,8 +16,6 @@ from kio.static.protocol import Entity, RequestPayload
 from streaming.gateway.wire.brokers import NO_BROKER, Address, Broker
 from streaming.gateway.wire.steps import LazyList, Steps
 
-__all__ = ["CoordinatorOf", "answer_for_groups", "is_for_transactions"]
-
 GROUP, TRANSACTION = 0, 1
 NONE_FOUND = Broker(NO_BROKER, Address("", NO_BROKER))
 

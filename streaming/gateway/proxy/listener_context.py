@@ -16,8 +16,6 @@ from streaming.gateway.wire.brokers import Address, Broker
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
 
-__all__ = ["ListenerContext"]
-
 
 @dataclass(frozen=True, eq=False)
 class ListenerContext:

@@ -51,8 +51,6 @@ from streaming.gateway.wire.frames import (
 )
 from streaming.gateway.wire.steps import Steps
 
-__all__ = ["Admission", "RequestRouter"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -4,8 +4,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["PendingResponse", "ResponseQueue"]
-
 
 @dataclass(slots=True, eq=False)
 class PendingResponse:

@@ -24,8 +24,6 @@ from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
 
-__all__ = ["GatewayServer"]
-
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024

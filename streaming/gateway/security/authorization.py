@@ -16,8 +16,6 @@ from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.forwarding import Forward, UpstreamLost, forward_upstream
 
-__all__ = ["Authorizer"]
-
 log = logging.getLogger(__name__)
 
 DECISION_TTL_SECONDS = 5.0

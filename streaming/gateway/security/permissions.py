@@ -30,8 +30,6 @@ from kio.static.primitive import i8, i16, i32, i64
 from streaming.gateway.wire.forwarding import Forward
 from streaming.gateway.wire.values import text_of_topic_id, topic_id_of_text
 
-__all__ = ["Operation", "TopicAccess", "TopicsOfIds"]
-
 PROBE_TOPIC = TopicName("group-coordinator-gateway-asks")
 PROBE_GROUP = GroupId(PROBE_TOPIC)
 INVALID_PARTITION = i32(-1)

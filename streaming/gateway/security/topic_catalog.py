@@ -17,8 +17,6 @@ from streaming.client.errors import CoordinatorNotAvailable
 from streaming.contract.topics import LEGAL_TOPIC_NAME
 from streaming.gateway.wire.brokers import ClusterUnreachable
 
-__all__ = ["ClusterTopics", "FoundTopic", "TopicCatalog", "described_topic"]
-
 REQUEST_TIMEOUT_SECONDS = 4.0
 LISTING_TIMEOUT_SECONDS = 15.0
 EXISTING_TTL_SECONDS = 30.0

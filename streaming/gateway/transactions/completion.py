@@ -14,8 +14,6 @@ from streaming.gateway.transactions.participation_log import ParticipationLog, P
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.futures import retrieve_failure
 
-__all__ = ["CompletionFailed", "TransactionCompleter", "log_outcome"]
-
 log = logging.getLogger(__name__)
 
 

@@ -17,13 +17,6 @@ from streaming.gateway.transactions.participation import TransactionDescription
 from streaming.gateway.wire.brokers import Address, ClusterUnreachable
 from streaming.gateway.wire.forwarding import Forward
 
-__all__ = [
-    "CoordinatorsUnreachable",
-    "TransactionCoordinators",
-    "TransactionDescriptions",
-    "describe_transactions",
-]
-
 log = logging.getLogger(__name__)
 
 TRANSACTION_KEY_TYPE = i8(1)

@@ -42,8 +42,6 @@ from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedA
 from streaming.gateway.wire.forwarding import forward_upstream
 from streaming.gateway.wire.futures import retrieve_failure
 
-__all__ = ["TransactionHandlers"]
-
 INIT_PRODUCER_ID_VERSIONS = range(6)
 """v6 can keep a prepared transaction (KIP-939), which no broker supports yet."""
 

@@ -17,8 +17,6 @@ from streaming.gateway.transactions.participation import Participation
 from streaming.gateway.transactions.timeouts import TransactionTimeouts
 from streaming.gateway.wire.futures import call_from_thread, complete
 
-__all__ = ["ParticipationLog", "ParticipationLogUnavailable"]
-
 log = logging.getLogger(__name__)
 
 PARTITION = 0

@@ -17,8 +17,6 @@ from streaming.gateway.transactions.recovery import TransactionRecovery
 from streaming.gateway.transactions.timeouts import TransactionTimeouts
 from streaming.gateway.wire.client_request import ServedApi
 
-__all__ = ["serving_transactions"]
-
 
 @asynccontextmanager
 async def serving_transactions(

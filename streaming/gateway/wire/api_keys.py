@@ -8,24 +8,6 @@ from types import MappingProxyType
 
 from kio.schema.index import api_key_map
 
-__all__ = [
-    "ADD_PARTITIONS_TO_TXN",
-    "API_NAMES",
-    "API_VERSIONS",
-    "DELETE_TOPICS",
-    "DESCRIBE_CLUSTER",
-    "DESCRIBE_QUORUM",
-    "END_TXN",
-    "FETCH",
-    "FIND_COORDINATOR",
-    "METADATA",
-    "PRODUCE",
-    "SASL_AUTHENTICATE",
-    "SASL_HANDSHAKE",
-    "api_keys",
-    "api_name",
-]
-
 API_NAMES: Mapping[int, str] = MappingProxyType(
     {key: name.title().replace("_", "") for key, name in api_key_map.items()}
 )

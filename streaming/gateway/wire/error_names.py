@@ -11,9 +11,6 @@ from kio.static.protocol import Entity
 from coordinator_logic.messages import Message
 from streaming.gateway.wire.steps import LazyList
 
-__all__ = ["error_name"]
-
-
 MAX_ERROR_CODES = 100
 """How many error codes of a response count: reading more would hold the event loop."""
 

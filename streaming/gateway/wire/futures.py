@@ -5,8 +5,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["call_from_thread", "complete", "retrieve_failure"]
-
 log = logging.getLogger(__name__)
 
 

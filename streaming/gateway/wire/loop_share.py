@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 from streaming.gateway.wire.client_request import Caller, QuotaEntity
 from streaming.gateway.wire.steps import Steps
 
-__all__ = ["BURST_SECONDS", "CLIENT_SHARE", "SLICE_SECONDS", "LoopShare", "loop_time"]
-
 T = TypeVar("T")
 
 SLICE_SECONDS = 0.00025

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Collection, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
-__all__ = ["ENTRIES_PER_STEP", "LazyList", "Steps", "run_steps"]
-
 T = TypeVar("T")
 ItemT = TypeVar("ItemT")
 

@@ -10,8 +10,6 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 from kio.serial import readers, writers
 
-__all__ = ["MESSAGE_CODECS", "Reader", "Writer", "text_of_topic_id", "topic_id_of_text", "value_codec"]
-
 Reader = Callable[[bytes, int], tuple[Any, int]]
 """Reads a value at an offset; returns it with its size in bytes."""
 

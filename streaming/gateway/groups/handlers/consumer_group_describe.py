@@ -13,8 +13,6 @@ from streaming.gateway.groups.handlers.describe_groups import describe_each
 from streaming.gateway.groups.watched_groups import Subscription
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["consumer_group_describe", "look_up_consumer_group"]
-
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 """Kafka's message."""
 

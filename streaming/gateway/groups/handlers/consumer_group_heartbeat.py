@@ -25,8 +25,6 @@ from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 from streaming.gateway.wire.loop_share import loop_time
 
-__all__ = ["ConsumerGroupHeartbeatHandler", "consumer_group_heartbeat_policy"]
-
 NO_LONGER_A_MEMBER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND, Error.FENCED_MEMBER_EPOCH})
 
 

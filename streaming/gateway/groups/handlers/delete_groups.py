@@ -13,8 +13,6 @@ from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 from streaming.gateway.wire.futures import retrieve_failure
 
-__all__ = ["DeleteGroupsHandler"]
-
 MAX_OPEN_DELETIONS = 10_000
 
 

@@ -19,8 +19,6 @@ from streaming.gateway.groups.list_requests import made_lazily
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["describe_each", "describe_groups", "topics_of_classic_members"]
-
 DescribedT = TypeVar("DescribedT", DescribedGroup, DescribedConsumerGroup)
 
 

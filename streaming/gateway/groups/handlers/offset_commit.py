@@ -24,8 +24,6 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["append_permit", "commit", "offset_commit", "txn_offset_commit"]
-
 RequestT = TypeVar("RequestT", OffsetCommitRequest, TxnOffsetCommitRequest)
 ResponseT = TypeVar("ResponseT", OffsetCommitResponse, TxnOffsetCommitResponse)
 

@@ -23,8 +23,6 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES, MAX_GROUPS, entr
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
-__all__ = ["fetch_each", "fetch_group", "offset_fetch"]
-
 
 async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetFetchResponse:
     """Fetch committed offsets. The caller needs DESCRIBE on each group, and DESCRIBE on each topic.

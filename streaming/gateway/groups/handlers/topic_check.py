@@ -10,8 +10,6 @@ from coordinator_logic.messages import CommittedPartition, CommittedTopic, Delet
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.wire.client_request import Caller
 
-__all__ = ["CheckedTopics", "check_topics"]
-
 
 class CheckedTopics(NamedTuple):
     """The topics of a request that the coordinator is asked for, and the response's entries for all others."""

@@ -31,8 +31,6 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
-__all__ = ["OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS", "offset_commit", "offset_fetch"]
-
 OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS = 10
 """Of OffsetCommit and OffsetFetch (KIP-848)."""
 

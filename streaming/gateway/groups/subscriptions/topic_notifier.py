@@ -22,8 +22,6 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.watched_groups import WatchedGroup
 from streaming.gateway.security.topic_catalog import NOT_FOUND, described_topic
 
-__all__ = ["TopicNotifier"]
-
 log = logging.getLogger(__name__)
 
 REFRESHES_UNTIL_GONE = 2

@@ -7,8 +7,6 @@ from streaming.contract.topics import TopicNames
 from streaming.gateway.wire.api_keys import FETCH
 from streaming.gateway.wire.futures import retrieve_failure
 
-__all__ = ["FindTopicIds", "InternalTopics"]
-
 FindTopicIds = Callable[[Collection[str]], Awaitable[Mapping[bytes, str]]]
 """Returns the names of existing topics by their ids, for the given names. Raises an exception if no broker answers."""
 

@@ -22,8 +22,6 @@ from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused,
 from streaming.gateway.wire.loop_share import LoopShare
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps, run_steps
 
-__all__ = ["TopicGuard", "Verdict", "VerdictKind"]
-
 NO_ACKS = 0
 
 

@@ -4,8 +4,6 @@ from collections.abc import Collection, Generator
 
 from streaming.gateway.wire.frames import FLEXIBLE_PRODUCE_SINCE, TRANSACTIONAL_ID_SINCE, FrameRefused, RefusalReason
 
-__all__ = ["ProduceScan"]
-
 LENGTH_AND_HEAD = 12
 """Bytes before the client id: the frame's length, API key, version and correlation id."""
 

@@ -16,8 +16,6 @@ from streaming.gateway.wire.api_keys import ADD_PARTITIONS_TO_TXN, DELETE_TOPICS
 from streaming.gateway.wire.frames import FrameRefused, RefusalReason
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps
 
-__all__ = ["GUARDED_APIS", "PartialRefusal", "refuse_topics"]
-
 REFUSED = ErrorCode.topic_authorization_failed
 DELETE_BY_ID_SINCE = 6
 TOPIC_RESOURCE = 2

@@ -14,8 +14,6 @@ from queue import Empty, SimpleQueue
 from streaming.contract.errors import CannotRun
 from streaming.embedded import die_with_parent
 
-__all__ = ["running_gateway"]
-
 READY_LIMIT_SECONDS = 60.0
 STOP_LIMIT_SECONDS = 20.0
 """Longer than the gateway's own grace period for requests in flight."""

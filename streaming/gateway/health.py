@@ -9,8 +9,6 @@ from streaming.contract.monitoring_server import Check, Health
 from streaming.gateway.groups.serving import GroupService
 from streaming.gateway.proxy.cluster import Cluster
 
-__all__ = ["GatewayHealth"]
-
 PULSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 10.0
 """An event loop that was not free for so long hangs: no handler and no decoder holds it for a second."""

@@ -10,8 +10,6 @@ from streaming.gateway.wire.api_keys import API_NAMES
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 from streaming.gateway.wire.frames import RefusalReason
 
-__all__ = ["NOT_DECODED", "NO_RESPONSE", "OTHER", "GatewayMetrics"]
-
 PREFIX = "group_coordinator_gateway"
 LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300)
 
@@ -38,12 +36,8 @@ class GatewayMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._answers: dict[tuple[str, int, str], Counter] = {}
-        self._add_requests()
-        self._add_connections()
-        self._add_closed_connections()
-
-    def _add_requests(self) -> None:
         counter = partial(Counter, namespace=PREFIX, registry=self.registry)
+        gauge = partial(Gauge, namespace=PREFIX, registry=self.registry)
         seconds = partial(
             Histogram, labelnames=["api"], namespace=PREFIX, registry=self.registry, buckets=LATENCY_BUCKETS
         )
@@ -62,9 +56,6 @@ class GatewayMetrics:
         self._failed_handlers = counter(
             "failed_handlers", "Connections closed because a request's handler failed.", ["api"]
         )
-
-    def _add_connections(self) -> None:
-        gauge = partial(Gauge, namespace=PREFIX, registry=self.registry)
         self.connections = gauge("connections", "Open connections of clients.")
         self.buffered = gauge("buffered_bytes", "Bytes in the gateway that slow receivers have not taken yet.")
         self.request_bytes = gauge(
@@ -74,25 +65,22 @@ class GatewayMetrics:
         self.waiting_connections = gauge(
             "waiting_connections", "Connections whose next request waits, because of queued-max-request-bytes."
         )
-
-    def _add_closed_connections(self) -> None:
-        counter = partial(Counter, namespace=PREFIX, registry=self.registry)
-        self._refused = counter(
+        self.refused = counter(
             "refused_frames", "Connections closed because of an invalid or unacceptable request.", ["reason"]
         )
         for reason in RefusalReason:
-            self._refused.labels(reason.value)
+            self.refused.labels(reason)
         self.rejected_connections = counter(
             "rejected_connections",
             "Connections refused because of max-connections or max-connections-per-address.",
         )
         self.idle_connections = counter("idle_connections", "Connections closed after connections-max-idle-ms.")
-        self._overdue_connections = counter(
+        self.overdue_connections = counter(
             "overdue_connections",
             "Connections closed because a client did not authenticate, or did not complete a request, in time.",
             ["awaited"],
         )
-        self._lost_upstreams = counter(
+        self.lost_upstreams = counter(
             "lost_upstreams", "Connections closed because the connection to the broker failed."
         )
 
@@ -130,18 +118,6 @@ class GatewayMetrics:
     def time_upstream(self, api: str, seconds: float) -> None:
         """Record how long the broker took to start its response."""
         self._upstream_seconds.labels(_known_api(api)).observe(seconds)
-
-    def count_refusal(self, reason: RefusalReason) -> None:
-        """Count a connection that is closed because of an invalid or unacceptable request."""
-        self._refused.labels(reason.value).inc()
-
-    def count_overdue(self, awaited: str) -> None:
-        """Count a connection that is closed because something of its client's is overdue."""
-        self._overdue_connections.labels(awaited).inc()
-
-    def count_lost_upstream(self) -> None:
-        """Count a connection that is closed because the connection to the broker failed."""
-        self._lost_upstreams.inc()
 
     def count_failed_handler(self, api: str) -> None:
         """Count a connection that is closed because a request's handler raised."""

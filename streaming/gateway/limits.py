@@ -6,8 +6,6 @@ import msgspec
 
 from streaming.gateway.wire.loop_share import CLIENT_SHARE
 
-__all__ = ["GatewayLimits"]
-
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=1)]
 

@@ -16,7 +16,8 @@ from streaming.contract.option_sources import OptionLoader
 from streaming.gateway.limits import GatewayLimits, Milliseconds
 from streaming.gateway.wire.brokers import Address
 
-__all__ = ["GatewayOptions", "load_gateway_options"]
+CLIENT_ID = "group-coordinator-gateway"
+"""Of the gateway's own requests and clients."""
 
 ENVIRONMENT_PREFIX = "GROUP_COORDINATOR_GATEWAY_"
 DEFAULT_LISTEN = "127.0.0.1:19092"

@@ -8,22 +8,18 @@ from contextlib import ExitStack, asynccontextmanager
 
 from streaming.contract.identity import read_identity_keys
 from streaming.contract.monitoring_server import serving_monitoring
-from streaming.contract.topics import TopicNames
 from streaming.embedded.stop_signals import STOP_SIGNALS
-from streaming.gateway.groups.channel import CoordinatorTopics
 from streaming.gateway.groups.serving import serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from streaming.gateway.health import GatewayHealth
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.gateway.options import GatewayOptions
 from streaming.gateway.proxy.addresses import coordinator_node
-from streaming.gateway.proxy.cluster import CLIENT_ID, Cluster
+from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.server import GatewayServer
 from streaming.gateway.transactions.serving import serving_transactions
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
-
-__all__ = ["run_gateway"]
 
 OTHER_OPEN_FILES = 200
 
@@ -67,19 +63,14 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
     def is_coordinator(group_id: str, node_id: int) -> bool:
         return coordinator_node(group_id, cluster.node_ids()) == node_id
 
-    topics = CoordinatorTopics(
-        bootstrap_servers=options.bootstrap_servers,
-        names=TopicNames(options.topic_prefix),
-        client_id=CLIENT_ID,
-        config=options.kafka,
-        identity_key=next(iter(read_identity_keys(options.identity_key_file)), None),
-    )
+    identity_key = next(iter(read_identity_keys(options.identity_key_file)), None)
     async with (
         _monitoring(options, metrics, health, report),
         serving_groups(
-            topics,
+            options,
             is_coordinator,
             cluster,
+            identity_key,
             timeouts=GroupTimeouts(topic_refresh_seconds=options.metadata_refresh_ms / 1000),
             loop_share=loop_share,
         ) as groups,

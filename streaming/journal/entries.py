@@ -32,14 +32,11 @@ class _HeadWithCause(_Head, kw_only=True):
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding a value raises that is no entry; RecursionError for deeply nested JSON."""
 
-_decode = entry_decoder().decode
+journal_entry = entry_decoder().decode
+"""The whole entry in a record's value. Raises as :func:`story_entry`."""
+
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_head_with_cause = msgspec.json.Decoder(_HeadWithCause).decode
-
-
-def journal_entry(value: bytes) -> JournalEntry:
-    """The whole entry in a record's value. Raises as :func:`story_entry`."""
-    return _decode(value)
 
 
 def story_entry(value: bytes) -> JournalEntry:
@@ -48,14 +45,14 @@ def story_entry(value: bytes) -> JournalEntry:
     Raises one of :data:`UNREADABLE` if it is none.
     """
     if COMMIT not in value or RESET in value:
-        return _decode(value)
+        return journal_entry(value)
     return _commit(_decode_head(value), NO_CAUSE)
 
 
 def page_entry(value: bytes) -> JournalEntry:
     """The entry in a record's value; a member's commit has no offsets. Raises as :func:`story_entry`."""
     if COMMIT not in value or RESET in value:
-        return _decode(value)
+        return journal_entry(value)
     head = _decode_head_with_cause(value)
     return _commit(head, head.cause)
 

@@ -136,11 +136,8 @@ class FoldedGroup(Observer):
         if group is None:
             return
         known, left = group.part, new_part()
-        left.previous_state, left.state_timestamp, left.generation = (
-            known.previous_state,
-            known.state_timestamp,
-            known.generation,
-        )
+        left.previous_state, left.state_timestamp = known.previous_state, known.state_timestamp
+        left.generation = known.generation
         # Offsets of a group without a type expire some time after their commit, in place of the last member's end.
         left.protocol_type = known.protocol_type or CONSUMER_PROTOCOL_TYPE
         group.part = left

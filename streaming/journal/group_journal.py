@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 
 from coordinator_logic.records import JournalEntry
 from streaming.client.key_partition import partition_of_key
-from streaming.journal.progress import ReadingProgress
-from streaming.journal.reader import JournalReader
+from streaming.journal.reader import JournalReader, ReadingProgress
 
 
 class GroupJournal:

@@ -1,7 +1,6 @@
 """Which entries of a group hold if two coordinators have told different histories."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -16,11 +15,6 @@ def content_of(entry: JournalEntry) -> int:
     return crc32(_encode((entry.timestamp, entry.record, entry.cause)))
 
 
-class _Place(NamedTuple):
-    incarnation: str
-    sequence: int
-
-
 def last_history(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
     """The entries of one group that hold, if two coordinators have told different histories.
 
@@ -29,9 +23,9 @@ def last_history(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
     followed the other is void.
     """
     kept: list[JournalEntry] = []
-    places: dict[_Place, int] = {}
+    places: dict[tuple[str, int], int] = {}
     for entry in entries:
-        place = _Place(entry.incarnation, entry.sequence)
+        place = entry.incarnation, entry.sequence
         index = places.get(place)
         if index is None:
             if kept and entry.job_epoch < kept[-1].job_epoch:
@@ -40,7 +34,7 @@ def last_history(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
             continue
         else:
             for void in kept[index:]:
-                del places[_Place(void.incarnation, void.sequence)]
+                del places[void.incarnation, void.sequence]
             del kept[index:]
         places[place] = len(kept)
         kept.append(entry)

@@ -1,5 +1,6 @@
 """Read the coordinator's journal from its first entry, or from a time, to its present end."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ CLIENT_ID = "group-coordinator-verify"
 
 # A fetch has 1 MiB by default.
 SETTINGS: LibrdkafkaConfig = {**EAGER, "fetch.message.max.bytes": 8 * 1024 * 1024}
+
+REPORT_SECONDS = 0.5
+"""How long a reading takes before it reports its progress, and how often it reports."""
 
 
 class JournalPlace(NamedTuple):
@@ -80,9 +84,9 @@ class JournalReader(TopicConsumer):
             if key is None or record.key() == key:
                 yield self._entry(record)
 
-    def further(self, key: bytes | None = None, pause: float = 0.2) -> Iterator[JournalEntry | None]:
-        """Entries as they come, without an end; None whenever no record has come for ``pause`` seconds."""
-        for record in self.follow(pause):
+    def further(self, key: bytes | None = None) -> Iterator[JournalEntry | None]:
+        """Entries as they come, without an end; None whenever no record has come for 0.2 s."""
+        for record in self.follow(0.2):
             if record is None:
                 yield None
             elif (key is None or record.key() == key) and (entry := self._entry(record)) is not None:
@@ -95,3 +99,21 @@ class JournalReader(TopicConsumer):
             return None if value is None else self.decode(value)
         except UNREADABLE:
             return None
+
+
+class ReadingProgress:
+    """Counts the records that were read, of ``total`` at most: that includes those before the time it reads from."""
+
+    def __init__(self, total: int, report: Callable[[str], object], what: str = "records of the journal") -> None:
+        self._total = total
+        self._what = what
+        self._report = report
+        self._read = 0
+        self._next = time.monotonic() + REPORT_SECONDS
+
+    def add(self, count: int) -> None:
+        """Note that so many more records were read."""
+        self._read += count
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + REPORT_SECONDS
+            self._report(f"read {self._read:,} of at most {self._total:,} {self._what}")

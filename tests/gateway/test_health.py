@@ -11,12 +11,10 @@ from prometheus_client import CollectorRegistry
 
 from streaming.client import directory
 from streaming.contract.monitoring_server import Check, serving_monitoring
-from streaming.contract.topics import TopicNames
 from streaming.gateway.groups import channel
-from streaming.gateway.groups.channel import CoordinatorTopics
 from streaming.gateway.groups.serving import GroupService, serving_groups
 from streaming.gateway.health import LONGEST_PAUSE_SECONDS, GatewayHealth
-from streaming.gateway.options import load_gateway_options
+from streaming.gateway.options import GatewayOptions, load_gateway_options
 from streaming.gateway.proxy.cluster import Cluster
 from tests.gateway.support.direct_handlers import every_group
 from tests.support.virtual_time import Clock
@@ -66,10 +64,8 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 @asynccontextmanager
 async def watched_groups(gateway: GatewayHealth) -> AsyncIterator[GroupService]:
     """The group APIs of a gateway that waits for its brokers."""
-    topics = CoordinatorTopics(
-        bootstrap_servers=NO_BROKER, names=TopicNames(), client_id="health", config={"log_level": 0}
-    )
-    serving = serving_groups(topics, every_group, Cluster(OPTIONS, {}))
+    options = GatewayOptions(bootstrap_servers=NO_BROKER, kafka={"log_level": "0"})
+    serving = serving_groups(options, every_group, Cluster(OPTIONS, {}))
     async with serving as groups, gateway.watching(groups):
         yield groups
 

@@ -15,7 +15,7 @@ from streaming.explain.story.model import Refused
 from streaming.explain.story.words import clock
 from streaming.journal.fold import GroupFold
 from streaming.journal.group_journal import GroupJournal
-from streaming.journal.progress import ReadingProgress
+from streaming.journal.reader import ReadingProgress
 
 AFFORDABLE_RECORDS = 100_000
 """How many records are read unasked. If all are the group's, to decode and judge them takes a second or so."""

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -18,8 +19,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, ResponseEnvelope
 from streaming.client.errors import CoordinatorError
 from streaming.gateway.groups.channel import RequestEvent
-
-__all__ = ["AwaitedHeartbeats", "MemberHeartbeats", "advanced", "combined"]
+from streaming.gateway.wire.loop_share import loop_time
 
 MAX_MEMBERS = 100_000
 KEPT_SECONDS = 60.0
@@ -62,23 +62,21 @@ class MemberHeartbeats:
     def may_repeat(self) -> bool:
         """Whether another heartbeat should be appended although a response is missing."""
         first, later = REPEAT_SECONDS
-        return _now() - self._sent_at >= (first if self._sent == 1 else later)
+        return loop_time() - self._sent_at >= (first if self._sent == 1 else later)
 
     def add(self, event: RequestEvent, decode: Decode) -> None:
         """Add an event that was sent."""
         self._sent += 1
         self._open += 1
-        self._sent_at, self._last = _now(), event
+        self._sent_at, self._last = loop_time(), event
         self._settled.clear()
         event.response.add_done_callback(lambda response: self._on_done(response, decode))
 
     async def settle(self, seconds: float) -> None:
         """Wait until no response is missing, for so many seconds at most."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
-        except TimeoutError:
-            return
 
     def pop_response(self) -> ConsumerGroupHeartbeatResponse | None:
         """Remove the response to all heartbeats, and return it."""
@@ -166,7 +164,3 @@ def advanced(
     """
     owned = heartbeat.topic_partitions if late.assignment is None else None
     return replace(heartbeat, member_epoch=late.member_epoch, topic_partitions=owned)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -4,7 +4,7 @@ It also says what an API and a type of groups consist of in the gateway; :mod:`.
 them.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,14 +18,12 @@ from streaming.client.errors import CoordinatorError, error_of
 from streaming.gateway.groups.channel import GroupChannel, RequestEvent
 from streaming.gateway.groups.commit_order import CommitOrder
 from streaming.gateway.groups.error_responses import error_response, outage_error
-from streaming.gateway.groups.list_requests import MAX_REQUEST_ENTRIES, ListRequests, made_lazily
+from streaming.gateway.groups.list_requests import MAX_REQUEST_ENTRIES, ListRequests
 from streaming.gateway.groups.timeout_policies import PolicyOf, TimeoutPolicies
 from streaming.gateway.groups.watched_groups import Subscription, WatchedGroups
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller, Feature, Handler
-
-__all__ = ["FoundGroup", "GroupApi", "GroupBackend", "GroupType", "IsCoordinator", "decode_response"]
 
 IsCoordinator = Callable[[str, int], bool]
 """Whether clients find the broker with that node id as the coordinator of that group: ``(group_id, node_id)``."""
@@ -125,26 +123,6 @@ class GroupBackend:
     ) -> dict[KeyT, EntryT]:
         """Ask for the groups of a list, see :meth:`ListRequests.ask_each`, as long as the API's timeout policy says."""
         return await self.lists.ask_each(caller, keys, ask, self.policies.of(api).seconds)
-
-    async def ask_in_order(
-        self,
-        api: Api[Any, Any],
-        caller: Caller,
-        group_ids: Sequence[str],
-        ask: Callable[[str], Awaitable[EntryT]],
-        failed: Callable[[str, Error], EntryT],
-    ) -> list[EntryT]:
-        """Ask for the groups of a list as :meth:`ask_each` does; returns an entry for each, in their order.
-
-        ``failed`` makes the entry of a group without a result: COORDINATOR_LOAD_IN_PROGRESS, after which admin clients
-        ask for it again.
-        """
-        found = await self.ask_each(api, caller, group_ids, ask)
-
-        def entry(group_id: str) -> EntryT:
-            return found.get(group_id) or failed(group_id, Error.COORDINATOR_LOAD_IN_PROGRESS)
-
-        return made_lazily(group_ids, entry)
 
     async def request(
         self, api: Api[RequestT, ResponseT], version: int, group_id: str, body: RequestT, caller: Caller

@@ -3,20 +3,18 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from coordinator_logic.messages import Message, ResponseEnvelope
 from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
-from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.request_reply import RequestReply, Sender
 from streaming.contract.topics import TopicNames
+from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.wire.client_request import Caller
-
-__all__ = ["CoordinatorTopics", "GroupChannel", "RequestEvent"]
+from streaming.gateway.wire.futures import call_from_thread, complete
 
 log = logging.getLogger(__name__)
 
@@ -24,21 +22,6 @@ CONNECT_TIMEOUT_SECONDS = 10.0
 CONNECT_RETRY_SECONDS = 1.0
 TOPICS_EXPECTED_SECONDS = 15.0
 """A coordinator that starts together with the gateway has created its topics by then."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoordinatorTopics:
-    """The coordinator's topics, and how the gateway reaches them.
-
-    client_id, config: of all librdkafka clients.
-    identity_key: signs the client of each request event, see :mod:`streaming.contract.identity`.
-    """
-
-    bootstrap_servers: str
-    names: TopicNames
-    client_id: str
-    config: LibrdkafkaConfig
-    identity_key: bytes | None = None
 
 
 class RequestEvent:
@@ -70,8 +53,7 @@ class RequestEvent:
         # Most callers wait for the response only; the loop is woken just for those that wait for the append.
         waiter = self._append_waiter
         if waiter is not None:
-            with suppress(RuntimeError):
-                waiter.get_loop().call_soon_threadsafe(_complete, waiter)
+            call_from_thread(waiter.get_loop(), complete, waiter)
 
 
 class GroupChannel:
@@ -79,12 +61,14 @@ class GroupChannel:
 
     It connects as soon as the coordinator's topics exist. Until then every event fails with
     :class:`CoordinatorNotAvailable`. ``stall_seconds`` is how long a broker may take to append an event before further
-    events wait no longer for it.
+    events wait no longer for it. ``identity_key`` signs the client of each event, see
+    :mod:`streaming.contract.identity`.
     """
 
-    def __init__(self, topics: CoordinatorTopics, stall_seconds: float) -> None:
-        self._topics = topics
+    def __init__(self, options: GatewayOptions, stall_seconds: float, identity_key: bytes | None) -> None:
+        self._options = options
         self._stall_seconds = stall_seconds
+        self._identity_key = identity_key
         self._request_reply: RequestReply | None = None
         self._completed: deque[tuple[asyncio.Future[ResponseEnvelope], Future[ResponseEnvelope]]] = deque()
         self._is_delivery_scheduled = False
@@ -93,7 +77,6 @@ class GroupChannel:
         """Begin to connect, in a task."""
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
-        self._connected = asyncio.Event()
         self._connecting = asyncio.create_task(self._connect())
 
     async def close(self) -> None:
@@ -123,10 +106,6 @@ class GroupChannel:
         """How many events await a response."""
         return 0 if self._request_reply is None else self._request_reply.outstanding
 
-    async def wait_connected(self) -> None:
-        """Wait, without a limit, until the coordinator's topics were found."""
-        await self._connected.wait()
-
     async def _connect(self) -> None:
         last_failure = ""
         expected_by = self._loop.time() + TOPICS_EXPECTED_SECONDS
@@ -139,22 +118,20 @@ class GroupChannel:
                     last_failure = str(failure)
                     log.warning("waiting for the coordinator's topics: %s", failure.message)
             else:
-                self._connected.set()
                 return
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), CONNECT_RETRY_SECONDS)
 
     def _open(self) -> RequestReply:
-        topics = self._topics
         return RequestReply(
-            topics.bootstrap_servers,
-            topics.names,
-            topics.client_id,
+            self._options.bootstrap_servers,
+            TopicNames(self._options.topic_prefix),
+            CLIENT_ID,
             "",
-            topics.config,
+            self._options.kafka,
             connect_timeout=CONNECT_TIMEOUT_SECONDS,
             stall_timeout=self._stall_seconds,
-            identity_key=topics.identity_key,
+            identity_key=self._identity_key,
         )
 
     def send(
@@ -176,8 +153,10 @@ class GroupChannel:
             reason = f"{api} for group {group_id!r}: the coordinator's topics have not been found yet"
             response.set_exception(CoordinatorNotAvailable(reason))
             return event
+        # As brokers record a client: Java prints an address with a leading slash.
+        sender = Sender(caller.client_id, f"/{caller.host}", caller.principal)
         pending = self._request_reply.send(
-            group_id, api, version, body, timeout, _sender(caller), on_appended=event._on_appended
+            group_id, api, version, body, timeout, sender, on_appended=event._on_appended
         )
         pending.add_done_callback(lambda completed: self._on_completed(response, completed))
         # The client has gone: what waits for its response must not outlive it.
@@ -191,13 +170,7 @@ class GroupChannel:
         self._completed.append((response, completed))
         if not self._is_delivery_scheduled:
             self._is_delivery_scheduled = True
-            self._call_loop(self._deliver)
-
-    def _call_loop(self, callback: Callable[[], None]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(callback)
-        except RuntimeError:
-            log.debug("a response arrived after the event loop was closed")
+            call_from_thread(self._loop, self._deliver)
 
     def _deliver(self) -> None:
         # Reset first: a response that arrives during the delivery must schedule another one.
@@ -211,13 +184,3 @@ class GroupChannel:
                 response.set_result(completed.result())
             else:
                 response.set_exception(failure)
-
-
-def _complete(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-def _sender(caller: Caller) -> Sender:
-    """The caller as brokers record it: Java prints an address with a leading slash."""
-    return Sender(caller.client_id, f"/{caller.host}", caller.principal)

@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
 
 from streaming.gateway.wire.client_request import Caller
-
-__all__ = ["AppendPermit", "CommitOrder"]
 
 
 class AppendPermit:
@@ -31,7 +30,8 @@ class CommitOrder:
     """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[Caller, str], _OpenCommits] = {}
+        self._locks: WeakValueDictionary[tuple[Caller, str], asyncio.Lock] = WeakValueDictionary()
+        """By client and group, as long as a commit refers to it. The commit that has it may append its event."""
 
     @asynccontextmanager
     async def permit(self, caller: Caller, group_id: str) -> AsyncIterator[AppendPermit]:
@@ -39,27 +39,10 @@ class CommitOrder:
 
         The permit is released with the block, or earlier with :meth:`AppendPermit.release`.
         """
-        key = caller, group_id
-        commits = self._open.get(key)
-        if commits is None:
-            commits = self._open[key] = _OpenCommits()
-        commits.count += 1
+        lock = self._locks.setdefault((caller, group_id), asyncio.Lock())
+        await lock.acquire()
+        permit = AppendPermit(lock)
         try:
-            await commits.lock.acquire()
-            permit = AppendPermit(commits.lock)
-            try:
-                yield permit
-            finally:
-                permit.release()
+            yield permit
         finally:
-            commits.count -= 1
-            if not commits.count:
-                del self._open[key]
-
-
-class _OpenCommits:
-    """The commits of a caller to a group that have no response yet; the one with the lock may append its event."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.count = 0
+            permit.release()

@@ -1,5 +1,6 @@
 """Error responses of the group APIs: which error a failed request gets, and where each API carries it."""
 
+from collections.abc import Sequence
 from typing import TypeVar, cast
 
 from coordinator_logic.apis import (
@@ -11,6 +12,8 @@ from coordinator_logic.apis import (
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers import refusal
 from coordinator_logic.messages import (
+    CommittedPartition,
+    CommittedTopic,
     FetchedPartition,
     FetchedTopic,
     JoinGroupRequest,
@@ -18,12 +21,16 @@ from coordinator_logic.messages import (
     Message,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    PartitionToCommit,
+    TopicToCommit,
+    TopicToFetch,
     TxnOffsetCommitRequest,
+    TxnPartitionToCommit,
+    TxnTopicToCommit,
 )
 from streaming.client.errors import CoordinatorError, RequestTooLarge
+from streaming.gateway.groups.list_requests import made_lazily
 from streaming.gateway.groups.timeout_policies import TimeoutPolicy
-
-__all__ = ["error_response", "outage_error", "txn_offset_commit_error"]
 
 OFFSET_FETCH_VERSIONS_WITH_TOP_LEVEL_ERROR = range(
     OFFSET_FETCH_FIRST_VERSION_WITH_TOP_LEVEL_ERROR, OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS
@@ -54,7 +61,8 @@ def error_response(api: Api[RequestT, ResponseT], body: RequestT, version: int, 
         case JoinGroupRequest():
             response = JoinGroupResponse(error_code=error)
         case OffsetFetchRequest() if version in OFFSET_FETCH_VERSIONS_WITH_TOP_LEVEL_ERROR:
-            response = OffsetFetchResponse(error_code=error, topics=_failed_topics(body, error))
+            topics = [failed_fetch(topic, error) for topic in body.topics or ()]
+            response = OffsetFetchResponse(error_code=error, topics=topics)
         case TxnOffsetCommitRequest():
             response = refusal(api.name, body, version, txn_offset_commit_error(version, error))
         case _:
@@ -72,8 +80,20 @@ def txn_offset_commit_error(version: int, error: Error) -> Error:
     return error
 
 
-def _failed_topics(body: OffsetFetchRequest, error: Error) -> list[FetchedTopic]:
-    return [
-        FetchedTopic(topic.name, [FetchedPartition(index, error_code=error) for index in topic.partition_indexes])
-        for topic in body.topics or []
-    ]
+def failed_fetch(topic: TopicToFetch, error: Error) -> FetchedTopic:
+    """The result of a topic with one error for all partitions, of which there may be many."""
+
+    def partition(index: int) -> FetchedPartition:
+        return FetchedPartition(index, error_code=error)
+
+    return FetchedTopic(topic.name, made_lazily(topic.partition_indexes, partition))
+
+
+def failed_commit(topic: TopicToCommit | TxnTopicToCommit, error: int) -> CommittedTopic:
+    """The result of a topic with one error for all partitions, of which there may be many."""
+    partitions: Sequence[PartitionToCommit | TxnPartitionToCommit] = topic.partitions
+
+    def partition(named: PartitionToCommit | TxnPartitionToCommit) -> CommittedPartition:
+        return CommittedPartition(named.partition_index, error)
+
+    return CommittedTopic(topic.name, made_lazily(partitions, partition))

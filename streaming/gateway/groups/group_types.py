@@ -35,8 +35,6 @@ from streaming.gateway.groups.handlers.member_requests import (
 from streaming.gateway.groups.timeout_policies import default_policy
 from streaming.gateway.wire.client_request import Feature
 
-__all__ = ["GROUP_TYPES"]
-
 CLASSIC = GroupType(
     CLASSIC_TYPE,
     apis=(

@@ -6,16 +6,13 @@ with its lists, or the job's next batch.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
 from typing import Any, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from streaming.gateway.wire.client_request import Caller
-from streaming.gateway.wire.lazy_list import LazyList
 from streaming.gateway.wire.loop_share import LoopShare
-from streaming.gateway.wire.steps import Steps
-
-__all__ = ["MAX_ENTRIES", "MAX_GROUPS", "MAX_REQUEST_ENTRIES", "ListRequests", "entry_count", "made_lazily"]
+from streaming.gateway.wire.steps import LazyList, Steps
 
 MAX_GROUPS = 1_000
 """Different groups for which one request asks the coordinator. The others are answered with an error after which Java's
@@ -47,7 +44,8 @@ class ListRequests:
     def __init__(self, loop_share: LoopShare) -> None:
         self.loop_share = loop_share
         self._all_clients = asyncio.Semaphore(EVENTS_OF_ALL_CLIENTS)
-        self._clients: dict[Caller, _Share] = {}
+        self._clients: WeakValueDictionary[Caller, asyncio.Semaphore] = WeakValueDictionary()
+        """For the events of each client, as long as one of its requests refers to it."""
 
     async def ask_each(
         self,
@@ -65,10 +63,11 @@ class ListRequests:
         results: dict[KeyT, ResultT] = {}
 
         async def ask_next() -> None:
+            of_client = self._clients.setdefault(caller, asyncio.Semaphore(EVENTS_OF_A_CLIENT))
             for key in waiting:
                 # First: a client without time left must not keep the events that others could have.
                 await self.loop_share.await_slice(caller.quota_entity, EVENT_SECONDS)
-                async with self._event_of(caller):
+                async with of_client, self._all_clients:
                     results[key] = await ask(key)
 
         if len(asked) == 1:
@@ -94,22 +93,6 @@ class ListRequests:
             return made
 
         return await self.loop_share.complete(caller, steps())
-
-    @asynccontextmanager
-    async def _event_of(self, caller: Caller) -> AsyncIterator[None]:
-        share = self._clients.get(caller)
-        if share is None:
-            share = self._clients[caller] = _Share()
-        share.users += 1
-        try:
-            async with AsyncExitStack() as stack:
-                await stack.enter_async_context(share.events)
-                await stack.enter_async_context(self._all_clients)
-                yield
-        finally:
-            share.users -= 1
-            if not share.users:
-                del self._clients[caller]
 
 
 async def _run_together(coroutines: Iterable[Coroutine[Any, Any, None]], seconds: float) -> None:
@@ -137,14 +120,6 @@ def _different(keys: Iterable[KeyT], count: int | None) -> Steps[list[KeyT]]:
             break
         yield
     return list(found)
-
-
-class _Share:
-    """The outstanding events of a client; ``users`` have one or wait for one."""
-
-    def __init__(self) -> None:
-        self.events = asyncio.Semaphore(EVENTS_OF_A_CLIENT)
-        self.users = 0
 
 
 def made_lazily(source: Sequence[ItemT], make: Callable[[ItemT], ResultT]) -> list[ResultT]:

@@ -22,13 +22,14 @@ from streaming.gateway.groups.handlers.delete_groups import DeleteGroupsHandler
 from streaming.gateway.groups.handlers.list_groups import list_groups
 from streaming.gateway.groups.handlers.offset_commit import txn_offset_commit
 from streaming.gateway.groups.handlers.offset_delete import offset_delete
-from streaming.gateway.groups.handlers.topic_ids import offset_commit, offset_fetch
+from streaming.gateway.groups.handlers.topic_ids import (
+    OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
+    offset_commit,
+    offset_fetch,
+)
 from streaming.gateway.groups.timeout_policies import PolicyOf, consumer_policy, default_policy
 from streaming.gateway.wire.client_request import Handler, ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
-from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
-
-__all__ = ["group_apis", "served_api", "timeout_policies"]
 
 MAX_FILTERS = 1_000
 """States and types in a ListGroups request. There are some dozen."""

@@ -7,13 +7,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from streaming.client.directory import GroupDirectory
+from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
-from streaming.gateway.groups.channel import CoordinatorTopics, GroupChannel
+from streaming.gateway.groups.channel import GroupChannel
 from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.registry import group_apis, timeout_policies
 from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
+from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.sasl_exchange import ANONYMOUS
 from streaming.gateway.security.topic_catalog import ClusterTopics, TopicCatalog
@@ -21,42 +23,47 @@ from streaming.gateway.wire.client_request import Caller, ServedApi
 from streaming.gateway.wire.forwarding import Forward, forward_upstream
 from streaming.gateway.wire.loop_share import LoopShare
 
-__all__ = ["GroupService", "serving_groups"]
-
 
 @dataclass(frozen=True)
 class GroupService:
-    """The served group APIs, by key, and what they use: the connections, and the authorizer with its cache."""
+    """The served group APIs, by key, and what they use: the connections, and the authorizer with its cache.
+
+    caller: the gateway itself, as the caller of its own requests.
+    """
 
     channel: GroupChannel
     directory: GroupDirectory
     authorizer: Authorizer
+    caller: Caller
     apis: Mapping[int, ServedApi]
 
 
 @asynccontextmanager
 async def serving_groups(
-    topics: CoordinatorTopics,
+    options: GatewayOptions,
     is_coordinator: IsCoordinator,
     cluster: ClusterTopics,
+    identity_key: bytes | None = None,
     forward: Forward = forward_upstream,
     timeouts: GroupTimeouts | None = None,
     loop_share: LoopShare | None = None,
 ) -> AsyncIterator[GroupService]:
-    """Serve the group APIs through the coordinator of these topics, while the block runs.
+    """Serve the group APIs through the coordinator whose topics the options name, while the block runs.
 
     Neither the coordinator nor Kafka need be available: until they are, the handlers answer retriable errors.
-    ``cluster`` requests the metadata of topics as the gateway. ``forward`` sends a request to a real broker on behalf
+    ``cluster`` requests the metadata of topics as the gateway. ``identity_key`` is that of :class:`GroupChannel`.
+    ``forward`` sends a request to a real broker on behalf
     of the client whose request is handled. ``timeouts`` are the defaults of :class:`GroupTimeouts` if omitted.
     ``loop_share`` is the gateway's, by default one of its own.
     """
     timeouts = timeouts or GroupTimeouts()
-    channel = GroupChannel(topics, timeouts.stall_seconds)
-    names, client_id, config = topics.names, topics.client_id, topics.config
-    directory = GroupDirectory(topics.bootstrap_servers, names.directory, client_id, config)
+    channel = GroupChannel(options, timeouts.stall_seconds, identity_key)
+    names = TopicNames(options.topic_prefix)
+    directory = GroupDirectory(options.bootstrap_servers, names.directory, CLIENT_ID, options.kafka)
     catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds)
     authorizer = Authorizer(catalog, forward)
-    user = config.get("sasl.username")
+    user = options.kafka.get("sasl.username")
+    caller = Caller(CLIENT_ID, socket.gethostname(), f"User:{user}" if user else ANONYMOUS)
     backend = GroupBackend(
         channel,
         directory,
@@ -66,14 +73,14 @@ async def serving_groups(
         lists=ListRequests(loop_share or LoopShare()),
         types=GROUP_TYPES,
         catalog=catalog,
-        caller=Caller(client_id, socket.gethostname(), f"User:{user}" if user else ANONYMOUS),
+        caller=caller,
         hidden_topics=frozenset({names.requests, names.responses, names.transactions}),
     )
     await channel.start()
     directory.start()
     watching = asyncio.create_task(TopicNotifier(backend).run())
     try:
-        yield GroupService(channel, directory, authorizer, group_apis(backend))
+        yield GroupService(channel, directory, authorizer, caller, group_apis(backend))
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):

@@ -17,8 +17,6 @@ from coordinator_logic.apis import Api
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import Message
 
-__all__ = ["GroupTimeouts", "PolicyOf", "TimeoutPolicies", "TimeoutPolicy", "consumer_policy", "default_policy"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GroupTimeouts:

@@ -6,11 +6,10 @@ client has just moved, does not know what a member subscribes to: then the group
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
-
-__all__ = ["Subscription", "WatchedGroup", "WatchedGroups"]
 
 SILENCE_SECONDS = 300.0
 """A member that sent no heartbeat for that long, and a group of which no member did, is forgotten: longer than any
@@ -25,16 +24,14 @@ class Subscription(NamedTuple):
     pattern: str = ""
 
 
+@dataclass(slots=True)
 class _Member:
     """A member's subscription, when it was last seen, and for which list of topics its pattern was resolved."""
 
-    __slots__ = ("resolved_at", "resolved_for", "seen_at", "subscription")
-
-    def __init__(self, subscription: Subscription, seen_at: float) -> None:
-        self.subscription = subscription
-        self.seen_at = seen_at
-        self.resolved_for: object = None
-        self.resolved_at = 0.0
+    subscription: Subscription
+    seen_at: float
+    resolved_for: object = None
+    resolved_at: float = 0.0
 
 
 class WatchedGroup:

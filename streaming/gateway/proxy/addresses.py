@@ -27,8 +27,6 @@ from streaming.gateway.wire.reader import FrameReader
 from streaming.gateway.wire.steps import Steps, run_steps
 from streaming.gateway.wire.writer import FrameWriter
 
-__all__ = ["Advertise", "coordinator_node", "rewrite_addresses", "rewrite_coordinators"]
-
 FIRST_METADATA_VERSION_WITH_THROTTLE_TIME = 3
 THROTTLE_TIME_BYTES = 4
 COORDINATORS_PER_STEP = 32

@@ -6,13 +6,10 @@ here; if it was passed on, the broker's own coordinator would answer it. So it i
 
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
-from types import MappingProxyType
 from typing import NamedTuple
 
 from coordinator_logic import apis
 from streaming.gateway.wire.api_keys import api_keys
-
-__all__ = ["API_POLICIES", "ApiPolicy", "Treatment"]
 
 
 class Treatment(Enum):
@@ -101,21 +98,18 @@ REFUSED = {
 }
 
 
-def _policies() -> dict[int, ApiPolicy]:
-    tables: Mapping[Treatment, Mapping[str, Iterable[str]]] = {
-        Treatment.REFUSED: REFUSED,
-        Treatment.SERVED: SERVED,
-        Treatment.RELAYED: RELAYED,
-        Treatment.ANSWERED: ANSWERED,
-        Treatment.PASSED: PASSED,
-    }
-    return {
-        key: ApiPolicy(treatment, reason)
-        for treatment, table in tables.items()
-        for reason, names in table.items()
-        for key in api_keys(names)
-    }
+_TABLES: Mapping[Treatment, Mapping[str, Iterable[str]]] = {
+    Treatment.REFUSED: REFUSED,
+    Treatment.SERVED: SERVED,
+    Treatment.RELAYED: RELAYED,
+    Treatment.ANSWERED: ANSWERED,
+    Treatment.PASSED: PASSED,
+}
 
-
-API_POLICIES: Mapping[int, ApiPolicy] = MappingProxyType(_policies())
+API_POLICIES: Mapping[int, ApiPolicy] = {
+    key: ApiPolicy(treatment, reason)
+    for treatment, table in _TABLES.items()
+    for reason, names in table.items()
+    for key in api_keys(names)
+}
 """What the gateway does with each API, by API key. An API that is not in it is refused."""

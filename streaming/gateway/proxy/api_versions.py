@@ -27,14 +27,6 @@ from streaming.gateway.wire.api_keys import (
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 
-__all__ = [
-    "FIRST_VERSION_WITH_SOFTWARE",
-    "METADATA_VERSION_WITH_TOPIC_IDS",
-    "ApiRanges",
-    "VersionRange",
-    "unsupported_version",
-]
-
 REWRITTEN_APIS = frozenset({METADATA, DESCRIBE_CLUSTER})
 """APIs whose responses from the broker the gateway decodes."""
 

@@ -15,8 +15,6 @@ from streaming.gateway.wire.forwarding import Forward
 from streaming.gateway.wire.frames import LENGTH_SIZE
 from streaming.gateway.wire.steps import Steps
 
-__all__ = ["BROKER_CONNECTION_ERRORS", "broker_connection"]
-
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 STEPS_PER_SLICE = 10
 """How many entities of a response are decoded before the event loop does other work: less than a millisecond's work."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from streaming.gateway.instrumentation import NO_RESPONSE, NOT_DECODED
-from streaming.gateway.proxy.addresses import rewrite_addresses, rewrite_coordinators
+from streaming.gateway.proxy.addresses import rewrite_addresses
 from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.response_queue import PendingResponse, ResponseQueue
 from streaming.gateway.proxy.upstream import ExpectedResponse, Upstream
@@ -21,8 +21,6 @@ from streaming.gateway.wire.codec import MALFORMED, decode_response, encode_requ
 from streaming.gateway.wire.forwarding import UpstreamLost
 from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, RefusalReason, RequestHead
 from streaming.gateway.wire.steps import Steps
-
-__all__ = ["BrokerLink", "ClientSide"]
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +107,7 @@ class BrokerLink:
         if not expects_response:
             self._context.metrics.count_answer(api_name(head.api_key), head.version, NO_RESPONSE)
         elif head.api_key in (METADATA, DESCRIBE_CLUSTER):
-            self._expect_frame(upstream, head, self.address_rewriter(head))
+            self._expect_frame(upstream, head, partial(self._with_addresses, head))
         else:
             pending = self._responses.append(is_from_broker=True)
             on_piece = partial(self._write_piece, pending)
@@ -117,6 +115,11 @@ class BrokerLink:
         self.passing_left = self._passing_size = LENGTH_SIZE + head.length
         self._scan = scan
         return True
+
+    def _with_addresses(self, head: RequestHead, frame: bytes) -> bytes:
+        """The response to a request with advertised addresses in place of the brokers'."""
+        context = self._context
+        return rewrite_addresses(frame, head.api_key, head.version, context.advertise, context.brokers_last_named())
 
     def pass_on(self, piece: bytes) -> None:
         """Send the next piece of the request that is being passed on."""
@@ -133,7 +136,7 @@ class BrokerLink:
             if scan.found:
                 raise FrameRefused(RefusalReason.INTERNAL_TOPIC, "Produce, after its first topics")
         except FrameRefused as refused:
-            self._context.metrics.count_refusal(refused.reason)
+            self._context.metrics.refused.labels(refused.reason).inc()
             log.info("closing the connection from %s: %s", self._client.host, refused)
             # The broker ignores a request whose end it never gets.
             assert self._upstream is not None
@@ -150,17 +153,6 @@ class BrokerLink:
         self._expect_frame(upstream, head, transform)
         upstream.send(frame)
         return True
-
-    def address_rewriter(self, head: RequestHead) -> Callable[[bytes], bytes]:
-        """Return the transform that replaces brokers' addresses in the response to this request."""
-        context = self._context
-        return lambda frame: rewrite_addresses(
-            frame, head.api_key, head.version, context.advertise, context.brokers_last_named()
-        )
-
-    def coordinator_rewriter(self, head: RequestHead) -> Transform:
-        """Return the transform that replaces coordinators' addresses in the response to this FindCoordinator."""
-        return lambda frame: rewrite_coordinators(frame, head.version, self._context.advertise)
 
     async def forward(self, client_id: str, payload: RequestPayload) -> ResponsePayload:
         """Send a handler's own request; see :func:`streaming.gateway.wire.forwarding.forward_upstream`."""
@@ -197,7 +189,7 @@ class BrokerLink:
         upstream, self._upstream = self._upstream, None
         if self._client.is_closing or upstream is None:
             return
-        self._authentication_is_lost = self._context.requires_sasl
+        self._authentication_is_lost = self._context.options.requires_sasl
         upstream.abort()
         if upstream.has_requests_in_flight or self.passing_left:
             self._fail(reason)
@@ -222,7 +214,7 @@ class BrokerLink:
             self._connecting = asyncio.get_running_loop().create_task(self._open())
 
     async def _open(self) -> None:
-        limits = self._context.limits
+        limits = self._context.options.limits
         try:
             self._upstream = await self._context.connect(
                 lambda: Upstream(self, limits.connection_buffer_bytes, limits.max_frame_bytes)
@@ -273,7 +265,7 @@ class BrokerLink:
 
     def _fail(self, reason: str) -> None:
         """Close the client's connection because the broker's side failed."""
-        self._context.metrics.count_lost_upstream()
+        self._context.metrics.lost_upstreams.inc()
         log.info("closing the connection from %s: %s", self._client.host, reason)
         self._fail_forwards(reason)
         self._client.close()

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 from kio.index import load_request_schema
@@ -14,7 +15,7 @@ from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from streaming.contract.errors import CannotRun
-from streaming.gateway.options import GatewayOptions
+from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.proxy.api_versions import FIRST_VERSION_WITH_SOFTWARE, METADATA_VERSION_WITH_TOPIC_IDS, ApiRanges
 from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS, broker_connection
 from streaming.gateway.security.tls import upstream_context
@@ -23,13 +24,11 @@ from streaming.gateway.wire.api_keys import API_VERSIONS, METADATA
 from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable, bootstrap_addresses
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
-from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
-
-__all__ = ["Cluster"]
+from streaming.gateway.wire.forwarding import Forward
+from streaming.gateway.wire.values import text_of_topic_id, topic_id_of_text
 
 log = logging.getLogger(__name__)
 
-CLIENT_ID = "group-coordinator-gateway"
 SOFTWARE_VERSION = "1"
 
 TOPICS_PER_REQUEST = 200
@@ -37,6 +36,7 @@ TOPICS_PER_REQUEST = 200
 decoded."""
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.Protocol)
+T = TypeVar("T")
 
 
 class Cluster:
@@ -50,7 +50,8 @@ class Cluster:
         self._served = served
         self._tls = upstream_context(options.kafka)
         self._timeout = options.limits.upstream_connect_timeout_ms / 1000
-        self._brokers: dict[int, Broker] = {}
+        self.brokers: Mapping[int, Broker] = {}
+        """The brokers that are part of the cluster now, by node id."""
         self._last_seen: dict[int, Broker] = {}
         self._ranges: dict[int, ApiRanges] = {}
         self._newest_responses: dict[int, ResponsePayload] = {}
@@ -58,14 +59,9 @@ class Cluster:
         self.refreshed_at: float | None = None
         """When a broker last named the brokers, in monotonic seconds."""
 
-    @property
-    def brokers(self) -> Mapping[int, Broker]:
-        """The brokers that are part of the cluster now, by node id."""
-        return self._brokers
-
     def node_ids(self) -> tuple[int, ...]:
         """The node ids of the brokers that are part of the cluster now, in order."""
-        return tuple(sorted(self._brokers))
+        return tuple(sorted(self.brokers))
 
     def ranges(self, node_id: int) -> ApiRanges:
         """Return what the gateway offers for a broker; while that is unknown, what it offers for another one."""
@@ -86,10 +82,10 @@ class Cluster:
 
     async def refresh(self) -> None:
         """Update the brokers, their addresses and what they support. Raises :class:`ClusterUnreachable`."""
-        self._brokers = await self._find_brokers()
+        self.brokers = await self._find_brokers()
         self.refreshed_at = time.monotonic()
-        self._last_seen |= self._brokers
-        for broker in self._brokers.values():
+        self._last_seen |= self.brokers
+        for broker in self.brokers.values():
             try:
                 await self._refresh_ranges(broker)
             except BROKER_CONNECTION_ERRORS as failure:
@@ -100,7 +96,7 @@ class Cluster:
 
         The gateway's principal needs DESCRIBE on the topics: a broker does not tell others the ids.
         """
-        response = await self._ask_any(_metadata_request_v12(names))
+        response = await self.ask_any(_metadata_request_v12(map(_by_name, names)))
         return {topic.topic_id.bytes: topic.name for topic in response.topics if topic.topic_id is not None}
 
     async def topics(self, names: Sequence[str]) -> list[FoundTopic]:
@@ -109,27 +105,27 @@ class Cluster:
         A topic that the gateway's principal may not describe, or that does not exist, has an error. Raises
         :class:`ClusterUnreachable`.
         """
-        make = _metadata_request_v12 if self._knows_topic_ids() else _metadata_request
-        return await self._found(names, make)
+        if self._knows_topic_ids():
+            return await self._found([_by_name(name) for name in names], _metadata_request_v12)
+        return await self._found(names, _metadata_request)
 
     async def topics_by_id(self, topic_ids: Sequence[str]) -> list[FoundTopic]:
         """Return the brokers' metadata of each topic id, in Kafka's text form; an unknown one has an error.
 
         Raises :class:`ClusterUnreachable`.
         """
-        return await self._found(topic_ids, _metadata_request_by_id)
+        by_id = [MetadataRequestTopicV12(name=None, topic_id=topic_id_of_text(each)) for each in topic_ids]
+        return await self._found(by_id, _metadata_request_v12)
 
     async def all_topics(self) -> list[FoundTopic]:
         """Return all topics that the gateway's principal may describe. Raises :class:`ClusterUnreachable`."""
-        response = await self._ask_any(
-            MetadataRequestV12(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
-        )
+        response = await self.ask_any(_metadata_request_v12(None))
         return [_found_topic(topic) for topic in response.topics]
 
-    async def _found(self, keys: Sequence[str], make: Callable[[Sequence[str]], RequestPayload]) -> list[FoundTopic]:
+    async def _found(self, topics: Sequence[T], make: Callable[[Sequence[T]], RequestPayload]) -> list[FoundTopic]:
         found: list[FoundTopic] = []
-        for first in range(0, len(keys), TOPICS_PER_REQUEST):
-            response = await self._ask_any(make(keys[first : first + TOPICS_PER_REQUEST]))
+        for first in range(0, len(topics), TOPICS_PER_REQUEST):
+            response = await self.ask_any(make(topics[first : first + TOPICS_PER_REQUEST]))
             found.extend(map(_found_topic, response.topics))
         return found
 
@@ -143,51 +139,55 @@ class Cluster:
         Raises :class:`ClusterUnreachable`: no broker answers, or the answer names none, as that of a cluster's only
         broker while it starts or ends.
         """
-        response = await self._ask_any(_metadata_request(()))
+        response = await self.ask_any(_metadata_request(()))
         if not response.brokers:
             raise ClusterUnreachable(f"the broker at {self._answered} names no broker")
         return {node.node_id: Broker(node.node_id, Address(node.host, node.port)) for node in response.brokers}
 
-    async def _ask_any(self, request: RequestPayload) -> Any:
+    async def ask_any(self, request: RequestPayload) -> Any:
         """Return the response of the first broker that answers. Raises :class:`ClusterUnreachable`.
 
         The broker that answered last comes first: an unreachable one may take the whole time limit of a lookup.
         """
         failure: BaseException | None = None
-        known = [broker.address for broker in self._brokers.values()]
+        known = [broker.address for broker in self.brokers.values()]
         addresses = dict.fromkeys([*known, *bootstrap_addresses(self._options.bootstrap_servers)])
         for address in sorted(addresses, key=lambda address: address != self._answered):
             try:
-                async with broker_connection(address, self._tls, CLIENT_ID, self._timeout, self._options.kafka) as send:
+                async with self.connection(address) as send:
                     response = await send(request)
             except BROKER_CONNECTION_ERRORS as caught:
                 failure = caught
             else:
                 self._answered = address
                 return response
-        raise ClusterUnreachable(f"Kafka at {self._options.bootstrap_servers} does not answer: {failure!r}")
+        reason = f"Kafka at {self._options.bootstrap_servers} does not answer: {failure!r}"
+        raise ClusterUnreachable(reason) from failure
+
+    def connection(self, address: Address) -> AbstractAsyncContextManager[Forward]:
+        """Connect to a broker for the gateway's own requests, see :func:`broker_connection`."""
+        return broker_connection(address, self._tls, CLIENT_ID, self._timeout, self._options.kafka)
 
     async def connect(self, node_id: int, make: Callable[[], ProtocolT], or_another: bool) -> ProtocolT:
         """Connect to a broker or, with ``or_another``, to any other one if that broker is unreachable.
 
         Raises ``OSError``, of which ``TimeoutError`` is a subclass, when no broker is reachable.
         """
-        others = [broker for broker in self._brokers.values() if broker.node_id != node_id] if or_another else []
+        others = [broker for broker in self.brokers.values() if broker.node_id != node_id] if or_another else []
         last = len(others)
         for attempt, broker in enumerate([self._last_seen[node_id], *others]):
+            host, port = broker.address
+            server_hostname = host if self._tls else None
             try:
-                return await self._connect(broker.address, make)
+                async with asyncio.timeout(self._timeout):
+                    _, protocol = await asyncio.get_running_loop().create_connection(
+                        make, host, port, ssl=self._tls, server_hostname=server_hostname
+                    )
+                return protocol
             except OSError:
                 if attempt == last:
                     raise
         raise AssertionError("the last attempt raises")
-
-    async def _connect(self, address: Address, make: Callable[[], ProtocolT]) -> ProtocolT:
-        async with asyncio.timeout(self._timeout):
-            _, protocol = await asyncio.get_running_loop().create_connection(
-                make, address.host, address.port, ssl=self._tls, server_hostname=address.host if self._tls else None
-            )
-        return protocol
 
     async def _refresh_ranges(self, broker: Broker) -> None:
         """Request ApiVersions in its newest version, and in all versions only if that response has changed.
@@ -217,21 +217,14 @@ def _metadata_request(topics: Iterable[str]) -> MetadataRequest:
     )
 
 
-def _metadata_request_v12(topics: Iterable[str]) -> MetadataRequestV12:
-    """A request for topics with their ids, in a version that every broker since Kafka 2.8 supports."""
-    return MetadataRequestV12(
-        topics=tuple(MetadataRequestTopicV12(name=TopicName(name), topic_id=None) for name in topics),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-    )
+def _metadata_request_v12(topics: Iterable[MetadataRequestTopicV12] | None) -> MetadataRequestV12:
+    """A request for topics with their ids, None for all, in a version that every broker since Kafka 2.8 supports."""
+    asked = None if topics is None else tuple(topics)
+    return MetadataRequestV12(topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
 
 
-def _metadata_request_by_id(topic_ids: Iterable[str]) -> MetadataRequestV12:
-    return MetadataRequestV12(
-        topics=tuple(MetadataRequestTopicV12(name=None, topic_id=topic_id_of_text(each)) for each in topic_ids),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-    )
+def _by_name(name: str) -> MetadataRequestTopicV12:
+    return MetadataRequestTopicV12(name=TopicName(name), topic_id=None)
 
 
 def _found_topic(topic: Any) -> FoundTopic:

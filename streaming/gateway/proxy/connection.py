@@ -25,8 +25,6 @@ from streaming.gateway.wire.client_request import QuotaEntity
 from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, RefusalReason
 from streaming.gateway.wire.loop_share import SLICE_SECONDS
 
-__all__ = ["ClientConnection"]
-
 log = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES = 16 * 1024
@@ -39,7 +37,7 @@ class ClientConnection(asyncio.Protocol):
         self.host = host
         self.is_closing = False
         self._context = context
-        self._limits = context.limits
+        self._limits = context.options.limits
         self._transport: asyncio.Transport
         self._received = ByteBuffer()
         self._responses = ResponseQueue(self._write)
@@ -127,16 +125,16 @@ class ClientConnection(asyncio.Protocol):
     def buffered_bytes(self) -> int:
         """Bytes that are buffered in either direction."""
         to_client = self._transport.get_write_buffer_size() + self._responses.buffered_bytes
-        return to_client + len(self._received) + self._router.buffered_bytes + self._link.buffered_bytes
+        return to_client + len(self._received) + self._router.decoding_bytes + self._link.buffered_bytes
 
     def close_if_overdue(self, now: float) -> None:
         """Abort the connection if its client did not do in time what it must; ``now`` is in monotonic seconds."""
         limits = self._limits
         metrics = self._context.metrics
         if not self._router.has_authenticated and now - self._connected_at > limits.authentication_timeout_ms / 1000:
-            metrics.count_overdue("authentication")
+            metrics.overdue_connections.labels("authentication").inc()
         elif self._incomplete_since and now - self._incomplete_since > limits.request_arrival_timeout_ms / 1000:
-            metrics.count_overdue("request")
+            metrics.overdue_connections.labels("request").inc()
         elif now - self._last_active > limits.connections_max_idle_ms / 1000 and not self._responses.awaits_handler:
             metrics.idle_connections.inc()
         else:
@@ -198,7 +196,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _refuse(self, refused: FrameRefused) -> None:
         """Read no more, and close the connection a little later, so that a client cannot repeat it at full speed."""
-        self._context.metrics.count_refusal(refused.reason)
+        self._context.metrics.refused.labels(refused.reason).inc()
         log.info("closing the connection from %s: %s", self.host, refused)
         self._set_reading(False)
         self.is_closing = True

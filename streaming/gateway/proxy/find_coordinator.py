@@ -14,10 +14,7 @@ from kio.static.constants import EntityType
 from kio.static.protocol import Entity, RequestPayload
 
 from streaming.gateway.wire.brokers import NO_BROKER, Address, Broker
-from streaming.gateway.wire.lazy_list import LazyList
-from streaming.gateway.wire.steps import Steps
-
-__all__ = ["CoordinatorOf", "answer_for_groups", "is_for_transactions"]
+from streaming.gateway.wire.steps import LazyList, Steps
 
 GROUP, TRANSACTION = 0, 1
 NONE_FOUND = Broker(NO_BROKER, Address("", NO_BROKER))

@@ -18,8 +18,6 @@ from streaming.gateway.wire.error_names import error_name
 from streaming.gateway.wire.forwarding import current_forward
 from streaming.gateway.wire.frames import RequestHead
 
-__all__ = ["HandlerCalls"]
-
 log = logging.getLogger(__name__)
 
 

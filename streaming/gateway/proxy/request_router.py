@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.protocol import Entity
 
+from streaming.gateway.proxy.addresses import rewrite_coordinators
 from streaming.gateway.proxy.admission.request_memory import ConnectionMemory
 from streaming.gateway.proxy.api_versions import unsupported_version
 from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
@@ -50,8 +51,6 @@ from streaming.gateway.wire.frames import (
 )
 from streaming.gateway.wire.steps import Steps
 
-__all__ = ["Admission", "RequestRouter"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -88,13 +87,14 @@ class RequestRouter:
         self._link = link
         self._handlers = HandlerCalls(client, context, responses, link)
         self._guard = TopicGuard(
-            context.internal_topics, context.limits, context.loop_share, client.process_received, self._fail
+            context.internal_topics, context.options.limits, context.loop_share, client.process_received, self._fail
         )
-        self._sasl = SaslRelay(link, context.requires_sasl, context.oauth_principal_claim)
+        self._sasl = SaslRelay(link, context.options.requires_sasl, context.options.oauth_principal_claim)
         self._memory = ConnectionMemory(context.request_memory, client.process_received)
         self._collecting_bytes = 0
         self._start_decoded: Callable[[], bool] | None = None
-        self._decoding_bytes = 0
+        self.decoding_bytes = 0
+        """Bytes of the request that is being decoded, or that is decoded and must wait."""
         self._refusal: FrameRefused | None = None
         self._unfinished: set[Steps[Any]] = set()
 
@@ -104,11 +104,6 @@ class RequestRouter:
         return self._sasl.principal or ANONYMOUS
 
     @property
-    def is_authenticated(self) -> bool:
-        """Whether the client may send requests of any API."""
-        return self._sasl.principal is not None
-
-    @property
     def has_authenticated(self) -> bool:
         """Whether the client has ever authenticated, or need not; its session may have expired since."""
         return self._sasl.has_authenticated
@@ -116,21 +111,16 @@ class RequestRouter:
     @property
     def is_blocked(self) -> bool:
         """Whether the next request must wait: for the broker's part of the authentication, or for its decoding."""
-        return self._sasl.awaits_broker or (self._decoding_bytes > 0 and not self.has_decoded_request)
+        return self._sasl.awaits_broker or (self.decoding_bytes > 0 and not self.has_decoded_request)
 
     @property
     def has_decoded_request(self) -> bool:
         """Whether a request was decoded, or found to be undecodable, and is to be routed next."""
         return self._start_decoded is not None or self._refusal is not None
 
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes of the request that is being decoded, or that is decoded and must wait."""
-        return self._decoding_bytes
-
     def settle_memory(self) -> None:
         """Count the memory of the connection's requests: of the one that arrives, and of those without a response."""
-        self._memory.settle(self._collecting_bytes + self._decoding_bytes + self._responses.buffered_bytes)
+        self._memory.settle(self._collecting_bytes + self.decoding_bytes + self._responses.buffered_bytes)
 
     def cancel(self) -> None:
         """Cancel the requests in handlers, those that wait for their topics' names, and those answered in steps.
@@ -151,7 +141,7 @@ class RequestRouter:
         """
         if self.has_decoded_request:
             return self._route_decoded()
-        head = parse_request_head(received, self._context.limits.max_frame_bytes)
+        head = parse_request_head(received, self._context.options.limits.max_frame_bytes)
         if head is None:
             return Admission.INCOMPLETE
         is_offered = self._check(head)
@@ -183,9 +173,9 @@ class RequestRouter:
         is_offered = head.version in offered
         if not is_offered and head.api_key != API_VERSIONS:
             raise FrameRefused(RefusalReason.UNSUPPORTED_VERSION, request)
-        limits = self._context.limits
+        limits = self._context.options.limits
         is_before = head.api_key in BEFORE_AUTHENTICATION
-        if not is_before and not self.is_authenticated:
+        if not is_before and self._sasl.principal is None:
             raise FrameRefused(RefusalReason.NOT_AUTHENTICATED, request)
         limit = limits.max_unauthenticated_bytes if is_before else limits.max_request_bytes
         if head.api_key != PRODUCE and head.length > limit:
@@ -207,7 +197,7 @@ class RequestRouter:
         if verdict.refusal is not None:
             return self._refuse_topics(head, received, verdict.refusal, verdict.rest)
         if verdict.kind is not VerdictKind.PASS:
-            if not self._may_collect(min(LENGTH_SIZE + head.length, self._context.limits.max_request_bytes)):
+            if not self._may_collect(min(LENGTH_SIZE + head.length, self._context.options.limits.max_request_bytes)):
                 return Admission.BLOCKED
             return Admission.INCOMPLETE if verdict.kind is VerdictKind.INCOMPLETE else Admission.BLOCKED
         expects_response = True
@@ -250,7 +240,7 @@ class RequestRouter:
 
     def _decode(self, head: RequestHead, frame: bytes) -> None:
         """Decode a request: a small one at once, a large one in steps, with which it becomes decoded later."""
-        self._decoding_bytes = len(frame)
+        self.decoding_bytes = len(frame)
         served = self._context.served.get(head.api_key)
         message_type = None if served is None else served.message_type
         if len(frame) <= LARGE_REQUEST_BYTES:
@@ -265,7 +255,7 @@ class RequestRouter:
             assert isinstance(failure, FrameRefused)
             self._refusal = failure
 
-        max_entries = self._context.limits.max_request_entries
+        max_entries = self._context.options.limits.max_request_entries
         if served is not None and served.max_entries is not None:
             max_entries = min(max_entries, served.max_entries)
         steps = decode_request_in_steps(frame, head.api_key, head.version, max_entries, message_type)
@@ -277,7 +267,7 @@ class RequestRouter:
         assert self._start_decoded is not None
         if not self._start_decoded():
             return Admission.BLOCKED
-        self._start_decoded, self._decoding_bytes = None, 0
+        self._start_decoded, self.decoding_bytes = None, 0
         return Admission.ACCEPTED
 
     def _route(self, head: RequestHead, client_id: str, payload: Any, frame: bytes) -> bool:
@@ -286,7 +276,8 @@ class RequestRouter:
             self._answer(head, self._context.ranges.api_versions_response(payload))
         elif head.api_key == FIND_COORDINATOR:
             if is_for_transactions(payload):
-                return self._link.send_request(head, frame, self._link.coordinator_rewriter(head))
+                rewrite = partial(rewrite_coordinators, version=head.version, advertise=self._context.advertise)
+                return self._link.send_request(head, frame, rewrite)
             self._answer_in_steps(head, answer_for_groups(payload, self._context.coordinator_of))
         elif head.api_key == SASL_HANDSHAKE:
             if self._sasl.supports(payload):

@@ -2,23 +2,20 @@
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
-__all__ = ["PendingResponse", "ResponseQueue"]
 
-
+@dataclass(slots=True, eq=False)
 class PendingResponse:
     """A response that the client is waiting for.
 
-    frame: the complete response, once a handler or the broker has answered and earlier responses delay it.
     buffered_bytes: memory that the request, and later the response, occupies.
+    frame: the complete response, once a handler or the broker has answered and earlier responses delay it.
     """
 
-    __slots__ = ("buffered_bytes", "frame", "is_from_broker")
-
-    def __init__(self, buffered_bytes: int, is_from_broker: bool) -> None:
-        self.buffered_bytes = buffered_bytes
-        self.is_from_broker = is_from_broker
-        self.frame: bytes | None = None
+    buffered_bytes: int
+    is_from_broker: bool
+    frame: bytes | None = None
 
 
 class ResponseQueue:
@@ -30,16 +27,12 @@ class ResponseQueue:
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
         self._pending: deque[PendingResponse] = deque()
-        self._buffered_bytes = 0
+        self.buffered_bytes = 0
+        """Bytes of requests in handlers, and of complete responses that earlier ones delay."""
         self._in_handlers = 0
 
     def __len__(self) -> int:
         return len(self._pending)
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes of requests in handlers, and of complete responses that earlier ones delay."""
-        return self._buffered_bytes
 
     @property
     def awaits_handler(self) -> bool:
@@ -50,14 +43,14 @@ class ResponseQueue:
         """Add the next request's response, which is to come from the broker or from a handler."""
         pending = PendingResponse(buffered_bytes, is_from_broker)
         self._pending.append(pending)
-        self._buffered_bytes += buffered_bytes
+        self.buffered_bytes += buffered_bytes
         self._in_handlers += not is_from_broker
         return pending
 
     def complete(self, pending: PendingResponse, frame: bytes) -> None:
         """Set a whole response, and write it once all earlier ones are written."""
         pending.frame = frame
-        self._buffered_bytes += len(frame) - pending.buffered_bytes
+        self.buffered_bytes += len(frame) - pending.buffered_bytes
         pending.buffered_bytes = len(frame)
         self._in_handlers -= not pending.is_from_broker
         self._flush()
@@ -76,4 +69,4 @@ class ResponseQueue:
             self._write(frame)
 
     def _remove_first(self) -> None:
-        self._buffered_bytes -= self._pending.popleft().buffered_bytes
+        self.buffered_bytes -= self._pending.popleft().buffered_bytes

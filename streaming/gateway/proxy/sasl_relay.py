@@ -9,8 +9,6 @@ from streaming.gateway.security.sasl_exchange import ANONYMOUS, SaslExchange
 from streaming.gateway.wire.codec import decode_response
 from streaming.gateway.wire.frames import RequestHead
 
-__all__ = ["SaslRelay"]
-
 
 class SaslRelay:
     """The SASL state of one connection.

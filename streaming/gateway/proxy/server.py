@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import socket
-import ssl
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,21 +13,16 @@ from streaming.contract.errors import CannotRun
 from streaming.contract.topics import TopicNames
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.gateway.options import GatewayOptions
-from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.admission.acceptor import Acceptor, OpenConnections
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
-from streaming.gateway.proxy.api_versions import ApiRanges
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.connection import ClientConnection
-from streaming.gateway.proxy.listener_context import OpenConnection
-from streaming.gateway.proxy.upstream import Upstream
+from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
 from streaming.gateway.security.tls import ListenerCertificate
 from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
-
-__all__ = ["GatewayServer"]
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +53,17 @@ class GatewayServer:
         self.cluster = cluster
         self.served = served
         self.metrics = metrics or GatewayMetrics()
-        self.connections: set[OpenConnection] = set()
+        self.connections: set[ClientConnection] = set()
         self.opened = OpenConnections(options.limits, self.metrics)
         self.loop_share = loop_share or LoopShare(options.limits.client_loop_percent / 100)
         self.request_memory = RequestMemory(options.limits.queued_max_request_bytes)
-        self._listeners: dict[int, _Listener] = {}
-        self._certificate = _listener_certificate(options)
+        self.addresses: dict[int, Address] = {}
+        """The advertised address of each broker, by node id."""
+        self._acceptors: list[Acceptor] = []
+        self._certificate: ListenerCertificate | None = None
+        if options.tls_cert is not None:
+            key = Path(options.tls_key) if options.tls_key else None
+            self._certificate = ListenerCertificate(Path(options.tls_cert), key)
         names = TopicNames(options.topic_prefix)
         self.internal_topics = InternalTopics(names, options.internal_topic_users, cluster.topic_ids)
         self._background: set[asyncio.Task[None]] = set()
@@ -77,27 +76,21 @@ class GatewayServer:
     @property
     def address(self) -> Address:
         """The address for clients' ``bootstrap.servers``: that of the first listener."""
-        return next(iter(self._listeners.values())).address
-
-    @property
-    def addresses(self) -> Mapping[int, Address]:
-        """The advertised address of each broker, by node id."""
-        return {node_id: listener.address for node_id, listener in self._listeners.items()}
+        return next(iter(self.addresses.values()))
 
     async def start(self) -> None:
         """Find the brokers and return when every listener accepts connections. Raises :class:`CannotRun`."""
         await self.cluster.open()
         self._advertise_all()
-        if len(self._listeners) < len(self.cluster.brokers):
+        if len(self.addresses) < len(self.cluster.brokers):
             raise CannotRun(f"listen {self.options.listen}: cannot bind a port for every broker")
-        await asyncio.gather(*self._background)
         self._in_background(self._refresh())
         self._in_background(self._close_overdue())
 
     async def stop(self) -> None:
         """Accept no more connections and requests, answer those in flight within the grace period, close the rest."""
-        for listener in self._listeners.values():
-            listener.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         for connection in tuple(self.connections):
             connection.drain()
         # It is set from every earlier moment without connections.
@@ -113,17 +106,34 @@ class GatewayServer:
     def advertise(self, broker: Broker) -> Address | None:
         """Return the advertised address of a broker, and start a listener for a new one; None if no port is free."""
         self.cluster.remember(broker)
-        listener = self._listeners.get(broker.node_id)
-        if listener is None:
+        if broker.node_id not in self.addresses:
             bound = self._bind()
             if bound is None:
                 log.error("broker %s is not advertised to clients: no port is free for its listener", broker.node_id)
                 return None
-            listener = _Listener(self, broker.node_id, bound, is_first=not self._listeners)
-            self._listeners[broker.node_id] = listener
-            self._in_background(listener.serve(self._certificate.context if self._certificate is not None else None))
-            log.info("broker %s at %s is advertised as %s", broker.node_id, broker.address, listener.address)
-        return listener.address
+            tls = self._certificate.context if self._certificate is not None else None
+            connection = partial(ClientConnection, self._context(broker.node_id))
+            address = Address(self.options.effective_advertised_host, bound.getsockname()[1])
+            self._acceptors.append(Acceptor(bound, tls, self.opened, connection))
+            self.addresses[broker.node_id] = address
+            log.info("broker %s at %s is advertised as %s", broker.node_id, broker.address, address)
+        return self.addresses[broker.node_id]
+
+    def _context(self, node_id: int) -> ListenerContext:
+        return ListenerContext(
+            node_id,
+            self.options,
+            self.cluster,
+            self.served,
+            self.metrics,
+            self.internal_topics,
+            self.loop_share,
+            self.request_memory,
+            self.advertise,
+            self.connections.add,
+            self.unregister,
+            is_first=not self.addresses,
+        )
 
     def _advertise_all(self) -> None:
         for node_id in self.cluster.node_ids():
@@ -131,9 +141,9 @@ class GatewayServer:
 
     def _bind(self) -> socket.socket | None:
         host, first = self.options.listen_address
-        port = first and first + len(self._listeners)
+        port = first and first + len(self.addresses)
         # The first listener has the configured port, which clients know; further ones may take any that is free.
-        for candidate in range(port, port + (PORTS_TO_TRY if self._listeners else 1)):
+        for candidate in range(port, port + (PORTS_TO_TRY if self.addresses else 1)):
             with suppress(OSError):
                 family = socket.AF_INET6 if ":" in host else socket.AF_INET
                 return socket.create_server((host, candidate), family=family, backlog=BACKLOG)
@@ -167,77 +177,9 @@ class GatewayServer:
                 if number % CONNECTIONS_PER_CHECK == CONNECTIONS_PER_CHECK - 1:
                     await asyncio.sleep(0)
 
-    def register(self, connection: OpenConnection) -> None:
-        """Add a connection whose TLS handshake, if any, is complete."""
-        self.connections.add(connection)
-
-    def unregister(self, connection: OpenConnection) -> None:
+    def unregister(self, connection: ClientConnection) -> None:
         """Remove a closed connection."""
         self.connections.discard(connection)
         self.opened.remove(connection)
         if not self.connections:
             self._all_closed.set()
-
-
-class _Listener:
-    """The advertised listener of one broker, and the :class:`ListenerContext` of the connections to it."""
-
-    def __init__(self, gateway: GatewayServer, node_id: int, bound: socket.socket, is_first: bool) -> None:
-        self.node_id = node_id
-        self.limits = gateway.options.limits
-        self.metrics = gateway.metrics
-        self.requires_sasl = gateway.options.requires_sasl
-        self.oauth_principal_claim = gateway.options.oauth_principal_claim
-        self.internal_topics = gateway.internal_topics
-        self.served = gateway.served
-        self.address = Address(gateway.options.effective_advertised_host, bound.getsockname()[1])
-        self.advertise = gateway.advertise
-        self.register = gateway.register
-        self.unregister = gateway.unregister
-        self.loop_share = gateway.loop_share
-        self.request_memory = gateway.request_memory
-        self._gateway = gateway
-        self._socket = bound
-        self._is_first = is_first
-        self._acceptor: Acceptor | None = None
-
-    @property
-    def ranges(self) -> ApiRanges:
-        """The offered APIs and versions."""
-        return self._gateway.cluster.ranges(self.node_id)
-
-    async def serve(self, tls: ssl.SSLContext | None) -> None:
-        """Start accepting connections."""
-        self._acceptor = Acceptor(self._socket, tls, self._gateway.opened, partial(ClientConnection, self))
-
-    def close(self) -> None:
-        """Stop accepting connections."""
-        if self._acceptor is not None:
-            self._acceptor.close()
-        self._socket.close()
-
-    def brokers_last_named(self) -> Sequence[Broker]:
-        """Return the brokers of the cluster, as the last response that named any named them."""
-        return tuple(self._gateway.cluster.brokers.values())
-
-    def coordinator_of(self, group_id: str) -> Broker | None:
-        """Return the broker that is advertised as a group's coordinator, at its advertised address."""
-        node_ids = self._gateway.cluster.node_ids()
-        if not node_ids:
-            return None
-        node_id = coordinator_node(group_id, node_ids)
-        address = self._gateway.advertise(self._gateway.cluster.brokers[node_id])
-        return address and Broker(node_id, address)
-
-    async def connect(self, make: Callable[[], Upstream]) -> Upstream:
-        """Open a connection to the broker. Raises ``OSError``.
-
-        At the first listener, any broker will do: it is the clients' only bootstrap address.
-        """
-        return await self._gateway.cluster.connect(self.node_id, make, or_another=self._is_first)
-
-
-def _listener_certificate(options: GatewayOptions) -> ListenerCertificate | None:
-    if options.tls_cert is None:
-        return None
-    return ListenerCertificate(Path(options.tls_cert), Path(options.tls_key) if options.tls_key else None)

@@ -8,8 +8,6 @@ from typing import NamedTuple, Protocol, cast
 
 from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, RefusalReason, parse_response_head
 
-__all__ = ["ExpectedResponse", "Upstream", "UpstreamOwner"]
-
 
 class ExpectedResponse(NamedTuple):
     """A response that the broker has yet to send. Exactly one of ``on_piece`` and ``on_frame`` is set.

@@ -16,8 +16,6 @@ from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.forwarding import Forward, UpstreamLost, forward_upstream
 
-__all__ = ["Authorizer"]
-
 log = logging.getLogger(__name__)
 
 DECISION_TTL_SECONDS = 5.0
@@ -46,6 +44,12 @@ class _ExpiringCache(Generic[KeyT, ValueT]):
     def get(self, key: KeyT) -> ValueT | None:
         until, value = self._values.get(key, (0.0, None))
         return value if time.monotonic() < until else None
+
+    def split(self, keys: Mapping[str, KeyT]) -> tuple[dict[str, ValueT], list[str]]:
+        """Return the values by name, and the names without one; ``keys`` has the key of each name."""
+        values = {name: self.get(key) for name, key in keys.items()}
+        found = {name: value for name, value in values.items() if value is not None}
+        return found, [name for name in values if name not in found]
 
     def put(self, key: KeyT, value: ValueT) -> ValueT:
         self._values[key] = (time.monotonic() + self._seconds, value)
@@ -92,11 +96,9 @@ class Authorizer:
         """Whether the caller may write with a transactional id."""
         if not await self._is_enabled():
             return True
-
-        def probe() -> Awaitable[bool]:
-            return permissions.may_write_transactionally(self._forward, transactional_id)
-
-        return await self._decision(caller, "transaction", transactional_id, probe)
+        probe = permissions.may_write_transactionally
+        what = "transaction"
+        return await self._decision(caller, what, transactional_id, lambda: probe(self._forward, transactional_id))
 
     async def describable(self, caller: Caller, group_ids: Sequence[str]) -> list[bool]:
         """Whether the caller may describe each group. Describe on the cluster is permission for every group."""
@@ -120,32 +122,19 @@ class Authorizer:
         if not await self._is_enabled():
             existing = await self._topics.find(names)
             return {name: TopicAccess(topic.partitions, topic_id=topic.topic_id) for name, topic in existing.items()}
-        found: dict[str, TopicAccess] = {}
-        uncached = []
-        for name in dict.fromkeys(names):
-            cached = self._access.get((caller.principal, caller.host, name))
-            if cached is None:
-                uncached.append(name)
-            else:
-                found[name] = cached
+        keys = {name: (caller.principal, caller.host, name) for name in names}
+        found, uncached = self._access.split(keys)
         if uncached:
             probed = await permissions.topic_access(self._forward, uncached)
             for name in uncached:
                 found[name] = probed.get(name, TopicAccess(0))
                 if found[name].partitions:
-                    self._access.put((caller.principal, caller.host, name), found[name])
+                    self._access.put(keys[name], found[name])
         return found
 
     async def topics_of_ids(self, caller: Caller, topic_ids: Iterable[str]) -> TopicsOfIds:
         """Return the names of topics by id, and which ids are hidden from the caller; an empty id is unknown."""
-        names: dict[str, str] = {}
-        uncached = []
-        for topic_id in dict.fromkeys(filter(None, topic_ids)):
-            name = self._names.get(topic_id)
-            if name is None:
-                uncached.append(topic_id)
-            else:
-                names[topic_id] = name
+        names, uncached = self._names.split({topic_id: topic_id for topic_id in topic_ids if topic_id})
         if not uncached:
             return TopicsOfIds(names, ())
         if await self._is_enabled():
@@ -176,18 +165,13 @@ class Authorizer:
         return bool(self._has_authorizer)
 
     async def _describable(self, caller: Caller, group_ids: Sequence[str]) -> list[bool]:
-        uncached = [
-            group_id
-            for group_id in dict.fromkeys(group_ids)
-            if self._decisions.get(_key(caller, Operation.DESCRIBE.name, group_id)) is None
-        ]
-        probed: dict[str, bool] = {}
+        keys = {group_id: _key(caller, Operation.DESCRIBE.name, group_id) for group_id in group_ids}
+        allowed, uncached = self._decisions.split(keys)
         if uncached:
-            probed = dict(zip(uncached, await permissions.describable_groups(self._forward, uncached), strict=True))
-            for group_id, allowed in probed.items():
-                self._decisions.put(_key(caller, Operation.DESCRIBE.name, group_id), allowed)
-        cached = (self._decisions.get(_key(caller, Operation.DESCRIBE.name, group_id)) for group_id in group_ids)
-        return [bool(probed.get(group_id, decision)) for group_id, decision in zip(group_ids, cached, strict=True)]
+            probed = await permissions.describable_groups(self._forward, uncached)
+            for group_id, is_allowed in zip(uncached, probed, strict=True):
+                allowed[group_id] = self._decisions.put(keys[group_id], is_allowed)
+        return [allowed[group_id] for group_id in group_ids]
 
     async def _decision(self, caller: Caller, what: str, name: str, probe: Callable[[], Awaitable[bool]]) -> bool:
         key = _key(caller, what, name)

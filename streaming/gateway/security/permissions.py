@@ -28,9 +28,7 @@ from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i64
 
 from streaming.gateway.wire.forwarding import Forward
-from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
-
-__all__ = ["Operation", "TopicAccess", "TopicsOfIds"]
+from streaming.gateway.wire.values import text_of_topic_id, topic_id_of_text
 
 PROBE_TOPIC = TopicName("group-coordinator-gateway-asks")
 PROBE_GROUP = GroupId(PROBE_TOPIC)

@@ -16,8 +16,6 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
 from streaming.gateway.wire.forwarding import Forward
 
-__all__ = ["SaslRefused", "authenticate"]
-
 DIGESTS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MIN_ITERATIONS = 4096
 """RFC 7677's minimum and Kafka's default. Fewer would reveal the password to a server posing as a broker."""

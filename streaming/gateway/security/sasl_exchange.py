@@ -15,8 +15,6 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from streaming.gateway.wire.frames import FrameRefused, RefusalReason
 
-__all__ = ["ANONYMOUS", "MECHANISMS", "REFUSED_MECHANISM", "SaslExchange"]
-
 ANONYMOUS = "User:ANONYMOUS"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """Mechanisms whose tokens contain the user name. In those of GSSAPI it is encrypted for the broker."""

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from streaming.contract.errors import CannotRun
 
-__all__ = ["ListenerCertificate", "upstream_context"]
-
 log = logging.getLogger(__name__)
 
 UNSUPPORTED_PROPERTIES = ("ssl.keystore.location", "ssl.certificate.pem", "ssl.key.pem", "ssl.ca.certificate.stores")

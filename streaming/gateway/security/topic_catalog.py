@@ -7,8 +7,8 @@ partitions itself (KIP-848) assigns those that are described to it.
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -16,8 +16,6 @@ from coordinator_logic.messages import TopicDescription
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.contract.topics import LEGAL_TOPIC_NAME
 from streaming.gateway.wire.brokers import ClusterUnreachable
-
-__all__ = ["ClusterTopics", "FoundTopic", "TopicCatalog", "described_topic"]
 
 REQUEST_TIMEOUT_SECONDS = 4.0
 LISTING_TIMEOUT_SECONDS = 15.0
@@ -27,6 +25,8 @@ MISSING_TTL_SECONDS = 0.5
 """How long it is cached that a topic does not exist: it may be created at any time."""
 MAX_CACHED_TOPICS = 100_000
 NOT_FOUND = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception})
+
+T = TypeVar("T")
 
 
 class FoundTopic(NamedTuple):
@@ -84,10 +84,6 @@ class TopicCatalog:
         self._listed_at: float | None = None
         self._list_lock = asyncio.Lock()
 
-    async def partition_counts(self, topics: Iterable[str]) -> Mapping[str, int]:
-        """Return each topic's number of partitions, 0 for one that does not exist."""
-        return {name: topic.partitions for name, topic in (await self.find(topics)).items()}
-
     async def find(self, topics: Iterable[str]) -> Mapping[str, FoundTopic]:
         """Return each topic; one that does not exist has no partitions."""
         now = time.monotonic()
@@ -106,21 +102,17 @@ class TopicCatalog:
     async def find_now(self, topics: Iterable[str]) -> Mapping[str, FoundTopic]:
         """Request topics from the cluster, whatever is cached. Each may have any error."""
         names = [name for name in dict.fromkeys(topics) if LEGAL_TOPIC_NAME.fullmatch(name)]
-        try:
-            async with asyncio.timeout(LISTING_TIMEOUT_SECONDS):
-                found = {topic.name: topic for topic in await self._cluster.topics(names)} if names else {}
-        except (ClusterUnreachable, TimeoutError) as failure:
-            raise _not_available(names[0], repr(failure)) from failure
+        if not names:
+            return {}
+        answer = await _within(LISTING_TIMEOUT_SECONDS, self._cluster.topics(names), _whether_exists(names[0]))
+        found = {topic.name: topic for topic in answer}
         self._cache({name: topic for name, topic in found.items() if _is_known(topic)})
         return found
 
     async def names_of(self, topic_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the names of topics by their ids; an unknown id is left out."""
-        try:
-            async with asyncio.timeout(self._request_timeout):
-                found = await self._cluster.topics_by_id(topic_ids)
-        except (ClusterUnreachable, TimeoutError) as failure:
-            raise CoordinatorNotAvailable(f"cannot find out the names of topics by their ids: {failure!r}") from failure
+        asked = self._cluster.topics_by_id(topic_ids)
+        found = await _within(self._request_timeout, asked, "cannot find out the names of topics by their ids")
         return {topic.topic_id: topic.name for topic in found if topic.name and topic.topic_id}
 
     async def all_topics(self, max_age: float) -> Mapping[str, TopicDescription]:
@@ -131,11 +123,7 @@ class TopicCatalog:
         async with self._list_lock:
             now = time.monotonic()
             if self._listed_at is None or now - self._listed_at >= max_age:
-                try:
-                    async with asyncio.timeout(LISTING_TIMEOUT_SECONDS):
-                        found = await self._cluster.all_topics()
-                except (ClusterUnreachable, TimeoutError) as failure:
-                    raise CoordinatorNotAvailable(f"cannot list the topics: {failure!r}") from failure
+                found = await _within(LISTING_TIMEOUT_SECONDS, self._cluster.all_topics(), "cannot list the topics")
                 described = (described_topic(topic) for topic in found)
                 self._listing = {topic.name: topic for topic in described if topic is not None}
                 self._listed_at = now
@@ -153,11 +141,12 @@ class TopicCatalog:
                     answer = await asyncio.shield(self._asking)
                     for topic in unknown:
                         if topic in answer.failures:
-                            raise _not_available(topic, answer.failures[topic])
+                            raise CoordinatorNotAvailable(f"{_whether_exists(topic)}: {answer.failures[topic]}")
                         if topic in answer.topics:
                             found[topic] = answer.topics[topic]
         except TimeoutError as failure:
-            raise _not_available(topics[0], f"no answer within {self._request_timeout:g} s") from failure
+            reason = f"{_whether_exists(topics[0])}: no answer within {self._request_timeout:g} s"
+            raise CoordinatorNotAvailable(reason) from failure
         return found
 
     async def _ask(self) -> _Answer:
@@ -175,9 +164,7 @@ class TopicCatalog:
                 found = list(await self._cluster.topics(list(topics)))
         except (ClusterUnreachable, TimeoutError) as failure:
             return _Answer({}, dict.fromkeys(topics, repr(failure)))
-        known = {
-            topic.name: topic for topic in found if topic.error_code is ErrorCode.none or topic.error_code in NOT_FOUND
-        }
+        known = {topic.name: topic for topic in found if _is_known(topic)}
         errors: dict[str, str] = {topic.name: topic.error_code.name for topic in found}
         return _Answer(known, {topic: errors.get(topic, "no answer") for topic in topics - known.keys()})
 
@@ -206,5 +193,14 @@ def _missing(name: str) -> FoundTopic:
     return FoundTopic(name, "", 0, ErrorCode.unknown_topic_or_partition)
 
 
-def _not_available(topic: str, reason: str) -> CoordinatorNotAvailable:
-    return CoordinatorNotAvailable(f"cannot find out whether topic {topic!r} exists: {reason}")
+def _whether_exists(topic: str) -> str:
+    return f"cannot find out whether topic {topic!r} exists"
+
+
+async def _within(seconds: float, answer: Awaitable[T], problem: str) -> T:
+    """Await the cluster's answer. Raises :class:`CoordinatorNotAvailable`, with the problem, if it does not answer."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer
+    except (ClusterUnreachable, TimeoutError) as failure:
+        raise CoordinatorNotAvailable(f"{problem}: {failure!r}") from failure

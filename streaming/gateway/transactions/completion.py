@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from coordinator_logic.apis import WRITE_TXN_MARKERS
-from coordinator_logic.messages import ResponseEnvelope, TxnMarker, WriteTxnMarkersRequest
+from coordinator_logic.messages import TxnMarker, WriteTxnMarkersRequest
 from streaming.client.errors import CoordinatorError
 from streaming.gateway.groups.channel import GroupChannel, RequestEvent
 from streaming.gateway.transactions.participation import Participation, TransactionPhase
 from streaming.gateway.transactions.participation_log import ParticipationLog, ParticipationLogUnavailable
 from streaming.gateway.wire.client_request import Caller
-
-__all__ = ["CompletionFailed", "TransactionCompleter", "log_outcome"]
+from streaming.gateway.wire.futures import retrieve_failure
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +60,8 @@ class TransactionCompleter:
         for group_id, markers in markers_by_group.items():
             body = WriteTxnMarkersRequest(markers)
             event = self._channel.send(group_id, name, version, body, caller, self._marker_seconds)
-            event.response.add_done_callback(_ignore_response)
+            # An appended event is carried out without a response too.
+            event.response.add_done_callback(retrieve_failure)
             events.append(event)
         return events
 
@@ -75,9 +75,3 @@ def log_outcome(participation: Participation, committed: bool, reason: str) -> N
         "committed" if committed else "aborted",
         reason,
     )
-
-
-def _ignore_response(response: "asyncio.Future[ResponseEnvelope]") -> None:
-    """Retrieve a failure, so that asyncio does not log it: an appended event is carried out without a response too."""
-    if not response.cancelled():
-        response.exception()

@@ -1,9 +1,7 @@
 """Queries to the brokers' transaction coordinators."""
 
 import logging
-import ssl
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,17 +11,11 @@ from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.schema.types import TransactionalId
 from kio.static.primitive import i8
 
-from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS, broker_connection
+from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS
+from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.transactions.participation import TransactionDescription
-from streaming.gateway.wire.brokers import Address
+from streaming.gateway.wire.brokers import Address, ClusterUnreachable
 from streaming.gateway.wire.forwarding import Forward
-
-__all__ = [
-    "CoordinatorsUnreachable",
-    "TransactionCoordinators",
-    "TransactionDescriptions",
-    "describe_transactions",
-]
 
 log = logging.getLogger(__name__)
 
@@ -65,29 +57,10 @@ async def describe_transactions(forward: Forward, transactional_ids: Iterable[st
 
 
 class TransactionCoordinators:
-    """Queries over the gateway's own connections, with its own principal: it needs DESCRIBE on transactional ids.
+    """Queries over the gateway's own connections, with its own principal: it needs DESCRIBE on transactional ids."""
 
-    Args:
-        brokers: Returns the addresses of the current brokers.
-        librdkafka: Properties of the gateway's own clients; the ``sasl.*`` ones are used.
-        tls: The TLS context of the connections, None for plaintext.
-        client_id: The client id of the requests.
-        timeout: Seconds that all queries over one connection may take.
-    """
-
-    def __init__(
-        self,
-        brokers: Callable[[], Iterable[Address]],
-        librdkafka: Mapping[str, str],
-        tls: ssl.SSLContext | None,
-        client_id: str,
-        timeout: float,
-    ) -> None:
-        self._brokers = brokers
-        self._librdkafka = librdkafka
-        self._tls = tls
-        self._client_id = client_id
-        self._timeout = timeout
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
 
     async def describe(self, transactional_ids: Iterable[str]) -> TransactionDescriptions:
         """Describe transactions, as far as their coordinators answer. Raises :class:`CoordinatorsUnreachable`."""
@@ -95,28 +68,21 @@ class TransactionCoordinators:
         descriptions: dict[str, TransactionDescription | None] = {}
         for address, ids in ids_by_coordinator.items():
             try:
-                async with self._connection(address) as forward:
+                async with self._cluster.connection(address) as forward:
                     descriptions |= await describe_transactions(forward, ids)
             except BROKER_CONNECTION_ERRORS as failure:
                 log.warning("the transaction coordinator at %s does not answer: %r", address, failure)
         return descriptions
 
     async def _find(self, transactional_ids: tuple[str, ...]) -> Mapping[Address, list[str]]:
-        failure: Exception | None = None
-        for address in self._brokers():
-            try:
-                async with self._connection(address) as forward:
-                    request = FindCoordinatorRequest(key_type=TRANSACTION_KEY_TYPE, coordinator_keys=transactional_ids)
-                    response: Any = await forward(request)
-            except BROKER_CONNECTION_ERRORS as caught:
-                failure = caught
-                continue
-            found: dict[Address, list[str]] = {}
-            for coordinator in response.coordinators:
-                if coordinator.error_code is ErrorCode.none:
-                    found.setdefault(Address(coordinator.host, coordinator.port), []).append(coordinator.key)
-            return found
-        raise CoordinatorsUnreachable(f"no broker can be asked for the transaction coordinators: {failure!r}")
-
-    def _connection(self, address: Address) -> AbstractAsyncContextManager[Forward]:
-        return broker_connection(address, self._tls, self._client_id, self._timeout, self._librdkafka)
+        request = FindCoordinatorRequest(key_type=TRANSACTION_KEY_TYPE, coordinator_keys=transactional_ids)
+        try:
+            response = await self._cluster.ask_any(request)
+        except ClusterUnreachable as failure:
+            reason = f"no broker can be asked for the transaction coordinators: {failure.__cause__!r}"
+            raise CoordinatorsUnreachable(reason) from failure
+        found: dict[Address, list[str]] = {}
+        for coordinator in response.coordinators:
+            if coordinator.error_code is ErrorCode.none:
+                found.setdefault(Address(coordinator.host, coordinator.port), []).append(coordinator.key)
+        return found

@@ -3,16 +3,22 @@
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, TypeVar
 
+from kio.index import load_response_schema
 from kio.schema.add_offsets_to_txn.v0.request import AddOffsetsToTxnRequest
 from kio.schema.end_txn.v0.request import EndTxnRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v0.request import InitProducerIdRequest
+from kio.static.primitive import i16
 from kio.static.protocol import Entity
 from msgspec import structs
 
-from coordinator_logic.messages import Message, TxnOffsetCommitRequest
+from coordinator_logic.apis import TXN_OFFSET_COMMIT
+from coordinator_logic.errors import Error
+from coordinator_logic.messages import Message, TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from streaming.gateway.groups.error_responses import error_response, failed_commit
 from streaming.gateway.groups.registry import served_api
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.permissions import Operation
@@ -22,11 +28,6 @@ from streaming.gateway.transactions.coordinators import (
     TransactionCoordinators,
     TransactionDescriptions,
     describe_transactions,
-)
-from streaming.gateway.transactions.error_responses import (
-    end_txn_error,
-    init_producer_id_error,
-    txn_offset_commit_errors,
 )
 from streaming.gateway.transactions.participation import (
     Participation,
@@ -38,9 +39,8 @@ from streaming.gateway.transactions.participation import (
 )
 from streaming.gateway.transactions.participation_log import ParticipationLog, ParticipationLogUnavailable
 from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedApi
-from streaming.gateway.wire.forwarding import Forward, forward_upstream
-
-__all__ = ["TransactionHandlers"]
+from streaming.gateway.wire.forwarding import forward_upstream
+from streaming.gateway.wire.futures import retrieve_failure
 
 INIT_PRODUCER_ID_VERSIONS = range(6)
 """v6 can keep a prepared transaction (KIP-939), which no broker supports yet."""
@@ -62,8 +62,7 @@ class TransactionHandlers:
     A request that reads or changes participations is authorized first: neither the log nor an error may depend on a
     caller without rights to the transactional id.
 
-    ``txn_offset_commit`` is the group API that turns the request into a request event. ``forward`` sends a request to a
-    real broker on behalf of the client whose request is handled.
+    ``txn_offset_commit`` is the group API that turns the request into a request event.
     """
 
     def __init__(
@@ -73,14 +72,12 @@ class TransactionHandlers:
         coordinators: TransactionCoordinators,
         authorizer: Authorizer,
         txn_offset_commit: ServedApi,
-        forward: Forward = forward_upstream,
     ) -> None:
         self._participation_log = participation_log
         self._completer = completer
         self._coordinators = coordinators
         self._authorizer = authorizer
         self._txn_offset_commit = txn_offset_commit
-        self._forward = forward
 
     @property
     def apis(self) -> Mapping[int, ServedApi]:
@@ -98,7 +95,7 @@ class TransactionHandlers:
 
     async def forward(self, payload: Any) -> Any:
         """Send a client's request to the broker, over the client's upstream connection."""
-        return await self._forward(payload)
+        return await forward_upstream(payload)
 
     async def complete(self, participations: list[Participation], committed: bool, caller: Caller) -> None:
         """Deliver an outcome to the groups, even if the client disconnects. Raises :class:`CompletionFailed`."""
@@ -128,7 +125,7 @@ class TransactionHandlers:
         """Commit offsets in a transaction in which the group participates, under the participation's id."""
         refusal = await self._refusal(request.caller, request.payload)
         if refusal is not None:
-            return txn_offset_commit_errors(request, refusal)
+            return _commit_errors(request, refusal)
         return await _uncancelled(self._commit_offsets(request))
 
     async def _refusal(self, caller: Caller, payload: Any) -> ErrorCode | None:
@@ -144,7 +141,7 @@ class TransactionHandlers:
         try:
             participation = _ongoing_participation(body, await self._participation_log.read())
             if participation is None:
-                return txn_offset_commit_errors(request, await self._verification_error(body))
+                return _commit_errors(request, await self._verification_error(body))
             commit = structs.replace(body, producer_id=participation.id)
             response = await self._txn_offset_commit.handle(replace(request, payload=commit))
             phases = {each.id: each.phase for each in await self._participation_log.read()}
@@ -154,22 +151,22 @@ class TransactionHandlers:
             # The outcome may precede these offsets in the group's log. Because the participation is written again,
             # recovery finds the outcome and delivers it once more.
             await self._participation_log.write([participation.with_phase(phase)])
-            return txn_offset_commit_errors(request, ErrorCode.invalid_txn_state)
+            return _commit_errors(request, ErrorCode.invalid_txn_state)
         except ParticipationLogUnavailable:
-            return txn_offset_commit_errors(request, RETRY)
+            return _commit_errors(request, RETRY)
 
     async def end_txn(self, request: ClientRequest) -> Entity:
         """End a transaction: write the intended outcome, forward the request, deliver the outcome, respond."""
         payload: Any = request.payload
         if not await self._authorizer.allows_transaction(request.caller, payload.transactional_id):
-            return end_txn_error(payload, ErrorCode.transactional_id_authorization_failed)
+            return _error(payload, ErrorCode.transactional_id_authorization_failed)
         try:
             participations = [each for each in await self._participation_log.read() if _is_of_producer(each, payload)]
             if participations:
                 phase = TransactionPhase.ending(payload.committed)
                 await self._participation_log.write(each.with_phase(phase) for each in participations)
         except ParticipationLogUnavailable:
-            return end_txn_error(payload, RETRY)
+            return _error(payload, RETRY)
         response = await self.forward(payload)
         if not participations or response.error_code is not ErrorCode.none:
             return response  # type: ignore[no-any-return]
@@ -193,7 +190,7 @@ class TransactionHandlers:
             if response.error_code is ErrorCode.none:
                 await self._complete_after_init(response, transactional_id, request.caller)
         except (ParticipationLogUnavailable, CompletionFailed):
-            return init_producer_id_error(payload, RETRY)
+            return _error(payload, RETRY, producer_epoch=i16(-1))
         return response  # type: ignore[no-any-return]
 
     async def _complete_ended(self, transactional_id: str, caller: Caller) -> None:
@@ -219,7 +216,7 @@ class TransactionHandlers:
         return [each for each in await self._participation_log.read() if each.transactional_id == transactional_id]
 
     async def _describe(self, transactional_id: str) -> TransactionDescriptions:
-        return await describe_transactions(self._forward, [transactional_id])
+        return await describe_transactions(forward_upstream, [transactional_id])
 
     async def _verification_error(self, payload: Any) -> ErrorCode:
         """The error that a broker answers for offsets of a transaction that it does not have.
@@ -266,14 +263,23 @@ def _ongoing_participation(payload: Any, participations: list[Participation]) ->
     return max(matching, key=lambda each: each.transaction_start_time_ms, default=None)
 
 
+def _error(request: Any, error: ErrorCode, **others: Any) -> Entity:
+    """A response in the request's version that says nothing but the error."""
+    response: Any = load_response_schema(request.__api_key__, request.__version__)
+    return response(throttle_time=timedelta(0), error_code=error, **others)  # type: ignore[no-any-return]
+
+
+def _commit_errors(request: ClientRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
+    """A response to TxnOffsetCommit with one error for all partitions."""
+    body: TxnOffsetCommitRequest = request.payload
+    if error is RETRY:
+        return error_response(TXN_OFFSET_COMMIT, body, request.version, Error.COORDINATOR_LOAD_IN_PROGRESS)
+    return TxnOffsetCommitResponse([failed_commit(topic, error) for topic in body.topics])
+
+
 async def _uncancelled(work: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run ``work`` to its end even if the client disconnects in the meantime."""
     task = asyncio.ensure_future(work)
-    task.add_done_callback(_retrieve_exception)
+    # Recovery completes the transaction of a client that has gone.
+    task.add_done_callback(retrieve_failure)
     return await asyncio.shield(task)
-
-
-def _retrieve_exception(task: "asyncio.Future[Any]") -> None:
-    """Keep asyncio from logging the failure of a request whose client has gone: recovery completes the transaction."""
-    if not task.cancelled():
-        task.exception()

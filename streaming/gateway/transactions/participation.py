@@ -9,16 +9,6 @@ from msgspec.structs import replace
 
 from coordinator_logic.messages import Int16, Int64
 
-__all__ = [
-    "Participation",
-    "TransactionDescription",
-    "TransactionPhase",
-    "is_expired",
-    "new_participation",
-    "outcome",
-    "outcome_after_init",
-]
-
 FIRST_ID = 1 << 62
 """Above every producer id: brokers count those from 0."""
 

@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
@@ -16,8 +15,7 @@ from streaming.client.restarting_producer import RestartingProducer
 from streaming.client.topic_reader import TopicReader
 from streaming.gateway.transactions.participation import Participation
 from streaming.gateway.transactions.timeouts import TransactionTimeouts
-
-__all__ = ["ParticipationLog", "ParticipationLogUnavailable"]
+from streaming.gateway.wire.futures import call_from_thread, complete
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +145,7 @@ class ParticipationLog:
         written: asyncio.Future[None] = self._loop.create_future()
 
         def on_delivery(error: KafkaError | None, _record: Message) -> None:
-            self._call_loop(lambda: _complete(written, error))
+            call_from_thread(self._loop, _settle, written, error)
 
         try:
             self._producer.produce(self._topic, key, value, PARTITION, on_delivery)
@@ -158,12 +156,6 @@ class ParticipationLog:
     def _poll_deliveries(self) -> None:
         while not self._closing.is_set():
             self._producer.poll(POLL_SECONDS)
-
-    def _call_loop(self, callback: Callable[[], Any]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(callback)
-        except RuntimeError:
-            log.debug("the event loop is closed")
 
     # ---- on the reader's thread -------------------------------------------------------------------------------------
 
@@ -183,7 +175,7 @@ class ParticipationLog:
                 # At the end of the partition, the offset is that of the next record: the last ones may be compacted.
                 self._position = max(self._position, offset + (record.error() is None))
                 if self._end_waiters:
-                    self._call_loop(self._complete_waiters)
+                    call_from_thread(self._loop, self._complete_waiters)
         if error is not None:
             # librdkafka retries; read() has a timeout.
             log.warning("reading %s: %s", self._topic, error.str())
@@ -196,14 +188,11 @@ class ParticipationLog:
                 (end, future) for end, future in self._end_waiters if end > position and not future.done()
             ]
         for future in reached:
-            if not future.done():
-                future.set_result(None)
+            complete(future)
 
 
-def _complete(written: "asyncio.Future[None]", error: KafkaError | None) -> None:
-    if written.done():
-        return
+def _settle(written: "asyncio.Future[None]", error: KafkaError | None) -> None:
     if error is None:
-        written.set_result(None)
-    else:
+        complete(written)
+    elif not written.done():
         written.set_exception(ParticipationLogUnavailable(f"a participation was not written: {error.str()}"))

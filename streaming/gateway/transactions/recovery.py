@@ -13,8 +13,6 @@ from streaming.gateway.transactions.participation_log import ParticipationLog, P
 from streaming.gateway.transactions.timeouts import TransactionTimeouts
 from streaming.gateway.wire.client_request import Caller
 
-__all__ = ["TransactionRecovery"]
-
 log = logging.getLogger(__name__)
 
 

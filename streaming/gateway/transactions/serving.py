@@ -1,26 +1,21 @@
 """Assembles the transaction side of a gateway."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from coordinator_logic.apis import TXN_OFFSET_COMMIT
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.serving import GroupService
-from streaming.gateway.options import GatewayOptions
-from streaming.gateway.proxy.cluster import CLIENT_ID, Cluster
-from streaming.gateway.security.sasl_exchange import ANONYMOUS
-from streaming.gateway.security.tls import upstream_context
+from streaming.gateway.options import CLIENT_ID, GatewayOptions
+from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.transactions.completion import TransactionCompleter
 from streaming.gateway.transactions.coordinators import TransactionCoordinators
 from streaming.gateway.transactions.handlers import TransactionHandlers
 from streaming.gateway.transactions.participation_log import ParticipationLog
 from streaming.gateway.transactions.recovery import TransactionRecovery
 from streaming.gateway.transactions.timeouts import TransactionTimeouts
-from streaming.gateway.wire.client_request import Caller, ServedApi
-
-__all__ = ["serving_transactions"]
+from streaming.gateway.wire.client_request import ServedApi
 
 
 @asynccontextmanager
@@ -36,20 +31,12 @@ async def serving_transactions(
     topic = TopicNames(options.topic_prefix).transactions
     participation_log = ParticipationLog(options.bootstrap_servers, topic, CLIENT_ID, options.kafka, timeouts)
     completer = TransactionCompleter(groups.channel, participation_log, timeouts.marker_seconds)
-    coordinators = TransactionCoordinators(
-        lambda: [broker.address for broker in cluster.brokers.values()],
-        options.kafka,
-        upstream_context(options.kafka),
-        CLIENT_ID,
-        options.limits.upstream_connect_timeout_ms / 1000,
-    )
-    name = options.kafka.get("sasl.username")
-    gateway = Caller(CLIENT_ID, socket.gethostname(), f"User:{name}" if name else ANONYMOUS)
+    coordinators = TransactionCoordinators(cluster)
     assert TXN_OFFSET_COMMIT.key is not None
     txn_offset_commit = groups.apis[TXN_OFFSET_COMMIT.key]
     handlers = TransactionHandlers(participation_log, completer, coordinators, groups.authorizer, txn_offset_commit)
     participation_log.start()
-    recovery = TransactionRecovery(participation_log, completer, coordinators, gateway, timeouts)
+    recovery = TransactionRecovery(participation_log, completer, coordinators, groups.caller, timeouts)
     recovering = asyncio.create_task(recovery.run())
     try:
         yield handlers.apis

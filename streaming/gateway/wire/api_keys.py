@@ -8,22 +8,6 @@ from types import MappingProxyType
 
 from kio.schema.index import api_key_map
 
-__all__ = [
-    "API_NAMES",
-    "API_VERSIONS",
-    "DESCRIBE_CLUSTER",
-    "DESCRIBE_QUORUM",
-    "END_TXN",
-    "FETCH",
-    "FIND_COORDINATOR",
-    "METADATA",
-    "PRODUCE",
-    "SASL_AUTHENTICATE",
-    "SASL_HANDSHAKE",
-    "api_keys",
-    "api_name",
-]
-
 API_NAMES: Mapping[int, str] = MappingProxyType(
     {key: name.title().replace("_", "") for key, name in api_key_map.items()}
 )
@@ -48,6 +32,8 @@ METADATA = _KEYS["Metadata"]
 FIND_COORDINATOR = _KEYS["FindCoordinator"]
 SASL_HANDSHAKE = _KEYS["SaslHandshake"]
 API_VERSIONS = _KEYS["ApiVersions"]
+DELETE_TOPICS = _KEYS["DeleteTopics"]
+ADD_PARTITIONS_TO_TXN = _KEYS["AddPartitionsToTxn"]
 END_TXN = _KEYS["EndTxn"]
 SASL_AUTHENTICATE = _KEYS["SaslAuthenticate"]
 DESCRIBE_QUORUM = _KEYS["DescribeQuorum"]

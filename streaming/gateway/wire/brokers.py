@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["NO_BROKER", "Address", "Broker", "ClusterUnreachable", "bootstrap_addresses"]
-
 NO_BROKER = -1
 """The node id and the port in a response that names no broker."""
 

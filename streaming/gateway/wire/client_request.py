@@ -8,8 +8,6 @@ from kio.static.protocol import Entity
 
 from coordinator_logic.messages import Message
 
-__all__ = ["Caller", "ClientRequest", "Feature", "Handler", "QuotaEntity", "ServedApi"]
-
 
 class QuotaEntity(NamedTuple):
     """Whose time is counted together: all connections of a principal from one IP address."""

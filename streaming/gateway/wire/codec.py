@@ -23,19 +23,6 @@ from streaming.gateway.wire.reader import FrameReader, TooManyEntries
 from streaming.gateway.wire.steps import Steps, run_steps
 from streaming.gateway.wire.writer import FrameWriter
 
-__all__ = [
-    "KNOWN_VERSIONS",
-    "LARGE_REQUEST_BYTES",
-    "MALFORMED",
-    "decode_request",
-    "decode_response",
-    "decode_response_in_steps",
-    "encode_request",
-    "encode_request_in_steps",
-    "encode_response",
-    "encode_response_in_steps",
-]
-
 
 def _known_versions() -> dict[int, tuple[int, int]]:
     return {

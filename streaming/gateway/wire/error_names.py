@@ -9,10 +9,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import Entity
 
 from coordinator_logic.messages import Message
-from streaming.gateway.wire.lazy_list import LazyList
-
-__all__ = ["error_name"]
-
+from streaming.gateway.wire.steps import LazyList
 
 MAX_ERROR_CODES = 100
 """How many error codes of a response count: reading more would hold the event loop."""

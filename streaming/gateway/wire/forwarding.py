@@ -5,8 +5,6 @@ from contextvars import ContextVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-__all__ = ["Forward", "UpstreamLost", "current_forward", "forward_upstream"]
-
 Forward = Callable[[RequestPayload], Awaitable[ResponsePayload]]
 """Sends a request to a broker and returns its response."""
 

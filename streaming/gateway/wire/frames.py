@@ -17,17 +17,6 @@ from streaming.gateway.wire.api_keys import PRODUCE
 from streaming.gateway.wire.reader import FrameReader
 from streaming.gateway.wire.steps import run_steps
 
-__all__ = [
-    "ByteBuffer",
-    "FrameRefused",
-    "RefusalReason",
-    "RequestHead",
-    "ResponseHead",
-    "parse_acks",
-    "parse_request_head",
-    "parse_response_head",
-]
-
 LENGTH_SIZE = 4
 
 REQUEST_HEAD = struct.Struct(">ihhi")

@@ -28,8 +28,6 @@ from kio.serial import entity_reader, readers
 
 from streaming.gateway.wire.values import MESSAGE_CODECS, Reader, Writer, value_codec
 
-__all__ = ["EntityLayout", "FieldLayout", "LayoutMismatch", "layout_of"]
-
 THROTTLE_TIME = "throttle_time"
 NOT_THROTTLED = timedelta(0)
 NO_TAGGED_FIELDS = b"\0"

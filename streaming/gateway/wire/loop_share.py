@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 from streaming.gateway.wire.client_request import Caller, QuotaEntity
 from streaming.gateway.wire.steps import Steps
 
-__all__ = ["BURST_SECONDS", "CLIENT_SHARE", "SLICE_SECONDS", "LoopShare"]
-
 T = TypeVar("T")
 
 SLICE_SECONDS = 0.00025
@@ -89,13 +87,13 @@ class LoopShare:
         client = caller.quota_entity
         while True:
             await self.await_slice(client)
-            started = _now()
+            started = loop_time()
             try:
                 _run_slice(steps)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             finally:
-                self.charge(client, _now() - started)
+                self.charge(client, loop_time() - started)
 
     async def await_slice(self, client: QuotaEntity, seconds: float = 0.0) -> None:
         """Wait for a slice, for work of the client that takes the loop that many seconds."""
@@ -106,26 +104,26 @@ class LoopShare:
 
     def charge(self, client: QuotaEntity, seconds: float) -> None:
         """Count seconds of the loop that the client has used."""
-        self._account(client).charge(seconds, _now())
+        self._account(client).charge(seconds, loop_time())
 
     def _account(self, client: QuotaEntity) -> "_Account":
         account = self._accounts.get(client)
         if account is None:
             if len(self._accounts) >= self._sweep_at:
                 self._sweep()
-            account = self._accounts[client] = _Account(self._client_share, _now())
+            account = self._accounts[client] = _Account(self._client_share, loop_time())
         return account
 
     def _sweep(self) -> None:
         """Forget the clients that have all their time left: a new account is the same."""
-        now = _now()
+        now = loop_time()
         self._accounts = {client: each for client, each in self._accounts.items() if not each.is_unused(now)}
         self._sweep_at = max(ACCOUNTS_BEFORE_SWEEP, 2 * len(self._accounts))
 
     def _enqueue(self, account: "_Account") -> None:
         """Give the client's work a place in the rotation, once it has time left."""
         account.is_queued = True
-        if account.is_overdrawn(_now()):
+        if account.is_overdrawn(loop_time()):
             asyncio.get_running_loop().call_later(account.seconds_until_slice, self._enqueue, account)
             return
         self._rotation.append(account)
@@ -141,7 +139,7 @@ class LoopShare:
         self._is_scheduled = False
         if self._rotation:
             self._schedule()
-        started = _now()
+        started = loop_time()
         if account.is_overdrawn(started):
             # Other work of the same client used up its time meanwhile.
             self._enqueue(account)
@@ -149,7 +147,7 @@ class LoopShare:
         try:
             account.waiting.popleft()()
         finally:
-            account.charge(_now() - started, _now())
+            account.charge(loop_time() - started, loop_time())
             account.is_queued = False
             if account.waiting:
                 self._enqueue(account)
@@ -196,13 +194,14 @@ class _Uncounted(_Account):
         pass
 
 
-def _now() -> float:
+def loop_time() -> float:
+    """The event loop's time, in seconds."""
     return asyncio.get_running_loop().time()
 
 
 def _run_slice(steps: Steps[Any]) -> None:
     """Run steps for the time of a slice. Raises ``StopIteration`` with the result when they are complete."""
-    slice_ends = _now() + SLICE_SECONDS
+    slice_ends = loop_time() + SLICE_SECONDS
     next(steps)
-    while _now() < slice_ends:
+    while loop_time() < slice_ends:
         next(steps)

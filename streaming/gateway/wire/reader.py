@@ -16,8 +16,6 @@ from kio.serial.errors import BufferUnderflow, SerialError, UnexpectedNull
 from streaming.gateway.wire.layout import EntityLayout, FieldLayout
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps
 
-__all__ = ["FrameReader", "TooManyEntries"]
-
 
 class TooManyEntries(SerialError):
     """The arrays and tagged fields of a frame have more entries than allowed."""

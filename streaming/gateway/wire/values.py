@@ -1,16 +1,14 @@
 """How kio reads and writes the values of its entities, and how those of messages differ from them."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from io import BytesIO
 from typing import Any
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 from kio.serial import readers, writers
-
-from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
-
-__all__ = ["MESSAGE_CODECS", "Reader", "Writer", "value_codec"]
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 """Reads a value at an offset; returns it with its size in bytes."""
@@ -58,6 +56,16 @@ def _read_milliseconds_i64(frame: bytes, offset: int) -> tuple[int, int]:
 def _read_timedelta_i64(frame: bytes, offset: int) -> tuple[timedelta, int]:
     milliseconds, size = _read_milliseconds_i64(frame, offset)
     return timedelta(milliseconds=milliseconds), size
+
+
+def text_of_topic_id(topic_id: UUID | None) -> str:
+    """Kafka's text form of a topic's id, URL-safe base64; empty for the zero id, which kio reads as None."""
+    return "" if topic_id is None else urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def topic_id_of_text(text: str) -> UUID | None:
+    """The id in a text of :func:`text_of_topic_id`."""
+    return UUID(bytes=urlsafe_b64decode(text + "==")) if text else None
 
 
 def _read_topic_id(frame: bytes, offset: int) -> tuple[str, int]:

@@ -8,8 +8,6 @@ from kio.serial import writers
 from streaming.gateway.wire.layout import EntityLayout, FieldLayout
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps
 
-__all__ = ["FrameWriter"]
-
 NULL_ENTITY, ENTITY = -1, 1
 """What precedes an entity that can be null (KIP-893)."""
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from multiprocessing.context import ForkProcess
-from typing import Any, ClassVar
+from typing import Any
 
 from kio.schema.api_versions.v0.response import ApiVersion, ApiVersionsResponse
 from kio.schema.errors import ErrorCode
@@ -24,16 +24,16 @@ from kio.static.primitive import i16
 
 from streaming.contract.topics import TopicNames
 from streaming.gateway.instrumentation import GatewayMetrics
-from streaming.gateway.limits import GatewayLimits
+from streaming.gateway.options import GatewayOptions
 from streaming.gateway.proxy.admission.acceptor import Acceptor, OpenConnections
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
 from streaming.gateway.proxy.api_versions import ApiRanges
+from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.connection import ClientConnection
-from streaming.gateway.proxy.listener_context import OpenConnection
+from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.upstream import Upstream
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
-from streaming.gateway.wire.brokers import Address, Broker
-from streaming.gateway.wire.client_request import ServedApi
+from streaming.gateway.wire.brokers import Broker
 from streaming.gateway.wire.loop_share import LoopShare
 
 HOST = "127.0.0.1"
@@ -88,26 +88,28 @@ async def no_ids(_names: Collection[str]) -> Mapping[bytes, str]:
     return {}
 
 
-class UpstreamOnlyContext:
+class UpstreamOnlyContext(ListenerContext):
     """A listener context without a cluster: every connection's broker is the upstream process."""
 
-    node_id = 1
-    limits = GatewayLimits()
-    metrics = GatewayMetrics()
-    requires_sasl = False
-    oauth_principal_claim = ""
-    internal_topics = InternalTopics(TopicNames(), (), no_ids)
-    served: ClassVar[dict[int, ServedApi]] = {}
     keys = tuple(ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(12)) for key in (0, 1, 18))
     ranges = ApiRanges({0: ApiVersionsResponse(error_code=ErrorCode.none, api_keys=keys)}, {})
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self._address = address
-        self.loop_share = LoopShare()
-        self.request_memory = RequestMemory(self.limits.queued_max_request_bytes)
-
-    def advertise(self, _broker: Broker) -> Address | None:
-        return None
+        options = GatewayOptions(bootstrap_servers="{}:{}".format(*address))
+        super().__init__(
+            node_id=1,
+            options=options,
+            cluster=Cluster(options, {}),
+            served={},
+            metrics=GatewayMetrics(),
+            internal_topics=InternalTopics(TopicNames(), (), no_ids),
+            loop_share=LoopShare(),
+            request_memory=RequestMemory(options.limits.queued_max_request_bytes),
+            advertise=lambda _broker: None,
+            register=lambda _connection: None,
+            unregister=lambda _connection: None,
+            is_first=True,
+        )
 
     def brokers_last_named(self) -> Sequence[Broker]:
         return ()
@@ -115,14 +117,9 @@ class UpstreamOnlyContext:
     def coordinator_of(self, _group_id: str) -> Broker | None:
         return None
 
-    def register(self, _connection: OpenConnection) -> None:
-        pass
-
-    def unregister(self, _connection: OpenConnection) -> None:
-        pass
-
     async def connect(self, make: Callable[[], Upstream]) -> Upstream:
-        _, upstream = await asyncio.get_running_loop().create_connection(make, *self._address)
+        server = self.options.bootstrap_servers.split(":")
+        _, upstream = await asyncio.get_running_loop().create_connection(make, server[0], int(server[1]))
         return upstream
 
 
@@ -131,7 +128,7 @@ def serve_gateway(listening: socket.socket, upstream: tuple[str, int]) -> None:
 
     async def run() -> None:
         context = UpstreamOnlyContext(upstream)
-        opened = OpenConnections(context.limits, context.metrics)
+        opened = OpenConnections(context.options.limits, context.metrics)
         accepting = Acceptor(listening, None, opened, partial(ClientConnection, context))
         await asyncio.Event().wait()
         accepting.close()

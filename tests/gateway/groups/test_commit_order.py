@@ -9,7 +9,7 @@ from kio.index import load_request_schema
 
 from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from streaming.embedded.broker import EmbeddedBroker
-from tests.gateway.support.direct_handlers import direct_handlers
+from tests.gateway.support.direct_handlers import connected, direct_handlers
 from tests.gateway.support.timeouts import response_timeouts
 from tests.support.scripted_coordinator import ScriptedCoordinator
 from tests.support.topics import create_topic, unique
@@ -38,7 +38,7 @@ def test_a_commit_whose_topics_are_looked_up_is_not_overtaken_by_one_whose_topic
     async def offsets_in_log() -> list[int]:
         serving = direct_handlers(broker.bootstrap_servers, scripted.topics, timeouts=response_timeouts())
         async with asyncio.timeout(LIMIT_SECONDS), serving as handlers:
-            await handlers.channel.wait_connected()
+            await connected(handlers.channel)
             requests = [commit(1, known), commit(2, known, unknown), commit(3, known)]
             found = []
             asking = []

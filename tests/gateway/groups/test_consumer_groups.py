@@ -27,7 +27,7 @@ from coordinator_logic.messages import (
     TxnPartitionToCommit,
     TxnTopicToCommit,
 )
-from streaming.gateway.wire.topic_ids import text_of_topic_id, topic_id_of_text
+from streaming.gateway.wire.values import text_of_topic_id, topic_id_of_text
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
 from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading

@@ -18,8 +18,8 @@ from coordinator_logic.messages import (
     TopicToFetch,
 )
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.channel import CoordinatorTopics
 from streaming.gateway.groups.serving import serving_groups
+from streaming.gateway.options import GatewayOptions
 from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.wire.client_request import ServedApi
@@ -29,7 +29,7 @@ from tests.gateway.support.conversations import (
     group_lifecycle,
     refused_requests,
 )
-from tests.gateway.support.direct_handlers import DirectHandlers, direct_handlers, wait_connected
+from tests.gateway.support.direct_handlers import DirectHandlers, connected, direct_handlers, wait_connected
 from tests.gateway.support.in_process import RunningGateway
 from tests.gateway.support.timeouts import response_timeouts
 from tests.oracle.reference_broker import await_coordinators
@@ -87,12 +87,12 @@ def serving(coordinator: CoordinatorProcess) -> Iterator[RunningGateway]:
         def is_coordinator(group_id: str, node_id: int) -> bool:
             return coordinator_node(group_id, cluster.node_ids()) == node_id
 
-        topics = CoordinatorTopics(
-            bootstrap_servers=coordinator.bootstrap_servers, names=coordinator.topics, client_id="serving", config={}
+        options = GatewayOptions(
+            bootstrap_servers=coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix
         )
-        serving = serving_groups(topics, is_coordinator, cluster, timeouts=TIMEOUTS)
+        serving = serving_groups(options, is_coordinator, cluster, timeouts=TIMEOUTS)
         service = await stack.enter_async_context(serving)
-        await service.channel.wait_connected()
+        await connected(service.channel)
         return service.apis
 
     running = RunningGateway(coordinator.bootstrap_servers, make)

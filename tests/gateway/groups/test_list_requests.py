@@ -37,7 +37,7 @@ from streaming.gateway.groups.list_requests import (
 )
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.loop_share import LoopShare
-from tests.gateway.support.direct_handlers import direct_handlers
+from tests.gateway.support.direct_handlers import connected, direct_handlers
 from tests.gateway.support.timeouts import response_timeouts
 from tests.support.garbage import without_collections
 from tests.support.scripted_coordinator import ScriptedCoordinator
@@ -175,7 +175,7 @@ def ask_all(broker: EmbeddedBroker, scripted: ScriptedCoordinator, *requests: tu
     async def ask() -> list[Any]:
         serving = direct_handlers(broker.bootstrap_servers, scripted.topics, timeouts=response_timeouts(2.0))
         async with asyncio.timeout(LIMIT_SECONDS), serving as handlers:
-            await handlers.channel.wait_connected()
+            await connected(handlers.channel)
             responses = []
             for body, key, version in requests:
                 responses.append(await handlers.ask(to_wire(body, load_request_schema(key, version))))
@@ -217,7 +217,7 @@ def test_equal_entries_of_an_offset_fetch_are_asked_once_and_each_is_answered(
     async def ask() -> tuple[Any, int]:
         serving = direct_handlers(broker.bootstrap_servers, scripted.topics, timeouts=response_timeouts())
         async with asyncio.timeout(LIMIT_SECONDS), serving as handlers:
-            await handlers.channel.wait_connected()
+            await connected(handlers.channel)
             asking = asyncio.create_task(handlers.ask(fetch))
             for _ in range(2):
                 await asyncio.to_thread(answer_next)

@@ -42,7 +42,7 @@ from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from tests.gateway.groups.topic_ids import ids_of, in_version
-from tests.gateway.support.direct_handlers import DirectHandlers, direct_handlers
+from tests.gateway.support.direct_handlers import DirectHandlers, connected, direct_handlers
 from tests.gateway.support.timeouts import response_timeouts
 from tests.support.scripted_coordinator import ScriptedCoordinator
 from tests.support.topics import create_topic, unique
@@ -123,7 +123,7 @@ def with_handlers(
         serving = direct_handlers(broker.bootstrap_servers, topics, timeouts=timeouts)
         async with asyncio.timeout(LIMIT_SECONDS), serving as handlers:
             if wait_connected:
-                await handlers.channel.wait_connected()
+                await connected(handlers.channel)
             return await work(handlers)
 
     return asyncio.run(run())
@@ -201,7 +201,7 @@ def test_topics_that_are_created_later_are_found(broker: EmbeddedBroker) -> None
         assert not handlers.channel.is_connected
         for name in (topics.requests, topics.responses):
             await asyncio.to_thread(create_topic, broker.bootstrap_servers, name, 1)
-        await handlers.channel.wait_connected()
+        await connected(handlers.channel)
 
     with_handlers(broker, topics, create_topics, wait_connected=False)
 

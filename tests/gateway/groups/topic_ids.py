@@ -6,8 +6,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from coordinator_logic.messages import Message, OffsetCommitRequest, OffsetFetchRequest, TopicToCommit, TopicToFetch
+from streaming.gateway.groups.handlers.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
 from streaming.gateway.proxy.cluster import Cluster
-from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
 
 __all__ = ["ids_of", "in_version"]
 

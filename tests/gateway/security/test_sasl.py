@@ -22,12 +22,13 @@ from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.static.protocol import Entity, RequestPayload
 
+from streaming.gateway.options import GatewayOptions
+from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.transactions.coordinators import (
     CoordinatorsUnreachable,
     TransactionCoordinators,
     TransactionDescriptions,
 )
-from streaming.gateway.wire.brokers import Address
 from streaming.gateway.wire.client_request import ClientRequest
 from tests.gateway.conftest import NewGateway
 from tests.gateway.support.heartbeat_handlers import heartbeat_api, heartbeat_response
@@ -293,11 +294,8 @@ def test_the_gateways_own_requests_to_transaction_coordinators_are_authenticated
     secured: str, user: dict[str, str]
 ) -> None:
     def described(password: str) -> TransactionDescriptions:
-        host, _, port = secured.partition(":")
-        properties = {**user, "sasl.password": password}
-        brokers = [Address(host, int(port))]
-        coordinators = TransactionCoordinators(lambda: brokers, properties, None, "gateway", LIMIT_SECONDS)
-        return asyncio.run(coordinators.describe(["nobody"]))
+        options = GatewayOptions(bootstrap_servers=secured, kafka={**user, "sasl.password": password})
+        return asyncio.run(TransactionCoordinators(Cluster(options, {})).describe(["nobody"]))
 
     # The broker creates its transaction topic at the first request.
     wait_until(lambda: described(user["sasl.password"]) == {"nobody": None}, "the coordinator answers")

@@ -29,6 +29,11 @@ def run(work: Callable[[], Awaitable[Any]]) -> Any:
     return asyncio.run(limited())
 
 
+async def partition_counts(catalog: TopicCatalog, names: Sequence[str]) -> Mapping[str, int]:
+    """Each topic's number of partitions, 0 for one that does not exist."""
+    return {name: topic.partitions for name, topic in (await catalog.find(names)).items()}
+
+
 class Brokers:
     """Answers for a cluster without topics once it may, and keeps what it was asked for."""
 
@@ -57,7 +62,7 @@ def test_topics_that_exist_have_partitions_and_all_others_have_none(broker: Embe
     missing = [unique("missing"), "", "not/valid", "nul\0", ".", "l" * 249, "l" * 250, "l" * 40_000]
     many = [f"{one}-{number}" for number in range(2 * TOPICS_PER_REQUEST)]
     catalog = TopicCatalog(cluster_of(broker.bootstrap_servers))
-    counts = run(lambda: catalog.partition_counts([one, *missing, *many, five, one]))
+    counts = run(lambda: partition_counts(catalog, [one, *missing, *many, five, one]))
     assert counts == {one: 1, five: 5} | dict.fromkeys([*missing, *many], 0)
 
 
@@ -69,7 +74,7 @@ def test_a_hundred_lookups_leak_no_ids_of_topics(broker: EmbeddedBroker, monkeyp
 
     async def look_up() -> None:
         for _ in range(100):
-            assert await catalog.partition_counts([topic]) == {topic: 1}
+            assert await partition_counts(catalog, [topic]) == {topic: 1}
 
     with leaked(Uuid) as left:
         run(look_up)
@@ -80,10 +85,10 @@ def test_lookups_that_wait_share_the_next_request() -> None:
     async def look_up() -> list[set[str]]:
         brokers = Brokers({})
         catalog = TopicCatalog(brokers)
-        first = asyncio.create_task(catalog.partition_counts(["a"]))
+        first = asyncio.create_task(partition_counts(catalog, ["a"]))
         while not brokers.asked:
             await asyncio.sleep(0)
-        others = [asyncio.create_task(catalog.partition_counts(names)) for names in (["a"], ["b", "c"], ["c", "d"])]
+        others = [asyncio.create_task(partition_counts(catalog, names)) for names in (["a"], ["b", "c"], ["c", "d"])]
         await asyncio.sleep(0)
         brokers.may_answer.set()
         assert await asyncio.gather(first, *others) == [{"a": 0}, {"a": 0}, {"b": 0, "c": 0}, {"c": 0, "d": 0}]
@@ -97,7 +102,7 @@ def test_an_error_of_one_topic_concerns_only_those_who_ask_for_it() -> None:
         brokers = Brokers({"broken": ErrorCode.leader_not_available})
         brokers.may_answer.set()
         catalog = TopicCatalog(brokers)
-        lookups = [catalog.partition_counts([name, "missing"]) for name in ("fine", "broken")]
+        lookups = [partition_counts(catalog, [name, "missing"]) for name in ("fine", "broken")]
         return await asyncio.gather(*lookups, return_exceptions=True)
 
     fine, broken = run(look_up)
@@ -109,7 +114,7 @@ def test_an_error_of_one_topic_concerns_only_those_who_ask_for_it() -> None:
 def test_without_a_broker_the_coordinator_is_not_available() -> None:
     catalog = TopicCatalog(cluster_of(NO_BROKER))
     with pytest.raises(CoordinatorNotAvailable, match="'orders' exists: ClusterUnreachable"):
-        run(lambda: catalog.partition_counts(["orders"]))
+        run(lambda: partition_counts(catalog, ["orders"]))
 
 
 def test_a_lookup_that_no_broker_answers_ends_and_the_next_one_asks_again() -> None:
@@ -117,9 +122,9 @@ def test_a_lookup_that_no_broker_answers_ends_and_the_next_one_asks_again() -> N
         brokers = Brokers({})
         catalog = TopicCatalog(brokers, request_timeout=0.05)
         with pytest.raises(CoordinatorNotAvailable, match="'orders' exists: "):
-            await catalog.partition_counts(["orders"])
+            await partition_counts(catalog, ["orders"])
         brokers.may_answer.set()
-        assert await catalog.partition_counts(["payments"]) == {"payments": 0}
+        assert await partition_counts(catalog, ["payments"]) == {"payments": 0}
         return brokers.asked
 
     assert run(look_up)[-1] == {"payments"}

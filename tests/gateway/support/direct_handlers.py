@@ -11,10 +11,10 @@ from kio.static.protocol import Entity
 from coordinator_logic.messages import Message
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import IsCoordinator
-from streaming.gateway.groups.channel import CoordinatorTopics
+from streaming.gateway.groups.channel import GroupChannel
 from streaming.gateway.groups.serving import GroupService, serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
-from streaming.gateway.options import load_gateway_options
+from streaming.gateway.options import GatewayOptions, load_gateway_options
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedApi
 from tests.oracle.sides.connection import Connections
@@ -65,18 +65,24 @@ async def direct_handlers(
     broker = Connections(bootstrap_servers)
     try:
         cluster = cluster_of(bootstrap_servers)
-        asked = CoordinatorTopics(bootstrap_servers=bootstrap_servers, names=topics, client_id="asked", config={})
-        serving = serving_groups(asked, is_coordinator, cluster, broker.ask, timeouts)
+        options = GatewayOptions(bootstrap_servers=bootstrap_servers, topic_prefix=topics.prefix)
+        serving = serving_groups(options, is_coordinator, cluster, forward=broker.ask, timeouts=timeouts)
         async with serving as service:
             yield DirectHandlers(service, cluster)
     finally:
         broker.close()
 
 
+async def connected(channel: GroupChannel) -> None:
+    """Wait until the coordinator's topics are found."""
+    while not channel.is_connected:
+        await asyncio.sleep(0.01)
+
+
 async def wait_connected(handlers: DirectHandlers) -> None:
     """Wait until the coordinator's topics are found, and the directory is read."""
     async with asyncio.timeout(LIMIT_SECONDS):
-        await handlers.channel.wait_connected()
+        await connected(handlers.channel)
     assert await asyncio.to_thread(handlers.directory.wait_complete, LIMIT_SECONDS)
 
 

@@ -34,7 +34,7 @@ from coordinator_logic.messages import (
     TopicToFetch,
 )
 from streaming.gateway.wire.layout import LayoutMismatch
-from streaming.gateway.wire.topic_ids import text_of_topic_id
+from streaming.gateway.wire.values import text_of_topic_id
 from tests.logic.strategies import values_of
 from tests.support.properties import examples
 from tests.support.wire_types import from_wire, to_wire, written, written_by_kio

@@ -13,8 +13,7 @@ from streaming.gateway.wire.codec import (
     encode_request_in_steps,
     encode_response_in_steps,
 )
-from streaming.gateway.wire.lazy_list import LazyList
-from streaming.gateway.wire.steps import ENTRIES_PER_STEP, run_steps
+from streaming.gateway.wire.steps import ENTRIES_PER_STEP, LazyList, run_steps
 from tests.gateway.support.entities import filled_entity
 from tests.gateway.wire.test_reader import DECODED, NAMES, repeated
 from tests.support.wire_types import written_by_kio

@@ -18,8 +18,7 @@ from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAl
 from streaming.explain.story.printable import printable
 from streaming.explain.story.words import event_line
 from streaming.journal.entries import story_entry
-from streaming.journal.progress import ReadingProgress
-from streaming.journal.reader import JournalReader
+from streaming.journal.reader import JournalReader, ReadingProgress
 
 Since = Annotated[
     str | None,

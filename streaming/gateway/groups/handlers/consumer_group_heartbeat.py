@@ -1,6 +1,5 @@
 """ConsumerGroupHeartbeat (KIP-848): the topics that it is about are described to the coordinator with it."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 
@@ -19,13 +18,12 @@ from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.awaited_heartbeats import AwaitedHeartbeats, MemberHeartbeats, advanced
 from streaming.gateway.groups.backend import GroupBackend, decode_response
 from streaming.gateway.groups.error_responses import outage_error
-from streaming.gateway.groups.list_requests import MAX_ENTRIES
+from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, consumer_policy
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
-
-__all__ = ["ConsumerGroupHeartbeatHandler", "consumer_group_heartbeat_policy"]
+from streaming.gateway.wire.loop_share import loop_time
 
 NO_LONGER_A_MEMBER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND, Error.FENCED_MEMBER_EPOCH})
 
@@ -60,7 +58,8 @@ class ConsumerGroupHeartbeatHandler:
         body: ConsumerGroupHeartbeatRequest = request.payload
         if not await self._backend.authorizer.allows(request.caller, Operation.READ, body.group_id):
             return _refused(Error.GROUP_AUTHORIZATION_FAILED)
-        if _entry_count(body) > MAX_ENTRIES:
+        names, owned = body.subscribed_topic_names or (), body.topic_partitions or ()
+        if len(names) + len(owned) + entry_count(owned) > MAX_ENTRIES:
             return _refused(Error.INVALID_REQUEST)
         topics: Sequence[TopicDescription] = ()
         if body.member_epoch >= JOIN_EPOCH:
@@ -79,7 +78,7 @@ class ConsumerGroupHeartbeatHandler:
     async def _ask(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         """Ask the coordinator, or answer with what an earlier heartbeat of the member has led to."""
         policy = self._backend.policies.of(CONSUMER_GROUP_HEARTBEAT, body)
-        deadline = _now() + policy.seconds
+        deadline = loop_time() + policy.seconds
         earlier = self._awaited.find(body)
         if earlier is not None and earlier.is_open and not earlier.may_repeat:
             await earlier.settle(policy.seconds)
@@ -88,12 +87,15 @@ class ConsumerGroupHeartbeatHandler:
         if earlier is not None and not earlier.is_open:
             news = earlier.pop_news()
             if news is not None:
-                self._go_on(request, body, news)
+                if news.error_code == Error.NONE:
+                    # The heartbeat itself goes on as one of the member that has received the news.
+                    going_on = advanced(body, news)
+                    self._send(request, going_on, self._awaited.begin(going_on))
                 return news
             earlier = None
         heartbeats = earlier or self._awaited.begin(body)
         self._send(request, body, heartbeats)
-        await heartbeats.settle(deadline - _now())
+        await heartbeats.settle(deadline - loop_time())
         if heartbeats.is_open:
             return _refused(policy.unanswered if heartbeats.is_appended else policy.unsent)
         self._awaited.end(body, heartbeats)
@@ -101,14 +103,6 @@ class ConsumerGroupHeartbeatHandler:
         if response is None and heartbeats.failure is not None:
             return _refused(outage_error(policy, heartbeats.failure, appended=heartbeats.is_appended))
         return response or _refused(policy.unanswered)
-
-    def _go_on(
-        self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, news: ConsumerGroupHeartbeatResponse
-    ) -> None:
-        """Let a heartbeat go on whose client is answered with a late response."""
-        if news.error_code == Error.NONE:
-            going_on = advanced(body, news)
-            self._send(request, going_on, self._awaited.begin(going_on))
 
     def _send(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest, heartbeats: MemberHeartbeats) -> None:
         timeouts, api = self._backend.policies.timeouts, CONSUMER_GROUP_HEARTBEAT
@@ -142,12 +136,3 @@ class ConsumerGroupHeartbeatHandler:
 
 def _refused(error: Error) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error)
-
-
-def _entry_count(body: ConsumerGroupHeartbeatRequest) -> int:
-    owned = body.topic_partitions or ()
-    return len(body.subscribed_topic_names or ()) + len(owned) + sum(len(topic.partitions) for topic in owned)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

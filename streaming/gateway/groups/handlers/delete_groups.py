@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import OrderedDict
-from typing import Any
 
 from coordinator_logic.apis import DELETE_GROUPS
 from coordinator_logic.errors import Error
@@ -12,8 +11,7 @@ from streaming.gateway.groups.channel import RequestEvent
 from streaming.gateway.groups.list_requests import made_lazily
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
-
-__all__ = ["DeleteGroupsHandler"]
+from streaming.gateway.wire.futures import retrieve_failure
 
 MAX_OPEN_DELETIONS = 10_000
 
@@ -73,14 +71,8 @@ class DeleteGroupsHandler:
         # Later, the same request is meant for a new group of that name.
         patience = self._backend.policies.timeouts.late_deletion_seconds
         asyncio.get_running_loop().call_later(patience, self._forget, deletion, event)
-        event.response.add_done_callback(_retrieve_failure)
+        event.response.add_done_callback(retrieve_failure)
 
     def _forget(self, deletion: tuple[Caller, str], event: RequestEvent) -> None:
         if self._open.get(deletion) is event:
             del self._open[deletion]
-
-
-def _retrieve_failure(response: "asyncio.Future[Any]") -> None:
-    """Keep asyncio from logging the failure of a deletion whose client has gone."""
-    if not response.cancelled():
-        response.exception()

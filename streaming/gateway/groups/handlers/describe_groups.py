@@ -1,46 +1,68 @@
 """DescribeGroups: one request event for each group."""
 
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
 from msgspec.structs import replace
 
-from coordinator_logic.apis import DESCRIBE_GROUPS
+from coordinator_logic.apis import DESCRIBE_GROUPS, Api
 from coordinator_logic.embedded_protocols import CONSUMER_PROTOCOL_TYPE, ConsumerProtocolError, decode_subscription
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from coordinator_logic.messages import (
+    DescribedConsumerGroup,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.list_requests import made_lazily
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["describe_groups", "topics_of_classic_members"]
+DescribedT = TypeVar("DescribedT", DescribedGroup, DescribedConsumerGroup)
 
 
 async def describe_groups(backend: GroupBackend, request: ClientRequest) -> DescribeGroupsResponse:
+    """Describe groups, see :func:`describe_each`."""
+    body: DescribeGroupsRequest = request.payload
+    return DescribeGroupsResponse(await describe_each(backend, request, DESCRIBE_GROUPS, body.groups, DescribedGroup))
+
+
+async def describe_each(
+    backend: GroupBackend,
+    request: ClientRequest,
+    api: Api[Any, Any],
+    group_ids: Sequence[str],
+    described_type: type[DescribedT],
+    checked: Callable[[DescribedT], Awaitable[DescribedT]] | None = None,
+) -> list[DescribedT]:
     """Describe groups, in the request's order. The caller needs DESCRIBE on each of them.
 
     Groups beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
+
+    checked: returns what the caller may see of a group.
     """
-    body: DescribeGroupsRequest = request.payload
-
-    async def describe(group_id: str) -> DescribedGroup:
-        return await _describe(backend, request, group_id, with_operations=body.include_authorized_operations)
-
     caller = request.caller
-    described = await backend.ask_in_order(DESCRIBE_GROUPS, caller, body.groups, describe, DescribedGroup)
-    return DescribeGroupsResponse(described)
 
+    async def describe(group_id: str) -> DescribedT:
+        if not await backend.authorizer.allows(caller, Operation.DESCRIBE, group_id):
+            return described_type(group_id, Error.GROUP_AUTHORIZATION_FAILED)
+        body = api.request_type([group_id])
+        described: DescribedT
+        (described,) = (await backend.request(api, request.version, group_id, body, caller)).groups
+        if checked is not None and described.error_code == Error.NONE:
+            described = await checked(described)
+        if request.payload.include_authorized_operations and described.error_code == Error.NONE:
+            operations = await backend.authorizer.operations_on_group(caller, group_id)
+            return replace(described, authorized_operations=operations)
+        return described
 
-async def _describe(
-    backend: GroupBackend, request: ClientRequest, group_id: str, *, with_operations: bool
-) -> DescribedGroup:
-    caller = request.caller
-    if not await backend.authorizer.allows(caller, Operation.DESCRIBE, group_id):
-        return DescribedGroup(group_id, Error.GROUP_AUTHORIZATION_FAILED)
-    body = DescribeGroupsRequest([group_id])
-    response = await backend.request(DESCRIBE_GROUPS, request.version, group_id, body, caller)
-    (described,) = response.groups
-    if with_operations and described.error_code == Error.NONE:
-        operations = await backend.authorizer.operations_on_group(caller, group_id)
-        return replace(described, authorized_operations=operations)
-    return described
+    found = await backend.ask_each(api, caller, group_ids, describe)
+
+    def entry(group_id: str) -> DescribedT:
+        return found.get(group_id) or described_type(group_id, Error.COORDINATOR_LOAD_IN_PROGRESS)
+
+    return made_lazily(group_ids, entry)
 
 
 async def topics_of_classic_members(backend: GroupBackend, group_id: str) -> set[str]:

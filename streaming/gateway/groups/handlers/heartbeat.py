@@ -15,8 +15,6 @@ from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPoli
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
-__all__ = ["HeartbeatHandler", "heartbeat_policy"]
-
 MAX_LATE_ERRORS = 10_000
 
 LASTING_ERRORS = frozenset(

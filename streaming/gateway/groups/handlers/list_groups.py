@@ -7,8 +7,6 @@ from coordinator_logic.records import GroupDirectoryEntry
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
-__all__ = ["list_groups"]
-
 
 async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGroupsResponse:
     """List the groups whose coordinator is the broker that the client connected to.

@@ -20,8 +20,6 @@ from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPoli
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["join_group", "join_policy", "leave_policy", "member_request", "sync_policy"]
-
 RequestT = TypeVar("RequestT", JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest)
 ResponseT = TypeVar("ResponseT", bound=Message)
 

@@ -12,21 +12,17 @@ from coordinator_logic.messages import (
     CommittedTopic,
     OffsetCommitRequest,
     OffsetCommitResponse,
-    PartitionToCommit,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
-    TxnPartitionToCommit,
 )
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.commit_order import AppendPermit
-from streaming.gateway.groups.error_responses import txn_offset_commit_error
+from streaming.gateway.groups.error_responses import failed_commit, txn_offset_commit_error
 from streaming.gateway.groups.handlers.topic_check import check_topics
-from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count, made_lazily
+from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
-
-__all__ = ["append_permit", "commit", "offset_commit", "txn_offset_commit"]
 
 RequestT = TypeVar("RequestT", OffsetCommitRequest, TxnOffsetCommitRequest)
 ResponseT = TypeVar("ResponseT", OffsetCommitResponse, TxnOffsetCommitResponse)
@@ -75,12 +71,7 @@ async def commit(
 
 
 def _refuse(request: ClientRequest, api: Api[RequestT, ResponseT], body: RequestT, error: Error) -> ResponseT:
-    """The response with an error for every partition, of which there may be many."""
+    """The response with an error for every partition."""
     if isinstance(body, TxnOffsetCommitRequest):
         error = txn_offset_commit_error(request.version, error)
-
-    def partition(named: PartitionToCommit | TxnPartitionToCommit) -> CommittedPartition:
-        return CommittedPartition(named.partition_index, error)
-
-    refused = [CommittedTopic(topic.name, made_lazily(topic.partitions, partition)) for topic in body.topics]
-    return api.response_type(refused)
+    return api.response_type([failed_commit(topic, error) for topic in body.topics])

@@ -13,8 +13,6 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import ClientRequest
 
-__all__ = ["offset_delete"]
-
 
 async def offset_delete(backend: GroupBackend, request: ClientRequest) -> OffsetDeleteResponse:
     """Delete committed offsets. The caller needs DELETE on the group, and READ on each topic."""

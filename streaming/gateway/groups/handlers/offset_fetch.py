@@ -10,7 +10,6 @@ from coordinator_logic.apis import OFFSET_FETCH, OFFSET_FETCH_FIRST_VERSION_WITH
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import (
     FetchedGroup,
-    FetchedPartition,
     FetchedTopic,
     GroupToFetch,
     OffsetFetchRequest,
@@ -19,12 +18,10 @@ from coordinator_logic.messages import (
 )
 from streaming.client.errors import error_of
 from streaming.gateway.groups.backend import GroupBackend
-from streaming.gateway.groups.error_responses import error_response
+from streaming.gateway.groups.error_responses import error_response, failed_fetch
 from streaming.gateway.groups.list_requests import MAX_ENTRIES, MAX_GROUPS, entry_count, made_lazily
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
-
-__all__ = ["fetch_each", "fetch_group", "offset_fetch"]
 
 
 async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetFetchResponse:
@@ -35,24 +32,22 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetF
     """
     body: OffsetFetchRequest = request.payload
     if request.version >= OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
-        return await _fetch_groups(backend, request, body)
+
+        async def fetch(group: GroupToFetch) -> FetchedGroup:
+            return await fetch_group(backend, request, group, require_stable=body.require_stable)
+
+        return OffsetFetchResponse(groups=await fetch_each(backend, request.caller, body.groups, fetch))
     if not await backend.authorizer.allows(request.caller, Operation.DESCRIBE, body.group_id):
         return error_response(OFFSET_FETCH, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     if entry_count(body.topics, "partition_indexes") > MAX_ENTRIES:
-        return _refuse(body, Error.INVALID_REQUEST)
+        refused = [failed_fetch(topic, Error.INVALID_REQUEST) for topic in body.topics or ()]
+        return OffsetFetchResponse(error_code=Error.INVALID_REQUEST, topics=refused)
     topics = await _RequestedTopics.authorize(backend, request.caller, body.topics)
-    fetch = replace(body, topics=topics.authorized)
-    response = await backend.request(OFFSET_FETCH, request.version, body.group_id, fetch, request.caller)
+    asked = replace(body, topics=topics.authorized)
+    response = await backend.request(OFFSET_FETCH, request.version, body.group_id, asked, request.caller)
     if response.error_code != Error.NONE:
         return error_response(OFFSET_FETCH, body, request.version, error_of(response.error_code))
     return OffsetFetchResponse(topics=await topics.complete(response.topics))
-
-
-async def _fetch_groups(backend: GroupBackend, request: ClientRequest, body: OffsetFetchRequest) -> OffsetFetchResponse:
-    async def fetch(group: GroupToFetch) -> FetchedGroup:
-        return await fetch_group(backend, request, group, require_stable=body.require_stable)
-
-    return OffsetFetchResponse(groups=await fetch_each(backend, request.caller, body.groups, fetch))
 
 
 async def fetch_each(
@@ -73,16 +68,6 @@ async def fetch_each(
         return found or FetchedGroup(groups[position].group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
 
     return made_lazily(range(len(groups)), entry)
-
-
-def _refuse(body: OffsetFetchRequest, error: Error) -> OffsetFetchResponse:
-    """The response with an error for the group and for every partition, of which there may be many."""
-
-    def partition(index: int) -> FetchedPartition:
-        return FetchedPartition(index, error_code=error)
-
-    refused = [FetchedTopic(topic.name, made_lazily(topic.partition_indexes, partition)) for topic in body.topics or ()]
-    return OffsetFetchResponse(error_code=error, topics=refused)
 
 
 async def fetch_group(
@@ -131,9 +116,4 @@ class _RequestedTopics(NamedTuple):
             names = [topic.name for topic in fetched]
             describable = await self.backend.authorizer.describable_topics(self.caller, names)
             return [topic for topic in fetched if topic.name in describable]
-        error = Error.TOPIC_AUTHORIZATION_FAILED
-        failed = (
-            FetchedTopic(topic.name, [FetchedPartition(index, error_code=error) for index in topic.partition_indexes])
-            for topic in self.unauthorized
-        )
-        return [*fetched, *failed]
+        return [*fetched, *(failed_fetch(topic, Error.TOPIC_AUTHORIZATION_FAILED) for topic in self.unauthorized)]

@@ -10,11 +10,6 @@ from coordinator_logic.messages import CommittedPartition, CommittedTopic, Delet
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.wire.client_request import Caller
 
-__all__ = ["CheckedTopics", "check_topics"]
-
-ResponseTopic = type[CommittedTopic] | type[DeletedTopic]
-ResponsePartition = type[CommittedPartition] | type[DeletedPartition]
-
 
 class CheckedTopics(NamedTuple):
     """The topics of a request that the coordinator is asked for, and the response's entries for all others."""
@@ -37,8 +32,8 @@ async def check_topics(
     backend: GroupBackend,
     caller: Caller,
     topics: Sequence[Any],
-    response_topic: ResponseTopic,
-    response_partition: ResponsePartition,
+    response_topic: type[CommittedTopic] | type[DeletedTopic],
+    response_partition: type[CommittedPartition] | type[DeletedPartition],
 ) -> CheckedTopics:
     """Split topics into those that exist and that the caller may read, and the rest; both keep the request's order.
 

@@ -13,30 +13,26 @@ from msgspec.structs import replace
 from coordinator_logic.apis import OFFSET_COMMIT, OFFSET_FETCH
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import (
-    CommittedPartition,
-    CommittedTopic,
     FetchedGroup,
-    FetchedPartition,
-    FetchedTopic,
     GroupToFetch,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
-    PartitionToCommit,
     TopicToCommit,
     TopicToFetch,
 )
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.groups.error_responses import failed_commit, failed_fetch
 from streaming.gateway.groups.handlers import offset_commit as by_name
 from streaming.gateway.groups.handlers import offset_fetch as fetch_by_name
-from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count, made_lazily
+from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
-from streaming.gateway.wire.topic_ids import OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS
 
-__all__ = ["offset_commit", "offset_fetch"]
+OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS = 10
+"""Of OffsetCommit and OffsetFetch (KIP-848)."""
 
 TopicT = TypeVar("TopicT", TopicToCommit, TopicToFetch)
 
@@ -95,19 +91,12 @@ async def offset_commit(backend: GroupBackend, request: ClientRequest) -> Offset
         named_request = replace_request(request, version=OFFSET_COMMIT.max_version)
         response = await by_name.commit(backend, named_request, OFFSET_COMMIT, named, permit)
     ids = {name: topic_id for topic_id, name in resolved.names.items()}
-    refused = [_failed(topic, resolved.errors[topic.name]) for topic in resolved.failed(body.topics)]
+    refused = [failed_commit(topic, resolved.errors[topic.name]) for topic in resolved.failed(body.topics)]
     return OffsetCommitResponse([*refused, *(replace(topic, name=ids[topic.name]) for topic in response.topics)])
 
 
-def _failed(topic: TopicToCommit, error: Error) -> CommittedTopic:
-    def partition(named: PartitionToCommit) -> CommittedPartition:
-        return CommittedPartition(named.partition_index, error)
-
-    return CommittedTopic(topic.name, made_lazily(topic.partitions, partition))
-
-
 def _refuse_commit(body: OffsetCommitRequest, error: Error) -> OffsetCommitResponse:
-    return OffsetCommitResponse([_failed(topic, error) for topic in body.topics])
+    return OffsetCommitResponse([failed_commit(topic, error) for topic in body.topics])
 
 
 # ---- OffsetFetch ---------------------------------------------------------------------------------------------------
@@ -146,9 +135,5 @@ async def _fetch_group(
     ids = {name: access.topic_id for name, access in accesses.items()}
     ids |= {name: topic_id for topic_id, name in resolved.names.items()}
     topics = [replace(topic, name=ids[topic.name]) for topic in fetched.topics]
-    refused = [_failed_fetch(topic, resolved.errors[topic.name]) for topic in resolved.failed(asked)]
+    refused = [failed_fetch(topic, resolved.errors[topic.name]) for topic in resolved.failed(asked)]
     return replace(fetched, topics=[*topics, *refused])
-
-
-def _failed_fetch(topic: TopicToFetch, error: Error) -> FetchedTopic:
-    return FetchedTopic(topic.name, [FetchedPartition(index, error_code=error) for index in topic.partition_indexes])

@@ -12,8 +12,6 @@ from streaming.gateway.groups.watched_groups import WatchedGroup
 from streaming.gateway.security.topic_catalog import described_topic
 from streaming.gateway.wire.client_request import Caller
 
-__all__ = ["HeartbeatTopics", "TopicsHidden"]
-
 LISTINGS_OF_AGE = 3
 """How many refreshes old the list of all topics may be when a pattern is resolved."""
 RESOLVE_AGAIN_SECONDS = 30.0

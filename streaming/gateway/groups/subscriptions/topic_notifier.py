@@ -22,8 +22,6 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.watched_groups import WatchedGroup
 from streaming.gateway.security.topic_catalog import NOT_FOUND, described_topic
 
-__all__ = ["TopicNotifier"]
-
 log = logging.getLogger(__name__)
 
 REFRESHES_UNTIL_GONE = 2
@@ -142,7 +140,10 @@ class TopicNotifier:
             if known is not None and known.topic_id == topic.topic_id and topic.partitions < known.partitions:
                 continue
             if known is not None and known.topic_id != topic.topic_id:
-                self._retire(known.topic_id)
+                # A broker that lags behind may still name the former id.
+                self._former_ids[known.topic_id] = None
+                if len(self._former_ids) > MAX_FORMER_IDS:
+                    del self._former_ids[next(iter(self._former_ids))]
             self._current[name] = topic
             changed.add(name)
         self._missing = {name: self._missing.get(name, 0) + 1 for name in missing}
@@ -160,12 +161,6 @@ class TopicNotifier:
                 example,
             )
         self._hidden = hidden
-
-    def _retire(self, topic_id: str) -> None:
-        """Remember an id that no topic has any more: a broker that lags behind may still name it."""
-        self._former_ids[topic_id] = None
-        if len(self._former_ids) > MAX_FORMER_IDS:
-            del self._former_ids[next(iter(self._former_ids))]
 
     # ---- groups --------------------------------------------------------------------------------------------------
 

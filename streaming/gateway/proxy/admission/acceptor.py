@@ -10,8 +10,6 @@ from collections.abc import Callable
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.gateway.limits import GatewayLimits
 
-__all__ = ["Acceptor", "OpenConnections"]
-
 log = logging.getLogger(__name__)
 
 TLS_HANDSHAKE_SECONDS = 10.0

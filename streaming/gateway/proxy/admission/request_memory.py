@@ -8,8 +8,6 @@ a broker does the same beyond ``queued.max.request.bytes`` (KIP-72).
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["ALWAYS_BYTES", "ConnectionMemory", "RequestMemory"]
-
 ALWAYS_BYTES = 8 * 1024
 """What each connection may have in any case. Heartbeats and most other requests are smaller, so they go on, and the
 members that a parked JoinGroup waits for can join."""

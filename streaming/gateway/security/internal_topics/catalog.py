@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 
 from streaming.contract.topics import TopicNames
 from streaming.gateway.wire.api_keys import FETCH
-
-__all__ = ["FindTopicIds", "InternalTopics"]
+from streaming.gateway.wire.futures import retrieve_failure
 
 FindTopicIds = Callable[[Collection[str]], Awaitable[Mapping[bytes, str]]]
 """Returns the names of existing topics by their ids, for the given names. Raises an exception if no broker answers."""
@@ -68,7 +67,7 @@ class InternalTopics:
         while self.unknown(topic_ids):
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.get_running_loop().create_task(self._ask())
-                self._asking.add_done_callback(_retrieve_exception)
+                self._asking.add_done_callback(retrieve_failure)
             await asyncio.shield(self._asking)
 
     async def _ask(self) -> None:
@@ -78,9 +77,3 @@ class InternalTopics:
         self._foreign |= asked - self._name_by_id.keys()
         if len(self._foreign) > FOREIGN_IDS:
             self._foreign_before, self._foreign = self._foreign, set()
-
-
-def _retrieve_exception(task: "asyncio.Future[None]") -> None:
-    """Keep asyncio from logging a failure for which no client waits any more."""
-    if not task.cancelled():
-        task.exception()

@@ -3,8 +3,6 @@
 from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, RefusalReason
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps
 
-__all__ = ["IDS_SINCE", "fetched_topic_ids"]
-
 IDS_SINCE = 13
 """The first version of Fetch with topic ids in place of names (KIP-516)."""
 

@@ -12,18 +12,15 @@ from streaming.gateway.security.internal_topics.fetch_scan import IDS_SINCE, fet
 from streaming.gateway.security.internal_topics.produce_scan import ProduceScan
 from streaming.gateway.security.internal_topics.refusals import (
     DELETE_BY_ID_SINCE,
-    DELETE_TOPICS,
     GUARDED_APIS,
     PartialRefusal,
     refuse_topics,
 )
-from streaming.gateway.wire.api_keys import FETCH, PRODUCE, api_name
+from streaming.gateway.wire.api_keys import DELETE_TOPICS, FETCH, PRODUCE, api_name
 from streaming.gateway.wire.codec import LARGE_REQUEST_BYTES, decode_request_in_steps, encode_request_in_steps
 from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, RefusalReason, RequestHead
 from streaming.gateway.wire.loop_share import LoopShare
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps, run_steps
-
-__all__ = ["TopicGuard", "Verdict", "VerdictKind"]
 
 NO_ACKS = 0
 

@@ -2,17 +2,12 @@
 
 from collections.abc import Collection, Generator
 
-from streaming.gateway.wire.frames import FrameRefused, RefusalReason
-
-__all__ = ["ProduceScan"]
+from streaming.gateway.wire.frames import FLEXIBLE_PRODUCE_SINCE, TRANSACTIONAL_ID_SINCE, FrameRefused, RefusalReason
 
 LENGTH_AND_HEAD = 12
 """Bytes before the client id: the frame's length, API key, version and correlation id."""
 
 ACKS_AND_TIMEOUT = 6
-TRANSACTIONAL_ID_SINCE = 3
-FLEXIBLE_SINCE = 9
-"""Versions of Produce: the first with a transactional id; the first with compact types and tagged fields."""
 
 SMALLEST_BATCH_BYTES = 61
 """The size of a record batch without records. A broker accepts no partition with less since version 3."""
@@ -44,7 +39,8 @@ class ProduceScan:
         self.has_topic = False
         """Whether a topic's name has been read, whichever it is."""
         self.is_complete = False
-        self._parser = _flexible_topics(version, self) if version >= FLEXIBLE_SINCE else _legacy_topics(version, self)
+        topics = _flexible_topics if version >= FLEXIBLE_PRODUCE_SINCE else _legacy_topics
+        self._parser = topics(version, self)
         self._carried = b""
         self._seen = 0
         self._skipping = LENGTH_AND_HEAD
@@ -116,21 +112,21 @@ class ProduceScan:
 
 
 def _legacy_topics(version: int, scan: ProduceScan) -> _Parser:
-    yield -max(_int16((yield 2)), 0)
+    yield -max(_int((yield 2)), 0)
     if version >= TRANSACTIONAL_ID_SINCE:
-        yield -max(_int16((yield 2)), 0)
+        yield -max(_int((yield 2)), 0)
     yield -ACKS_AND_TIMEOUT
-    for _ in range(_count(_int32((yield 4)))):
-        name = yield _name_length(_int16((yield 2)))
+    for _ in range(_count(_int((yield 4)))):
+        name = yield _name_length(_int((yield 2)))
         if scan.is_guarded(name):
             return
-        for _ in scan.partitions(_int32((yield 4))):
+        for _ in scan.partitions(_int((yield 4))):
             index_and_size = yield 8
-            yield scan.records(_int32(index_and_size[4:]))
+            yield scan.records(_int(index_and_size[4:]))
 
 
 def _flexible_topics(_version: int, scan: ProduceScan) -> _Parser:
-    yield -max(_int16((yield 2)), 0)
+    yield -max(_int((yield 2)), 0)
     yield from _tagged_fields(scan)
     yield -max((yield from _varint()) - 1, 0)
     yield -ACKS_AND_TIMEOUT
@@ -168,11 +164,8 @@ def _varint() -> Generator[int, bytes, int]:
     return value
 
 
-def _int16(data: bytes) -> int:
+def _int(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
-
-
-_int32 = _int16
 
 
 def _name_length(value: int) -> int:

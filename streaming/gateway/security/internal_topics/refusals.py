@@ -3,31 +3,39 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from kio.index import load_entity_module, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
-from kio.static.primitive import i8, i16, i32, i64
+from kio.static.primitive import i16, i32, i64
 from kio.static.protocol import Entity, RequestPayload
 
-from streaming.gateway.wire.api_keys import FETCH, PRODUCE, api_keys, api_name
+from streaming.gateway.wire.api_keys import ADD_PARTITIONS_TO_TXN, DELETE_TOPICS, api_keys, api_name
 from streaming.gateway.wire.frames import FrameRefused, RefusalReason
 from streaming.gateway.wire.steps import ENTRIES_PER_STEP, Steps
 
-__all__ = ["GUARDED_APIS", "PartialRefusal", "refuse_topics"]
-
 REFUSED = ErrorCode.topic_authorization_failed
-(ADD_PARTITIONS_TO_TXN,) = api_keys(["AddPartitionsToTxn"])
+DELETE_BY_ID_SINCE = 6
 TOPIC_RESOURCE = 2
 """The resource type of topics in AlterConfigs."""
 
 MAX_REFUSED = 1_000
 """The most topics and partitions that a response refuses: the internal topics have tens of partitions."""
 
-NO_OFFSET = i64(-1)
+REFUSAL = {
+    **dict.fromkeys(("base_offset", "log_start_offset", "high_watermark", "last_stable_offset"), i64(-1)),
+    **dict.fromkeys(("record_errors", "aborted_transactions", "configs"), ()),
+    **dict.fromkeys(("error_message", "log_append_time"), None),
+    "error_code": REFUSED,
+    "low_watermark": i64(-1),
+    "num_partitions": i32(-1),
+    "records": b"",
+    "replication_factor": i16(-1),
+}
+"""What the response says of a refused topic or partition, in those of these fields that it has."""
+
 FULL_FETCH_EPOCHS = (0, -1)
 """The epochs of a Fetch request that names all its partitions; any other one continues a session (KIP-227)."""
 
@@ -51,13 +59,35 @@ class PartialRefusal:
     answer: Entity
 
 
-@dataclass(frozen=True)
-class _Api:
-    """Where an API has its topics. ``refuse`` makes the response's entry, given its module and the request's entry."""
+class _Entries(NamedTuple):
+    """The entries of topics, or of a topic's partitions: the field of the request, that of the response, and its type.
 
-    entries: str
-    results: str
-    refuse: Callable[[Any, Any], Entity]
+    partitions: None if the response has no entries for partitions.
+    """
+
+    requested: str
+    answered: str
+    answer_type: str
+    partitions: "_Entries | None" = None
+
+
+_PRODUCED = _Entries("partition_data", "partition_responses", "PartitionProduceResponse")
+_FETCHED = _Entries("partitions", "partitions", "PartitionData")
+_TRUNCATED = _Entries("partitions", "partitions", "DeleteRecordsPartitionResult")
+
+_TOPICS: Mapping[str, _Entries] = {
+    "Produce": _Entries("topic_data", "responses", "TopicProduceResponse", _PRODUCED),
+    "Fetch": _Entries("topics", "responses", "FetchableTopicResponse", _FETCHED),
+    "CreateTopics": _Entries("topics", "topics", "CreatableTopicResult"),
+    "DeleteTopics": _Entries("topics", "responses", "DeletableTopicResult"),
+    "DeleteRecords": _Entries("topics", "topics", "DeleteRecordsTopicResult", _TRUNCATED),
+    "CreatePartitions": _Entries("topics", "results", "CreatePartitionsTopicResult"),
+    "AlterConfigs": _Entries("resources", "responses", "AlterConfigsResourceResponse"),
+    "IncrementalAlterConfigs": _Entries("resources", "responses", "AlterConfigsResourceResponse"),
+}
+
+GUARDED_APIS = api_keys(_TOPICS) | {ADD_PARTITIONS_TO_TXN}
+"""The APIs whose topics are checked. Operations on the whole cluster need rights that only operators have."""
 
 
 def refuse_topics(payload: Any, guards: Guards) -> Steps[PartialRefusal | None]:
@@ -69,15 +99,18 @@ def refuse_topics(payload: Any, guards: Guards) -> Steps[PartialRefusal | None]:
     key, version = payload.__api_key__, payload.__version__
     if key == ADD_PARTITIONS_TO_TXN:
         return (yield from _refuse_partitions_of_transaction(payload, guards))
-    api = _api(key, version)
-    guarded, rest = yield from _split(getattr(payload, api.entries), guards)
+    topics = _TOPICS[api_name(key)]
+    if key == DELETE_TOPICS and version < DELETE_BY_ID_SINCE:
+        topics = topics._replace(requested="topic_names")
+    guarded, rest = yield from _split(getattr(payload, topics.requested), guards)
     if not guarded:
         return None
-    _limit(key, sum(1 + len(_partitions(entry)) for entry in guarded))
-    responses = load_entity_module(api_key_map[key], version, EntityType.response)
-    refused = tuple(api.refuse(responses, entry) for entry in guarded)
-    answer = _made(load_response_schema(key, version), **{api.results: refused})
-    request = replace(payload, **{api.entries: tuple(rest)})
+    of_topic = topics.partitions
+    _limit(key, len(guarded) + sum(len(getattr(entry, of_topic.requested)) for entry in guarded if of_topic))
+    module = load_entity_module(api_key_map[key], version, EntityType.response)
+    refused = tuple(_refused(topics, module, entry) for entry in guarded)
+    answer = _made(load_response_schema(key, version), **{topics.answered: refused})
+    request = replace(payload, **{topics.requested: tuple(rest)})
     session_epoch = getattr(payload, "session_epoch", None)
     if session_epoch is not None and session_epoch not in FULL_FETCH_EPOCHS:
         # The client fetches without a session next, with all partitions: so the refusal is repeated.
@@ -87,7 +120,7 @@ def refuse_topics(payload: Any, guards: Guards) -> Steps[PartialRefusal | None]:
         request = replace(request, **SESSIONLESS)
 
     def merge(response: Any) -> Entity:
-        return replace(response, **{api.results: getattr(response, api.results) + refused})  # type: ignore[no-any-return]
+        return replace(response, **{topics.answered: getattr(response, topics.answered) + refused})  # type: ignore[no-any-return]
 
     return PartialRefusal(request if rest else None, merge, answer)
 
@@ -137,17 +170,6 @@ def _limit(key: int, refused: int) -> None:
         raise FrameRefused(RefusalReason.TOO_MANY_ENTRIES, detail)
 
 
-def _partitions(entry: Any) -> Sequence[Any]:
-    """Return the partitions of a request's topic for which the response has an entry each."""
-    return getattr(entry, "partition_data", None) or getattr(entry, "partitions", None) or ()
-
-
-def _api(key: int, version: int) -> _Api:
-    if key == DELETE_TOPICS and version < DELETE_BY_ID_SINCE:
-        return replace(_APIS[key], entries="topic_names")
-    return _APIS[key]
-
-
 def _name(entry: Any) -> str | bytes:
     """Return the name of a request's topic, or its id; an empty name for a resource that is no topic."""
     if isinstance(entry, str):
@@ -170,104 +192,14 @@ def _unchanged(response: Entity) -> Entity:
     return response
 
 
-def _produced(module: Any, topic: Any) -> Entity:
-    partitions = tuple(
-        _made(
-            module.PartitionProduceResponse,
-            index=each.index,
-            error_code=REFUSED,
-            base_offset=NO_OFFSET,
-            log_append_time=None,
-            log_start_offset=NO_OFFSET,
-            record_errors=(),
-            error_message=None,
-        )
-        for each in topic.partition_data
-    )
-    return module.TopicProduceResponse(name=topic.name, partition_responses=partitions)  # type: ignore[no-any-return]
-
-
-def _fetched(module: Any, topic: Any) -> Entity:
-    partitions = tuple(
-        _made(
-            module.PartitionData,
-            partition_index=each.partition,
-            error_code=REFUSED,
-            high_watermark=NO_OFFSET,
-            last_stable_offset=NO_OFFSET,
-            log_start_offset=NO_OFFSET,
-            aborted_transactions=(),
-            records=b"",
-        )
-        for each in topic.partitions
-    )
-    named = {name: getattr(topic, name) for name in ("topic", "topic_id") if hasattr(topic, name)}
-    return _made(module.FetchableTopicResponse, partitions=partitions, **named)  # type: ignore[no-any-return]
-
-
-def _created(module: Any, topic: Any) -> Entity:
-    unknown = {"topic_id": None, "num_partitions": i32(-1), "replication_factor": i16(-1), "configs": ()}
-    return _made(  # type: ignore[no-any-return]
-        module.CreatableTopicResult, name=topic.name, error_code=REFUSED, error_message=None, **unknown
-    )
-
-
-def _deleted(module: Any, topic: Any) -> Entity:
-    name, topic_id = (topic, None) if isinstance(topic, str) else (topic.name, topic.topic_id)
-    return _made(  # type: ignore[no-any-return]
-        module.DeletableTopicResult, name=name, topic_id=topic_id, error_code=REFUSED, error_message=None
-    )
-
-
-def _records_deleted(module: Any, topic: Any) -> Entity:
-    partitions = tuple(
-        module.DeleteRecordsPartitionResult(
-            partition_index=each.partition_index, low_watermark=NO_OFFSET, error_code=REFUSED
-        )
-        for each in topic.partitions
-    )
-    return module.DeleteRecordsTopicResult(name=topic.name, partitions=partitions)  # type: ignore[no-any-return]
-
-
-def _partitions_created(module: Any, topic: Any) -> Entity:
-    return _made(  # type: ignore[no-any-return]
-        module.CreatePartitionsTopicResult, name=topic.name, error_code=REFUSED, error_message=None
-    )
-
-
-def _configs_altered(module: Any, resource: Any) -> Entity:
-    return module.AlterConfigsResourceResponse(  # type: ignore[no-any-return]
-        error_code=REFUSED,
-        error_message=None,
-        resource_type=i8(TOPIC_RESOURCE),
-        resource_name=resource.resource_name,
-    )
-
-
-DELETE_BY_ID_SINCE = 6
-
-
-def _keys(*names: str) -> tuple[int, ...]:
-    return tuple(key for name in names for key in api_keys([name]))
-
-
-CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = _keys("CreateTopics", "DeleteTopics", "DeleteRecords")
-CREATE_PARTITIONS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS = _keys(
-    "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs"
-)
-
-_APIS: Mapping[int, _Api] = MappingProxyType(
-    {
-        PRODUCE: _Api("topic_data", "responses", _produced),
-        FETCH: _Api("topics", "responses", _fetched),
-        CREATE_TOPICS: _Api("topics", "topics", _created),
-        DELETE_TOPICS: _Api("topics", "responses", _deleted),
-        DELETE_RECORDS: _Api("topics", "topics", _records_deleted),
-        CREATE_PARTITIONS: _Api("topics", "results", _partitions_created),
-        ALTER_CONFIGS: _Api("resources", "responses", _configs_altered),
-        INCREMENTAL_ALTER_CONFIGS: _Api("resources", "responses", _configs_altered),
-    }
-)
-
-GUARDED_APIS = frozenset({*_APIS, ADD_PARTITIONS_TO_TXN})
-"""The APIs whose topics are checked. Operations on the whole cluster need rights that only operators have."""
+def _refused(entries: _Entries, module: Any, entry: Any) -> Entity:
+    """Make the response's entry, of a type of ``module``, for the request's entry of a refused topic or partition."""
+    names = () if isinstance(entry, str) else [each.name for each in fields(entry)]
+    named: dict[str, Any] = {name: getattr(entry, name) for name in names} or {"name": entry}
+    # Fetch has different names for the index of a partition.
+    values = {"topic_id": None, "partition_index": named.get("partition"), **named, **REFUSAL}
+    of_topic = entries.partitions
+    if of_topic is not None:
+        partitions = getattr(entry, of_topic.requested)
+        values[of_topic.answered] = tuple(_refused(of_topic, module, each) for each in partitions)
+    return _made(getattr(module, entries.answer_type), **values)  # type: ignore[no-any-return]

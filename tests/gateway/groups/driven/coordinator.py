@@ -24,7 +24,7 @@ from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.topic_catalog import ClusterTopics, FoundTopic, TopicCatalog
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 from streaming.gateway.wire.loop_share import LoopShare
-from streaming.gateway.wire.topic_ids import text_of_topic_id
+from streaming.gateway.wire.values import text_of_topic_id
 from tests.gateway.support.direct_handlers import ANONYMOUS, NODE_ID, as_read_by_client, decoded, every_group
 from tests.logic.driver import Driven
 from tests.support.wire_types import to_wire

@@ -4,7 +4,7 @@ from typing import Any
 
 from coordinator_logic.apis import CONSUMER_GROUP_HEARTBEAT
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicIdPartitions
-from streaming.gateway.wire.topic_ids import text_of_topic_id
+from streaming.gateway.wire.values import text_of_topic_id
 from tests.gateway.groups.driven.coordinator import Gateway
 
 GROUP = "the-group"

@@ -1,6 +1,5 @@
 """A coordinator of the drills' own: a broker, jobs as processes, a gateway, and the commands that an operator types."""
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -130,11 +129,6 @@ class OwnCoordinator:
     def switch_to_standby(self) -> None:
         """Note that the job that stands by is to be the active one from now on."""
         self._job, self._standby = self._standby, None
-
-    def lose_checkpoint(self) -> None:
-        """Remove the checkpoint, as a lost disk would. The job has been killed; raises DrillFailed if its JVM stays."""
-        self.await_end_of_jvm()
-        shutil.rmtree(self.checkpoint)
 
     def await_end_of_jvm(self) -> None:
         """Wait until the JVM of a killed job has ended: it may finish a batch. Raises DrillFailed."""

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from streaming.contract.errors import BadOptions, CannotRun
-from streaming.drills.audience import Audience
 from streaming.drills.clients.live_clients import Config, LiveClients
+from streaming.drills.console_output import ConsoleOutput
 from streaming.drills.existing_coordinator import active_job, confirmed, described, scenario
 from streaming.drills.own_coordinator import OwnCoordinator, check_settings, own_folder
 from streaming.drills.performance import perform
@@ -33,7 +33,7 @@ Each moves from the first list to the second one when it has its report.
 """
 
 
-def run_drills(drill: str, settings: Sequence[str], audience: Audience) -> Report:
+def run_drills(drill: str, settings: Sequence[str], output: ConsoleOutput) -> Report:
     """Run a drill, or all, on a coordinator of their own; leaves neither processes nor files behind.
 
     settings: options of the jobs, as ``KEY=VALUE``. The scenarios share a coordinator, unless one could not be
@@ -46,13 +46,13 @@ def run_drills(drill: str, settings: Sequence[str], audience: Audience) -> Repor
     """
     check_settings(settings)
     began_at = datetime.now(UTC)
-    waiting = [each for name, scenarios in SCENARIOS.items() if drill in (ALL, name) for each in scenarios]
-    resolve_jars(audience.line)
-    reports = run_all(waiting, partial(_run_until_failure, settings, audience), audience)
+    waiting = [each for each in SCENARIOS if drill in (ALL, each.drill)]
+    resolve_jars(output.line)
+    reports = run_all(waiting, partial(_run_until_failure, settings, output), output)
     return report_of("A coordinator of the drills' own, with an embedded broker and a gateway", began_at, reports)
 
 
-def run_all(waiting: list[Scenario], run: Run, audience: Audience) -> list[DrillReport]:
+def run_all(waiting: list[Scenario], run: Run, output: ConsoleOutput) -> list[DrillReport]:
     """Perform all scenarios, on a new coordinator after each that could not be finished; returns their reports.
 
     Once there is a report, a coordinator that fails is a failure of the scenario that needed it. Before that, what
@@ -70,26 +70,26 @@ def run_all(waiting: list[Scenario], run: Run, audience: Audience) -> list[Drill
             if len(reports) > done and (reports[-1].failure or not waiting):
                 # No further scenario was to use it: this was its end.
                 reports[-1].failure = reports[-1].failure or why
-                audience.line(why)
+                output.line(why)
             else:
                 reports.append(_unfinished(waiting.pop(0), why))
-                _show_result(reports[-1], audience)
+                _show_result(reports[-1], output)
     return reports
 
 
 def _run_until_failure(
-    settings: Sequence[str], audience: Audience, waiting: list[Scenario], reports: list[DrillReport]
+    settings: Sequence[str], output: ConsoleOutput, waiting: list[Scenario], reports: list[DrillReport]
 ) -> None:
     """See :data:`Run`."""
     is_unfinished = False
     with ExitStack() as stack:
         folder = stack.enter_context(own_folder("drill"))
-        recording = Recording(audience.step)
+        recording = Recording(output.step)
         coordinator = stack.enter_context(OwnCoordinator(folder, settings, recording.step))
         clients = LiveClients(coordinator.bootstrap_servers, recording, gateway=coordinator.gateway)
         stage = Stage(recording, stack.enter_context(clients), coordinator)
         while waiting and not is_unfinished:
-            reports.append(_perform(waiting[0], stage, audience))
+            reports.append(_perform(waiting[0], stage, output))
             # Not before it has its report: what breaks it off belongs to it.
             del waiting[0]
             is_unfinished = bool(reports[-1].failure)
@@ -106,7 +106,7 @@ def _unfinished(each: Scenario, failure: str) -> DrillReport:
 
 
 def run_on_existing(
-    drill: str, bootstrap_servers: str, prefix: str, config: Config, process_id: int | None, audience: Audience
+    drill: str, bootstrap_servers: str, prefix: str, config: Config, process_id: int | None, output: ConsoleOutput
 ) -> Report:
     """Run a drill on the coordinator of these brokers. Its groups are deleted afterwards.
 
@@ -119,12 +119,12 @@ def run_on_existing(
     began_at = datetime.now(UTC)
     job = active_job(bootstrap_servers, prefix, config)
     confirmed(drill, job, process_id)
-    recording = Recording(audience.step)
+    recording = Recording(output.step)
     clients = LiveClients(bootstrap_servers, recording, prefix=prefix, config=config)
     look = partial(active_job, bootstrap_servers, prefix, config)
     try:
         with clients:
-            done = _perform(scenario(drill, job, look), Stage(recording, clients), audience)
+            done = _perform(scenario(drill, job, look), Stage(recording, clients), output)
     finally:
         clients.delete_groups()
     return report_of(f"The coordinator at {bootstrap_servers}, {described(job)}", began_at, [done])
@@ -161,14 +161,14 @@ def write_report(report: Report, folder: Path) -> tuple[Path, Path]:
     return html, json
 
 
-def _perform(each: Scenario, stage: Stage, audience: Audience) -> DrillReport:
-    audience.begin(f"{each.drill}: {each.title}", each.what)
+def _perform(each: Scenario, stage: Stage, output: ConsoleOutput) -> DrillReport:
+    output.begin(f"{each.drill}: {each.title}", each.what)
     report = perform(each, stage)
-    _show_result(report, audience)
+    _show_result(report, output)
     return report
 
 
-def _show_result(report: DrillReport, audience: Audience) -> None:
+def _show_result(report: DrillReport, output: ConsoleOutput) -> None:
     for each in report.expectations:
-        audience.check(each.met, f"{each.what}: {each.measured} (expected: {each.expected})")
-    audience.end(report.verdict, report.seconds, report.failure or report.skipped)
+        output.check(each.met, f"{each.what}: {each.measured} (expected: {each.expected})")
+    output.end(report.verdict, report.seconds, report.failure or report.skipped)

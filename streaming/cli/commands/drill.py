@@ -69,7 +69,7 @@ def drill(
     SIGKILL, standby SIGTERM. Without --pid, the command only says which process that would be.
     """
     require("drill", "job", "gateway")
-    from streaming.cli.console_audience import ConsoleAudience
+    from streaming.drills.console_output import ConsoleOutput
     from streaming.drills.errors import DrillFailed
     from streaming.drills.reports.report import as_json as json_of
     from streaming.drills.run import prepare_folder, run_drills, run_on_existing, write_report
@@ -77,22 +77,22 @@ def drill(
 
     # What clients notice is in the report; their log would tell it line by line.
     logging.getLogger("streaming.client").setLevel(logging.CRITICAL)
-    audience = ConsoleAudience(err if as_json else out)
+    console = ConsoleOutput(err if as_json else out)
     with failures_as_lines():
         _check_options(name, bootstrap_servers, (process_id, topic_prefix, properties), settings or ())
         prepare_folder(output)
         try:
             if bootstrap_servers is None:
-                report = run_drills(name, settings or (), audience)
+                report = run_drills(name, settings or (), console)
             else:
                 config: dict[str, str | int] = {"log_level": LOG_NOTHING, **key_values(properties, "--property")}
-                report = run_on_existing(name, bootstrap_servers, topic_prefix or "", config, process_id, audience)
+                report = run_on_existing(name, bootstrap_servers, topic_prefix or "", config, process_id, console)
         except (DrillFailed, NotReported) as failure:
             fail(str(failure), REFUSED)
         if as_json:
             sys.stdout.write(json_of(report))
         html, json = write_report(report, output)
-    audience.line(f"\nthe report: {html}, {json}")
+    console.line(f"\nthe report: {html}, {json}")
     if not report.passed:
         raise typer.Exit(REFUSED)
 

@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from coordinator_logic.messages import DescribedGroup
 from streaming.client import CoordinatorClient
-from streaming.drills.audience import Audience
 from streaming.drills.clients.offsets import committed_of
 from streaming.drills.clients.records import RecordProducer, create_topic
+from streaming.drills.console_output import ConsoleOutput
 from streaming.drills.demo.consumer_process import ClientLibrary, installed_kafka_clients
 from streaming.drills.demo.consumer_reports import Check, committed_everything
 from streaming.drills.demo.group_consumers import GroupConsumers
@@ -37,14 +37,14 @@ ERRORS_ONLY = 3
 class Demo:
     """What the acts share: the coordinator, its topic with a producer, and two groups of consumers."""
 
-    def __init__(self, recording: Recording, audience: Audience, coordinator: OwnCoordinator) -> None:
+    def __init__(self, recording: Recording, output: ConsoleOutput, coordinator: OwnCoordinator) -> None:
         self.recording = recording
         self.coordinator = coordinator
         self.servers = coordinator.bootstrap_servers
         self.producer = RecordProducer(self.servers, TOPIC, PARTITIONS, RECORDS_PER_SECOND)
         self.members = self._consumers(GROUP, self.servers)
         self.kafka_clients = self._consumers(KAFKA_GROUP, coordinator.gateway)
-        self._audience = audience
+        self._output = output
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -69,7 +69,7 @@ class Demo:
     def wait_for(self, what: str, wait: Callable[[], object]) -> None:
         """Wait, and say afterwards how long that took."""
         began = time.monotonic()
-        with self._audience.waiting(what):
+        with self._output.waiting(what):
             wait()
         self.recording.step("reached", f"{what} (after {time.monotonic() - began:.1f} s)")
 

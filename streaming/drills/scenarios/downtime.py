@@ -76,13 +76,11 @@ def play(stage: Stage) -> None:
     stage.step(f"the backlog is worked off, {stage.recording.now() - began:.1f} s after the start of the job")
 
 
-SCENARIOS = (
-    Scenario(
-        drill="downtime",
-        title="The job is away while requests pile up",
-        what=f"The job is stopped for more than {AWAY_SECONDS:g} s, twice as long as the members' sessions, and "
-        f"{REQUESTS:,} more requests wait when it starts. Members that kept sending heartbeats must not be expelled.",
-        objectives=RecoveryObjectives(first_answer_seconds=60),
-        play=play,
-    ),
+SCENARIO = Scenario(
+    drill="downtime",
+    title="The job is away while requests pile up",
+    what=f"The job is stopped for more than {AWAY_SECONDS:g} s, twice as long as the members' sessions, and "
+    f"{REQUESTS:,} more requests wait when it starts. Members that kept sending heartbeats must not be expelled.",
+    objectives=RecoveryObjectives(first_answer_seconds=60),
+    play=play,
 )

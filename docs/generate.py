@@ -7,8 +7,15 @@ import re
 from pathlib import Path
 
 from coordinator_logic.groups.classic.transitions import mermaid
-from docs import answers_by_state, api_versions, dashboards, option_tables, spark_internals, table_columns
-from streaming.contract.schema import markdown_reference
+from docs import (
+    answers_by_state,
+    api_versions,
+    dashboards,
+    message_tables,
+    option_tables,
+    spark_internals,
+    table_columns,
+)
 from streaming.explain.publishing.contract import REBALANCES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,7 +27,7 @@ def _generated() -> dict[Path, dict[str, str]]:
         ROOT / "docs" / "messages.md": {
             "apis": api_versions.markdown(),
             "answers by state": answers_by_state.markdown(),
-            "reference": markdown_reference([REBALANCES]),
+            "reference": message_tables.markdown([REBALANCES]),
         },
         ROOT / "docs" / "options.md": option_tables.tables(),
         ROOT / "docs" / "tables.md": {"tables": table_columns.markdown()},

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -62,16 +63,26 @@ def time_given(text: str, option: str) -> int:
         fail(f"{option}: {error}", USAGE)
 
 
+def print_line(line: str, to: Console = out, style: str | None = None) -> None:
+    """Print a line as it is."""
+    to.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def progress(as_json: bool) -> Callable[[str], None]:
+    """Prints progress; to standard error where standard output is JSON."""
+    return partial(print_line, to=err) if as_json else print_line
+
+
 def fail(message: str, code: int) -> NoReturn:
     """Print the message to standard error and exit with the code."""
-    err.print(f"group-coordinator: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"group-coordinator: {message}", err, "red")
     raise typer.Exit(code)
 
 
 def require(command: str, *extras: str) -> None:
     """Exit with one line that names the missing extras unless all of them are installed."""
     if missing := missing_extras(f"group-coordinator {command}", *extras):
-        err.print(missing, style="red", markup=False, highlight=False, soft_wrap=True)
+        print_line(missing, err, "red")
         raise typer.Exit(REFUSED)
 
 
@@ -119,6 +130,6 @@ def reporter(as_json: bool) -> Callable[[str], None]:
             sys.stdout.write(json.dumps({"ready": line.startswith("ready"), "message": line}) + "\n")
             sys.stdout.flush()
         else:
-            out.print(line, markup=False, highlight=False, soft_wrap=True)
+            print_line(line)
 
     return report

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.table import Table
 
 from coordinator_logic.apis import DROP_QUARANTINED_GROUP, READ_QUARANTINED_GROUP
@@ -13,6 +12,7 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupResponse,
 )
 from coordinator_logic.records import QUARANTINED
+from streaming.cli.commands.groups import GroupId
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, fail, out, print_json, write_file
 from streaming.cli.help_output import option
@@ -21,7 +21,6 @@ from streaming.client.directory import read_directory
 
 PAGE_BYTES = 512 * 1024
 
-GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 ExportFile = Annotated[Path, option("--output", "-o", metavar="FILE", text="The file to write.")]
 Reason = Annotated[str, option(metavar="TEXT", text="Why the state is dropped, for the journal.")]
 

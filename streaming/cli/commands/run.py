@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -91,12 +91,6 @@ JOB_FLAGS = (
 """Parameters of :func:`run` that are options of the job, by the names that ``load_options`` knows."""
 
 
-class GatewayFlags(NamedTuple):
-    """The gateway to run beside the coordinator; ``listen`` None keeps the gateway's default."""
-
-    listen: str | None
-
-
 def run(
     context: typer.Context,
     bootstrap_servers: Brokers = None,
@@ -141,7 +135,7 @@ def run(
             config,
             embedded_port if embedded else None,
             reporter(as_json),
-            GatewayFlags(gateway_listen) if gateway else None,
+            ({} if gateway_listen is None else {"listen": gateway_listen}) if gateway else None,
         )
 
 
@@ -151,12 +145,13 @@ def run_coordinator(
     config: Path | None,
     embedded_port: int | None,
     report: Callable[[str], None],
-    gateway: GatewayFlags | None = None,
+    gateway: Mapping[str, str] | None,
 ) -> None:
     """Run the job until SIGTERM or Ctrl-C, with options from the flags, the environment and the file.
 
     ``embedded_port`` is the port of an embedded broker (0: any free port), None to use ``bootstrap_servers``. The
     embedded broker keeps its data beside the checkpoint; without a checkpoint, both are in a temporary folder.
+    ``gateway`` has the options of a gateway to run beside the job; None for none.
     """
     with ExitStack() as stack:
         flags = dict(flags)
@@ -195,15 +190,14 @@ def _start_embedded_broker(
     return broker.bootstrap_servers
 
 
-def _gateway_options(options: JobOptions, gateway: GatewayFlags) -> dict[str, str]:
+def _gateway_options(options: JobOptions, gateway: Mapping[str, str]) -> dict[str, str]:
     """Options of a gateway in front of the job's brokers and topics, with the job's Kafka settings."""
-    listen = {} if gateway.listen is None else {"listen": gateway.listen}
     kafka = {f"kafka.{key}": value for key, value in options.librdkafka_config.items() if key != "bootstrap.servers"}
     identity = {} if options.identity_key_file is None else {"identity-key-file": options.identity_key_file}
     return {
         "bootstrap-servers": options.bootstrap_servers,
         "topic-prefix": options.topic_prefix,
-        **listen,
+        **gateway,
         **identity,
         **kafka,
     }

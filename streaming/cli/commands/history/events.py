@@ -8,9 +8,8 @@ from typing import Annotated
 import msgspec
 
 from coordinator_logic.records import JournalEntry
-from streaming.cli.commands.checkpoint import progress
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import failures_as_lines, time_given
+from streaming.cli.console import failures_as_lines, progress, time_given
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
 from streaming.explain.publishing.publication import Publication

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from streaming.cli.commands.checkpoint import print_line, progress
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given, write_file
+from streaming.cli.console import REFUSED, USAGE, fail, print_json, print_line, progress, time_given, write_file
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
 from streaming.explain.lag.lag import Lag

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
-from streaming.cli.commands.offsets.listing import GroupId
+from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.reading import changes_in_journal, offsets_as_of, selected, topic_of_journal
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, err, fail, out, print_json, time_given

@@ -13,11 +13,9 @@ from coordinator_logic.messages import (
     PartitionToCommit,
     TopicToCommit,
 )
-from streaming.cli.commands.groups import exit_on_errors
+from streaming.cli.commands.groups import GroupId, exit_on_errors
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import USAGE, fail, out, print_json
-
-GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 
 
 @connected

@@ -8,8 +8,8 @@ import typer
 
 from coordinator_logic.messages import ResetOffsetsRequest
 from coordinator_logic.records import RequestCause
+from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, report, send, setting_offsets
-from streaming.cli.commands.offsets.listing import GroupId
 from streaming.cli.commands.offsets.reading import (
     changes_until_now,
     fetched_offsets,

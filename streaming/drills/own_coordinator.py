@@ -90,8 +90,8 @@ class OwnCoordinator:
     def __exit__(self, *_exception: object) -> None:
         try:
             # Its JVM ends with it, and then no longer writes into the folder.
-            if self._job is not None and self._job.process.is_running:
-                self._job.process.terminate()
+            if self._job is not None and self._job.is_running:
+                self._job.terminate()
         finally:
             self._stack.close()
 

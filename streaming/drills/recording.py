@@ -25,11 +25,6 @@ class ProbeRequest(msgspec.Struct, rename="camel"):
     answered: float | None = None
     error: str = ""
 
-    @property
-    def is_answered(self) -> bool:
-        """Whether it has a good answer."""
-        return self.answered is not None and not self.error
-
 
 class Notice(msgspec.Struct, frozen=True):
     """Something but a slow answer that a client noticed, ``at`` in seconds.

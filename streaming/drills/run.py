@@ -1,21 +1,24 @@
-"""Runs drills one after the other, and writes their report."""
+"""Runs drills one after the other, each with a steady time before and after its fault, and writes their report."""
 
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from streaming.contract.errors import BadOptions, CannotRun
 from streaming.drills.clients.live_clients import Config, LiveClients
 from streaming.drills.console_output import ConsoleOutput
+from streaming.drills.errors import DrillFailed, DrillSkipped
 from streaming.drills.existing_coordinator import active_job, confirmed, described, scenario
 from streaming.drills.own_coordinator import OwnCoordinator, check_settings, own_folder
-from streaming.drills.performance import perform
 from streaming.drills.recording import Recording
+from streaming.drills.reports.figures import figures_of, noticed_in
 from streaming.drills.reports.page import page
 from streaming.drills.reports.report import DrillReport, Report, as_json, report_of
+from streaming.drills.reports.verdict import judge
 from streaming.drills.scenarios import SCENARIOS
 from streaming.drills.stage import Scenario, Stage
 from streaming.embedded.broker import BrokerStartError
@@ -25,6 +28,9 @@ from streaming.embedded.job_process import NotReported
 __all__ = ["ALL", "prepare_folder", "run_drills", "run_on_existing", "write_report"]
 
 ALL = "all"
+
+BEFORE_SECONDS = 8.0
+AFTER_SECONDS = 10.0
 
 Run = Callable[[list[Scenario], list[DrillReport]], object]
 """Starts a coordinator, and performs the first scenarios of the list until one cannot be finished.
@@ -72,7 +78,7 @@ def run_all(waiting: list[Scenario], run: Run, output: ConsoleOutput) -> list[Dr
                 reports[-1].failure = reports[-1].failure or why
                 output.line(why)
             else:
-                reports.append(_unfinished(waiting.pop(0), why))
+                reports.append(_new_report(waiting.pop(0), why))
                 _show_result(reports[-1], output)
     return reports
 
@@ -93,16 +99,6 @@ def _run_until_failure(
             # Not before it has its report: what breaks it off belongs to it.
             del waiting[0]
             is_unfinished = bool(reports[-1].failure)
-
-
-def _unfinished(each: Scenario, failure: str) -> DrillReport:
-    return DrillReport(
-        drill=each.drill,
-        title=each.title,
-        what=each.what,
-        began_at=datetime.now(UTC),
-        failure=failure,
-    )
 
 
 def run_on_existing(
@@ -159,6 +155,63 @@ def write_report(report: Report, folder: Path) -> tuple[Path, Path]:
     except OSError as failure:
         raise CannotRun(f"the report cannot be written to {folder}: {failure.strerror}") from failure
     return html, json
+
+
+# ---- one scenario ----------------------------------------------------------------------------------------------
+
+
+def perform(each: Scenario, stage: Stage) -> DrillReport:
+    """Perform a scenario and measure it. What fails or is missing is in the report; other exceptions pass."""
+    report = _new_report(each)
+    began, before = time.monotonic(), dict[str, int]()
+    first_step = start = stage.recording.now()
+    try:
+        each.prepare(stage)
+        stage.clients.settle()
+        stage.clients.watch()
+        before = stage.clients.generations()
+        start = stage.recording.now()
+        stage.watch_for(BEFORE_SECONDS, "the time before the fault is measured")
+        each.play(stage)
+        stage.await_answers()
+        stage.watch_for(AFTER_SECONDS, "the time after it is measured")
+        _check(stage)
+    except DrillSkipped as skipped:
+        report.skipped = str(skipped)
+    except (DrillFailed, NotReported, CannotRun, BrokerStartError) as failed:
+        report.failure = str(failed)
+    finally:
+        stage.clients.watch(False)
+    report.seconds = time.monotonic() - began
+    _measure(report, each, stage, first_step, start)
+    after = stage.clients.generations()
+    report.generations = {group: (generation, after[group]) for group, generation in before.items()}
+    report.acknowledged = stage.clients.ledger.count
+    return report
+
+
+def _new_report(each: Scenario, failure: str = "") -> DrillReport:
+    return DrillReport(drill=each.drill, title=each.title, what=each.what, began_at=datetime.now(UTC), failure=failure)
+
+
+def _check(stage: Stage) -> None:
+    """Wait for the answers to what was sent until now, and look for lost commits."""
+    stage.clients.await_answers_until(stage.recording.now())
+    missing = stage.clients.missing_commits()
+    for commit in missing:
+        stage.recording.notice("check", "lost", commit)
+    stage.step(f"{len(missing)} acknowledged commits are lost" if missing else "every acknowledged commit is there")
+
+
+def _measure(report: DrillReport, each: Scenario, stage: Stage, first_step: float, start: float) -> None:
+    """Add the figures, if there was a fault."""
+    episode = stage.recording.episode(first_step, start, stage.recording.now())
+    if episode is None:
+        return
+    report.episode = episode
+    report.fault_at = stage.recording.began_at + timedelta(seconds=start - episode.start)
+    report.figures, report.noticed = figures_of(episode), noticed_in(episode)
+    report.expectations = judge(each.objectives, report.figures, report.noticed)
 
 
 def _perform(each: Scenario, stage: Stage, output: ConsoleOutput) -> DrillReport:

@@ -68,14 +68,10 @@ class Stage:
     def _is_answered(self) -> bool:
         if self.recording.first_answer_after(self._broken_at) is not None:
             return True
-        if self._coordinator is not None and not self._coordinator.job.process.is_running:
+        if self._coordinator is not None and not self._coordinator.job.is_running:
             job = self._coordinator.job
             raise DrillFailed(f"{job.name} has ended; the end of its log:\n{job.tail()}")
         return False
-
-
-def nothing(_stage: Stage) -> None:
-    """The preparation of a scenario that needs none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,4 +87,4 @@ class Scenario:
     what: str
     objectives: RecoveryObjectives
     play: Callable[[Stage], None]
-    prepare: Callable[[Stage], None] = nothing
+    prepare: Callable[[Stage], None] = lambda _stage: None

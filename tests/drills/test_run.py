@@ -10,13 +10,12 @@ from streaming.contract.errors import BadOptions, CannotRun
 from streaming.drills.clients.live_clients import LiveClients
 from streaming.drills.console_output import ConsoleOutput
 from streaming.drills.own_coordinator import OwnCoordinator
-from streaming.drills.performance import perform
 from streaming.drills.recording import Recording
 from streaming.drills.reports.report import DrillReport, Report
 from streaming.drills.reports.verdict import RecoveryObjectives
-from streaming.drills.run import Run, prepare_folder, run_all, run_drills, write_report
+from streaming.drills.run import Run, perform, prepare_folder, run_all, run_drills, write_report
 from streaming.drills.scenarios.checkpoints import rebuild_words
-from streaming.drills.stage import Scenario, Stage, nothing
+from streaming.drills.stage import Scenario, Stage
 from streaming.embedded.broker import BrokerStartError
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -25,7 +24,7 @@ OBJECTIVES = RecoveryObjectives(first_answer_seconds=60)
 
 
 def scenario(name: str) -> Scenario:
-    return Scenario(drill=name, title=name, what="", objectives=OBJECTIVES, play=nothing)
+    return Scenario(drill=name, title=name, what="", objectives=OBJECTIVES, play=lambda _: None)
 
 
 def done(each: Scenario, failure: str = "") -> DrillReport:
@@ -57,7 +56,7 @@ def test_what_fails_within_a_drill_is_in_its_own_report(failure: Exception) -> N
 
     recording = Recording()
     stage = Stage(recording, LiveClients("127.0.0.1:1", recording))
-    failing = Scenario(drill="broker", title="", what="", objectives=OBJECTIVES, play=nothing, prepare=fail)
+    failing = Scenario(drill="broker", title="", what="", objectives=OBJECTIVES, play=lambda _: None, prepare=fail)
     report = perform(failing, stage)
     assert (report.drill, report.failure) == ("broker", str(failure))
 

@@ -15,7 +15,7 @@ from streaming.client import (
     MemberEvent,
     MemberEventKind,
 )
-from streaming.drills.clients.offsets import Ledger, commit, commit_error
+from streaming.drills.clients.offsets import Ledger, commit
 from streaming.drills.recording import NoticeKind, Recording
 
 SESSION_TIMEOUT_MS = 10_000
@@ -110,11 +110,9 @@ class LiveMember(LiveClient):
             self._notice("error", str(failure))
 
     def _commit(self, offset: int) -> None:
-        error = commit_error(commit(self._client, self.group, {self._partition: offset}, self._member.generation))
-        if error:
+        answered = commit(self._client, self.group, {self._partition: offset}, self._member.generation)
+        if error := self._ledger.outcome((self.group, self._partition), offset, answered):
             self._notice("error", f"commit: {error}")
-        else:
-            self._ledger.acknowledge((self.group, self._partition), offset)
 
     def _on_event(self, event: MemberEvent) -> None:
         if event.kind in (MemberEventKind.LOST, MemberEventKind.FENCED):

@@ -6,7 +6,7 @@ from typing import Any
 
 from streaming.client import CoordinatorClient, CoordinatorError
 from streaming.drills.clients.members import LiveClient
-from streaming.drills.clients.offsets import Ledger, commit, commit_error, committed, fetch, lost
+from streaming.drills.clients.offsets import Ledger, commit, committed, fetch, lost
 from streaming.drills.recording import ProbeRequest, Recording
 
 REQUESTS_PER_SECOND = 10
@@ -44,10 +44,7 @@ class Probe(LiveClient):
 
     def _commit(self, request: ProbeRequest, offset: int) -> None:
         def on_answer(answered: Future[Any]) -> None:
-            error = commit_error(answered)
-            if not error:
-                self._ledger.acknowledge((self.group, 0), offset)
-            self._recording.answered(request, error)
+            self._recording.answered(request, self._ledger.outcome((self.group, 0), offset, answered))
 
         commit(self._client, self.group, {0: offset}).add_done_callback(on_answer)
 

@@ -48,7 +48,7 @@ def _lose_checkpoint(stage: Stage) -> OwnCoordinator:
     """Kill the job, and remove its checkpoint, as a lost disk would."""
     coordinator = stage.coordinator
     stage.fault("kill -9 of the job, and its checkpoint is removed")
-    coordinator.job.process.kill()
+    coordinator.job.kill()
     coordinator.await_end_of_jvm()
     shutil.rmtree(coordinator.checkpoint)
     return coordinator
@@ -72,7 +72,7 @@ def damage(stage: Stage) -> None:
     """Kill the job, tear the file of its newest batch, and do what the job's line says."""
     coordinator = stage.coordinator
     stage.fault("kill -9 of the job, and the file of its newest batch is torn")
-    coordinator.job.process.kill()
+    coordinator.job.kill()
     coordinator.await_end_of_jvm()
     commits = coordinator.checkpoint / "commits"
     torn = max((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
@@ -80,7 +80,7 @@ def damage(stage: Stage) -> None:
     stage.step(f"commits/{torn.name} is torn; the job is started")
     line = coordinator.start_job().await_line("that it refuses the checkpoint", lambda line: "is damaged" in line)
     stage.step(f"the job refuses: {line.removeprefix('group-coordinator: ')}")
-    coordinator.job.process.wait(JVM_END_LIMIT_SECONDS)
+    coordinator.job.wait(JVM_END_LIMIT_SECONDS)
     removed = files_to_remove(line)
     stage.repair(f"removed, as the line says: {', '.join(removed)}; the job is started")
     for path in map(coordinator.checkpoint.joinpath, removed):

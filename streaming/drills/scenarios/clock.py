@@ -67,7 +67,7 @@ def preload(stage: Stage) -> None:
     for name in (BROKER, JOB):
         _clock(stage, name).write_text(f"{RIGHT}\n")
     stage.step("broker and job are started again with clocks that can be moved")
-    coordinator.job.process.terminate()
+    coordinator.job.terminate()
     coordinator.broker.stop()
     coordinator.broker.environment = variables(preloaded, _clock(stage, BROKER))
     coordinator.environment = variables(preloaded, _clock(stage, JOB))

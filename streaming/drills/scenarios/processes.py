@@ -10,7 +10,7 @@ def kill_job(stage: Stage) -> None:
     """Kill the job, and start it again at once."""
     coordinator = stage.coordinator
     stage.fault("kill -9 of the job")
-    coordinator.job.process.send_kill()
+    coordinator.job.send_kill()
     stage.repair("the job is started again")
     coordinator.start_job()
 
@@ -24,14 +24,14 @@ def start_standby(stage: Stage) -> None:
 def kill_active(stage: Stage) -> None:
     """Kill the active job."""
     stage.fault("kill -9 of the active job")
-    stage.coordinator.job.process.send_kill()
+    stage.coordinator.job.send_kill()
     stage.coordinator.switch_to_standby()
 
 
 def stop_active(stage: Stage) -> None:
     """Stop the active job, as a rolling upgrade does."""
     stage.fault("SIGTERM to the active job")
-    exit_code = stage.coordinator.job.process.terminate()
+    exit_code = stage.coordinator.job.terminate()
     stage.coordinator.switch_to_standby()
     stage.step(f"the stopped job has ended with exit code {exit_code}")
 

@@ -3,15 +3,14 @@
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.errors import BadOptions, CannotRun
-from streaming.drills.clients.live_clients import Config, LiveClients
+from streaming.drills.clients.live_clients import LiveClients
 from streaming.drills.console_output import ConsoleOutput
-from streaming.drills.errors import DrillFailed, DrillSkipped
 from streaming.drills.existing_coordinator import active_job, confirmed, described, scenario
 from streaming.drills.own_coordinator import OwnCoordinator, check_settings, own_folder
 from streaming.drills.recording import Recording
@@ -21,6 +20,7 @@ from streaming.drills.reports.report import DrillReport, Report, as_json, report
 from streaming.drills.reports.verdict import judge
 from streaming.drills.scenarios import SCENARIOS
 from streaming.drills.stage import Scenario, Stage
+from streaming.drills.waiting import DrillFailed, DrillSkipped
 from streaming.embedded.broker import BrokerStartError
 from streaming.embedded.jars import resolve_jars
 from streaming.embedded.job_process import NotReported
@@ -87,22 +87,28 @@ def _run_until_failure(
     settings: Sequence[str], output: ConsoleOutput, waiting: list[Scenario], reports: list[DrillReport]
 ) -> None:
     """See :data:`Run`."""
-    is_unfinished = False
-    with ExitStack() as stack:
-        folder = stack.enter_context(own_folder("drill"))
-        recording = Recording(output.step)
-        coordinator = stack.enter_context(OwnCoordinator(folder, settings, recording.step))
-        clients = LiveClients(coordinator.bootstrap_servers, recording, gateway=coordinator.gateway)
-        stage = Stage(recording, stack.enter_context(clients), coordinator)
-        while waiting and not is_unfinished:
+    recording = Recording(output.step)
+    with (
+        own_folder("drill") as folder,
+        OwnCoordinator(folder, settings, recording.step) as coordinator,
+        LiveClients(coordinator.bootstrap_servers, recording, gateway=coordinator.gateway) as clients,
+    ):
+        stage = Stage(recording, clients, coordinator)
+        while waiting:
             reports.append(_perform(waiting[0], stage, output))
             # Not before it has its report: what breaks it off belongs to it.
             del waiting[0]
-            is_unfinished = bool(reports[-1].failure)
+            if reports[-1].failure:
+                return
 
 
 def run_on_existing(
-    drill: str, bootstrap_servers: str, prefix: str, config: Config, process_id: int | None, output: ConsoleOutput
+    drill: str,
+    bootstrap_servers: str,
+    prefix: str,
+    config: LibrdkafkaConfig,
+    process_id: int | None,
+    output: ConsoleOutput,
 ) -> Report:
     """Run a drill on the coordinator of these brokers. Its groups are deleted afterwards.
 

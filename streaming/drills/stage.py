@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streaming.drills.clients.live_clients import LiveClients
-from streaming.drills.errors import DrillFailed
 from streaming.drills.own_coordinator import OwnCoordinator
 from streaming.drills.recording import Recording, StepKind
 from streaming.drills.reports.verdict import RecoveryObjectives
-from streaming.drills.waiting import await_until
+from streaming.drills.waiting import DrillFailed, await_until
 
 ANSWER_LIMIT_SECONDS = 300.0
 """How long a drill waits for the first answer after its fault."""

@@ -11,11 +11,11 @@ import pytest
 
 from streaming.cli.commands.drill import DRILLS
 from streaming.contract.errors import CannotRun
-from streaming.drills.errors import DrillFailed
 from streaming.drills.run import ALL
 from streaming.drills.scenarios import SCENARIOS
 from streaming.drills.scenarios.checkpoints import files_to_remove, newest_backup, tear
 from streaming.drills.scenarios.clock import STEP_SECONDS, library, variables
+from streaming.drills.waiting import DrillFailed
 from streaming.job.checkpoints.damage import REPLACE, check_damage
 from streaming.job.checkpoints.local_folder import LocalFolder
 from tests.support.waiting import wait_until

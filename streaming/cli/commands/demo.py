@@ -23,7 +23,7 @@ def demo(html: Html = None, as_json: AsJson = False) -> None:
     from streaming.client import CoordinatorError
     from streaming.drills.console_output import ConsoleOutput
     from streaming.drills.demo.run import run_demo
-    from streaming.drills.errors import DrillFailed
+    from streaming.drills.waiting import DrillFailed
     from streaming.embedded.job_process import NotReported
 
     try:

@@ -70,9 +70,9 @@ def drill(
     """
     require("drill", "job", "gateway")
     from streaming.drills.console_output import ConsoleOutput
-    from streaming.drills.errors import DrillFailed
     from streaming.drills.reports.report import as_json as json_of
     from streaming.drills.run import prepare_folder, run_drills, run_on_existing, write_report
+    from streaming.drills.waiting import DrillFailed
     from streaming.embedded.job_process import NotReported
 
     # What clients notice is in the report; their log would tell it line by line.

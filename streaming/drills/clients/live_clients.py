@@ -2,19 +2,19 @@
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Self
 
 from streaming.client import CoordinatorClient, CoordinatorError
+from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.drills.clients.kafka_consumer import PARTITIONS, PROTOCOL_SETTINGS, KafkaConsumer
 from streaming.drills.clients.members import LiveClient, LiveMember
 from streaming.drills.clients.offsets import TOPIC, Ledger, committed_of, lost
 from streaming.drills.clients.probe import ANSWER_LIMIT_MS, Probe
 from streaming.drills.clients.records import RecordProducer, create_topic
-from streaming.drills.errors import DrillFailed
 from streaming.drills.recording import Recording
-from streaming.drills.waiting import await_until
+from streaming.drills.waiting import DrillFailed, await_until
 
 GROUPS = 2
 MEMBERS_A_GROUP = 2
@@ -23,8 +23,6 @@ CLIENT_ID = "group-coordinator-drill"
 SETTLE_LIMIT_SECONDS = 120.0
 END_SECONDS = 5.0
 MEMBERS_ANSWER_LIMIT_MS = 30_000
-
-Config = Mapping[str, str | int | float | bool]
 
 
 class LiveClients:
@@ -40,7 +38,7 @@ class LiveClients:
         recording: Recording,
         *,
         prefix: str = "",
-        config: Config | None = None,
+        config: LibrdkafkaConfig | None = None,
         gateway: str | None = None,
     ) -> None:
         self.recording = recording
@@ -114,7 +112,11 @@ class LiveClients:
 
     def settle(self) -> None:
         """Wait until every member has its assignment, and all requests until now are answered. Raises DrillFailed."""
-        await_until(lambda: not self._unsettled(), self._describe_unsettled, SETTLE_LIMIT_SECONDS)
+        await_until(
+            lambda: not self._unsettled(),
+            lambda: f"an assignment for {', '.join(self._unsettled())}",
+            SETTLE_LIMIT_SECONDS,
+        )
         self.await_answers_until(self.recording.now())
 
     def watch(self, watched: bool = True) -> None:
@@ -159,9 +161,6 @@ class LiveClients:
         ]
         waiting += [consumer.name for consumer in self._consumers if not consumer.is_settled]
         return waiting
-
-    def _describe_unsettled(self) -> str:
-        return f"an assignment for {', '.join(self._unsettled())}"
 
 
 def _join(threads: Sequence[LiveClient]) -> None:

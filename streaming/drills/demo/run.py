@@ -19,10 +19,9 @@ from streaming.drills.clients.records import RecordProducer, create_topic
 from streaming.drills.console_output import ConsoleOutput
 from streaming.drills.demo.consumer_process import ClientLibrary, installed_kafka_clients
 from streaming.drills.demo.group_consumers import Check, GroupConsumers, committed_everything
-from streaming.drills.errors import DrillFailed
 from streaming.drills.own_coordinator import OwnCoordinator, own_folder
 from streaming.drills.recording import Recording
-from streaming.drills.waiting import await_until
+from streaming.drills.waiting import DrillFailed, await_until
 from streaming.embedded.jars import resolve_jars
 from streaming.explain.page.of_group import page_of_group
 

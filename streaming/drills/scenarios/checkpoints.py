@@ -4,10 +4,10 @@ import re
 import shutil
 from pathlib import Path
 
-from streaming.drills.errors import DrillFailed
 from streaming.drills.own_coordinator import JVM_END_LIMIT_SECONDS, OwnCoordinator
 from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
+from streaming.drills.waiting import DrillFailed
 
 
 def back_up(stage: Stage) -> None:

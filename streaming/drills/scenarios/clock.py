@@ -12,9 +12,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from streaming.drills.errors import DrillSkipped
 from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
+from streaming.drills.waiting import DrillSkipped
 
 STEP_SECONDS = 600
 WRONG_SECONDS = 12.0

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 import typer
 from rich.console import Console
+from rich.table import Column, Table
 
 from streaming.cli.extras import missing_extras
 from streaming.cli.help_output import flag, option
@@ -47,11 +48,13 @@ AnyOption = Annotated[
     list[str] | None,
     option("--set", metavar="KEY=VALUE", text="Any option by its key, also those without a flag. Repeatable."),
 ]
-
-
 PointInTime = Annotated[
     str | None,
     option("--at", metavar="TIME", text="As of this time: 2026-11-24T10:00:00Z, or an age such as 2h."),
+]
+Since = Annotated[
+    str | None,
+    option("--since", metavar="TIME", text="Only what the journal got since then: a time, or an age such as 2h."),
 ]
 
 
@@ -103,6 +106,14 @@ def write_file(file: Path, content: bytes) -> None:
         file.write_bytes(content)
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}", REFUSED)
+
+
+def print_table(columns: Iterable[str | Column], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table."""
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
 
 
 def print_json(value: Any) -> None:

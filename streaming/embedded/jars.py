@@ -66,14 +66,6 @@ class Jars:
     broker: list[Path]
     """The class path of a Kafka broker."""
 
-    @property
-    def local_file_system(self) -> Path:
-        """The jar of the Hadoop file system for local checkpoints, one of `connector`.
-
-        It has to be on the driver's extra class path, where Hadoop looks up `fs.file.impl`.
-        """
-        return next(jar for jar in self.connector if jar.name.startswith("hadoop-bare-naked-local-fs-"))
-
 
 def resolve_jars(report: Report | None = None) -> Jars:
     """Return the jars from the cache, and download them first if this Ivy file has not been resolved yet.

@@ -5,18 +5,16 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups as filtered
 from coordinator_logic.messages import DescribedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import JournalEntry
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, PointInTime, err, fail, key_values, out, print_json, time_given
+from streaming.cli.console import REFUSED, PointInTime, err, fail, key_values, out, print_json, print_table, time_given
 from streaming.cli.group_types import MEMBER_TABLES
 from streaming.client.errors import CoordinatorError, error_of
 from streaming.client.group_types import AnyDescribedGroup, type_of
-from streaming.contract.topics import TopicNames
 from streaming.explain.live.described import headline
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
@@ -55,10 +53,8 @@ def list_groups(
     if connection.as_json:
         print_json(listing.groups)
         return
-    table = Table("GROUP", "STATE", "TYPE", "PROTOCOL TYPE")
-    for group in listing.groups:
-        table.add_row(group.group_id, group.group_state, group.group_type, group.protocol_type or "-")
-    out.print(table)
+    rows = [(each.group_id, each.group_state, each.group_type, each.protocol_type or "-") for each in listing.groups]
+    print_table(("GROUP", "STATE", "TYPE", "PROTOCOL TYPE"), rows)
 
 
 @connected
@@ -98,11 +94,10 @@ def _described_at(connection: Connection, at: str, group_ids: Collection[str]) -
 
 def _groups_at(connection: Connection, at: str, group_ids: Collection[str] | None) -> dict[str, GroupAt]:
     time = time_given(at, "--at")
-    topic = TopicNames(connection.topic_prefix).journal
-    config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
+    topic = connection.topics.journal
 
     def journal() -> Iterable[JournalEntry | None]:
-        return journal_entries(config, topic, connection.timeout, client_id=CLIENT_ID)
+        return journal_entries(connection.reader_config, topic, connection.timeout, client_id=CLIENT_ID)
 
     with connection.errors_as_lines():
         found = groups_at(journal, time, group_ids)
@@ -140,10 +135,7 @@ def configure_group(connection: Connection, group: GroupId, changes: Changes = N
     if connection.as_json:
         print_json(configs)
         return
-    table = Table("NAME", "VALUE")
-    for name, value in configs.items():
-        table.add_row(name, value)
-    out.print(table)
+    print_table(("NAME", "VALUE"), configs.items())
 
 
 def print_group(group: AnyDescribedGroup) -> None:
@@ -154,11 +146,8 @@ def print_group(group: AnyDescribedGroup) -> None:
     out.print(f"[bold]{name}[/bold]{rest}")
     if group.members:
         members = MEMBER_TABLES[type_of(group)]
-        table = Table(*members.columns)
-        for row in members.rows(group):
-            # Parts of patterns, such as [a-z], would be read as markup.
-            table.add_row(*map(escape, row))
-        out.print(table)
+        # Parts of patterns, such as [a-z], would be read as markup.
+        print_table(members.columns, [[escape(cell) for cell in row] for row in members.rows(group)])
 
 
 def exit_on_errors(error_codes: dict[str, int]) -> None:

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-from rich.table import Table
-
 from coordinator_logic.apis import DROP_QUARANTINED_GROUP, READ_QUARANTINED_GROUP
 from coordinator_logic.messages import (
     DropQuarantinedGroupRequest,
@@ -14,7 +12,7 @@ from coordinator_logic.messages import (
 from coordinator_logic.records import QUARANTINED
 from streaming.cli.commands.groups import GroupId
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import REFUSED, fail, out, print_json, write_file
+from streaming.cli.console import REFUSED, fail, out, print_json, print_table, write_file
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient
 from streaming.client.directory import read_directory
@@ -39,10 +37,7 @@ def list_quarantined(connection: Connection) -> None:
     if connection.as_json:
         print_json(groups)
         return
-    table = Table("GROUP")
-    for group in groups:
-        table.add_row(group)
-    out.print(table)
+    print_table(("GROUP",), [[group] for group in groups])
 
 
 @connected

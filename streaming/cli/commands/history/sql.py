@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.table import Table
 
 from streaming.cli.connection import with_options
 from streaming.cli.console import (
@@ -15,7 +14,7 @@ from streaming.cli.console import (
     PointInTime,
     fail,
     failures_as_lines,
-    out,
+    print_table,
     progress,
     require,
     time_given,
@@ -63,20 +62,14 @@ def sql(
     if given.as_json:
         _print_json_lines(result)
     else:
-        out.print(_table(result))
+        rows = [["-" if value is None else str(value) for value in row.values()] for row in _rows(result)]
+        print_table(result.column_names, rows)
 
 
 def _print_json_lines(result: Any) -> None:
     encoder = msgspec.json.Encoder(decimal_format="number")
     for row in _rows(result):
         sys.stdout.write(encoder.encode(row).decode() + "\n")
-
-
-def _table(result: Any) -> Table:
-    table = Table(*result.column_names)
-    for row in _rows(result):
-        table.add_row(*("-" if value is None else str(value) for value in row.values()))
-    return table
 
 
 def _rows(result: Any) -> Iterator[dict[str, Any]]:

@@ -202,7 +202,7 @@ def _new_report(each: Scenario, failure: str = "") -> DrillReport:
 
 def _check(stage: Stage) -> None:
     """Wait for the answers to what was sent until now, and look for lost commits."""
-    stage.clients.await_answers_until(stage.recording.now())
+    stage.clients.await_answers()
     missing = stage.clients.missing_commits()
     for commit in missing:
         stage.recording.notice("check", "lost", commit)

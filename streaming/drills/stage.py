@@ -44,10 +44,9 @@ class Stage:
         self._broken_at = self.recording.now()
         self.step(text, "repair")
 
-    def watch_for(self, seconds: float, text: str = "") -> None:
+    def watch_for(self, seconds: float, text: str) -> None:
         """Let this time pass: it is what is measured."""
-        if text:
-            self.step(f"{text} for {seconds:g} s")
+        self.step(f"{text} for {seconds:g} s")
         time.sleep(seconds)
 
     def await_answers(self) -> None:

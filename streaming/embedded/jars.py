@@ -36,6 +36,7 @@ __all__ = [
     "find_java",
     "java_executable",
     "locked",
+    "reported_version",
     "resolve_file",
     "resolve_jars",
 ]
@@ -134,9 +135,15 @@ def java_executable() -> str:
     return java
 
 
-def _java_version(java: str) -> int | None:
+def reported_version(java: str) -> str:
+    """The version that a Java reports, for example 17.0.9; empty if it reports none."""
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
+    found = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
+    return found[1] if found else ""
+
+
+def _java_version(java: str) -> int | None:
+    found = re.match(r"(\d+)(?:\.(\d+))?", reported_version(java))
     if found is None:
         return None
     major, minor = found.groups(default="0")

@@ -117,7 +117,7 @@ class LiveClients:
             lambda: f"an assignment for {', '.join(self._unsettled())}",
             SETTLE_LIMIT_SECONDS,
         )
-        self.await_answers_until(self.recording.now())
+        self.await_answers()
 
     def watch(self, watched: bool = True) -> None:
         """Record what members and the Kafka consumers notice from now on, or no longer."""
@@ -131,12 +131,13 @@ class LiveClients:
             found[member.group] = max(found.get(member.group, -1), member.assigned_in or -1)
         return found
 
-    def await_answers_until(self, end: float, seconds: float = SETTLE_LIMIT_SECONDS) -> None:
-        """Wait until every request of the probe that was sent before ``end`` is answered. Raises DrillFailed."""
+    def await_answers(self) -> None:
+        """Wait until every request that the probe has sent until now is answered. Raises DrillFailed."""
+        end = self.recording.now()
         await_until(
-            lambda: not self.recording.unanswered(0, end),
-            lambda: f"answers to the {self.recording.unanswered(0, end)} requests that wait",
-            seconds,
+            lambda: not self.recording.unanswered(end),
+            lambda: f"answers to the {self.recording.unanswered(end)} requests that wait",
+            SETTLE_LIMIT_SECONDS,
         )
 
     def missing_commits(self) -> list[str]:

@@ -41,12 +41,10 @@ BootstrapServers = Annotated[
         envvar=BOOTSTRAP_VARIABLE,
     ),
 ]
-TopicPrefix = Annotated[
-    str,
-    option(
-        metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL, envvar=PREFIX_VARIABLE
-    ),
-]
+PREFIX_OPTION = option(
+    metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL, envvar=PREFIX_VARIABLE
+)
+TopicPrefix = Annotated[str, PREFIX_OPTION]
 Timeout = Annotated[int, option(metavar="SECONDS", text="How long to wait for an answer.", panel=KAFKA_PANEL, min=1)]
 ClientProperties = Annotated[
     list[str] | None,

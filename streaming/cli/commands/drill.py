@@ -2,7 +2,6 @@
 
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -79,7 +78,13 @@ def drill(
     logging.getLogger("streaming.client").setLevel(logging.CRITICAL)
     console = ConsoleOutput(err if as_json else out)
     with failures_as_lines():
-        _check_options(name, bootstrap_servers, (process_id, topic_prefix, properties), settings or ())
+        if name not in DRILLS:
+            raise BadOptions(f"drill {name!r} is none of {', '.join(DRILLS)}")
+        if bootstrap_servers is not None and settings:
+            raise BadOptions("--set is for the jobs that a drill starts itself: leave out --bootstrap-servers")
+        if bootstrap_servers is None and any(each is not None for each in (process_id, topic_prefix, properties)):
+            raise BadOptions("--pid, --topic-prefix and --property need --bootstrap-servers")
+        key_values(settings, "--set")
         prepare_folder(output)
         try:
             if bootstrap_servers is None:
@@ -95,20 +100,3 @@ def drill(
     console.line(f"\nthe report: {html}, {json}")
     if not report.passed:
         raise typer.Exit(REFUSED)
-
-
-def _check_options(
-    name: str, bootstrap_servers: str | None, of_existing: Sequence[object], settings: Sequence[str]
-) -> None:
-    """Refuse an unknown drill, and options of the other kind of coordinator.
-
-    of_existing: the arguments that only a drill on an existing coordinator has. settings: of the drills' own jobs.
-    """
-    if name not in DRILLS:
-        raise BadOptions(f"drill {name!r} is none of {', '.join(DRILLS)}")
-    if bootstrap_servers is None:
-        if any(each is not None for each in of_existing):
-            raise BadOptions("--pid, --topic-prefix and --property need --bootstrap-servers")
-        key_values(settings, "--set")
-    elif settings:
-        raise BadOptions("--set is for the jobs that a drill starts itself: leave out --bootstrap-servers")

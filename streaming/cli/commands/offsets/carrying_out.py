@@ -16,7 +16,7 @@ from streaming.cli.console import REFUSED, err, fail, out, print_json, print_tab
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
-from streaming.explain.offsets.plan import Plan, PlannedOffset, differences
+from streaming.explain.offsets.plan import Plan, differences
 
 RETRY_SECONDS = 0.5
 EXECUTION_PANEL = "Execution"
@@ -155,18 +155,17 @@ def _as_json(plan: Plan, answer: ResetOffsetsResponse | None) -> dict[str, Any]:
         "groupId": plan.group_id,
         "executed": answer is not None,
         "rejoining": 0 if answer is None else answer.rejoining,
-        "offsets": [_planned_as_json(planned) for planned in plan.offsets],
-    }
-
-
-def _planned_as_json(planned: PlannedOffset) -> dict[str, Any]:
-    return {
-        "topic": planned.topic,
-        "partition": planned.partition,
-        "from": planned.current,
-        "to": None if planned.target is None else planned.target.offset,
-        "replayed": planned.replayed,
-        "skipped": planned.skipped,
-        "lag": planned.lag,
-        "note": planned.note,
+        "offsets": [
+            {
+                "topic": planned.topic,
+                "partition": planned.partition,
+                "from": planned.current,
+                "to": None if planned.target is None else planned.target.offset,
+                "replayed": planned.replayed,
+                "skipped": planned.skipped,
+                "lag": planned.lag,
+                "note": planned.note,
+            }
+            for planned in plan.offsets
+        ],
     }

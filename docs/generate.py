@@ -10,12 +10,12 @@ from docs import (
     answers_by_state,
     api_versions,
     dashboards,
+    message_tables,
     option_tables,
     spark_internals,
     state_diagram,
     table_columns,
 )
-from streaming.contract.schema import markdown_reference
 from streaming.explain.publishing.contract import REBALANCES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,7 +27,7 @@ def _generated() -> dict[Path, dict[str, str]]:
         ROOT / "docs" / "messages.md": {
             "apis": api_versions.markdown(),
             "answers by state": answers_by_state.markdown(),
-            "reference": markdown_reference([REBALANCES]),
+            "reference": message_tables.markdown([REBALANCES]),
         },
         ROOT / "docs" / "options.md": option_tables.tables(),
         ROOT / "docs" / "tables.md": {"tables": table_columns.markdown()},

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, UNANSWERED, fail, key_values
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
+from streaming.contract.topics import TopicNames
 
 BOOTSTRAP_VARIABLE = "GROUP_COORDINATOR_BOOTSTRAP_SERVERS"
 PREFIX_VARIABLE = "GROUP_COORDINATOR_TOPIC_PREFIX"
@@ -40,12 +41,10 @@ BootstrapServers = Annotated[
         envvar=BOOTSTRAP_VARIABLE,
     ),
 ]
-TopicPrefix = Annotated[
-    str,
-    option(
-        metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL, envvar=PREFIX_VARIABLE
-    ),
-]
+PREFIX_OPTION = option(
+    metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL, envvar=PREFIX_VARIABLE
+)
+TopicPrefix = Annotated[str, PREFIX_OPTION]
 Timeout = Annotated[int, option(metavar="SECONDS", text="How long to wait for an answer.", panel=KAFKA_PANEL, min=1)]
 ClientProperties = Annotated[
     list[str] | None,
@@ -75,6 +74,16 @@ class Connection:
         """The user's configuration of Kafka's clients, under librdkafka's keys."""
         # The error that ends the command is enough; librdkafka would log each attempt to connect.
         return {"log_level": LOG_NOTHING, **key_values(self.properties, "--property")}
+
+    @property
+    def reader_config(self) -> dict[str, str | int | float | bool]:
+        """The same, with the brokers."""
+        return {**self.config, "bootstrap.servers": self.bootstrap_servers}
+
+    @property
+    def topics(self) -> TopicNames:
+        """The names of the coordinator's topics."""
+        return TopicNames(self.topic_prefix)
 
     @contextmanager
     def client(self) -> Iterator[CoordinatorClient]:
@@ -115,11 +124,6 @@ def _principal(config: Mapping[str, object]) -> str | None:
     return None if user is None else f"User:{user}"
 
 
-def connected(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of :class:`Connection` in place of its parameter ``connection``."""
-    return with_options("connection", Connection)(command)
-
-
 def with_options(name: str, options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A decorator that gives a command the fields of a dataclass as options, in place of the parameter ``name``."""
     fields = list(inspect.signature(options).parameters.values())
@@ -138,3 +142,7 @@ def with_options(name: str, options: type) -> Callable[[Callable[..., None]], Ca
         return with_fields
 
     return decorate
+
+
+connected = with_options("connection", Connection)
+"""Gives a command the options of :class:`Connection` in place of its parameter ``connection``."""

@@ -2,15 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
 from rich.console import Console
+from rich.table import Column, Table
 
 from streaming.cli.extras import missing_extras
 from streaming.cli.help_output import flag, option
@@ -46,11 +48,13 @@ AnyOption = Annotated[
     list[str] | None,
     option("--set", metavar="KEY=VALUE", text="Any option by its key, also those without a flag. Repeatable."),
 ]
-
-
 PointInTime = Annotated[
     str | None,
     option("--at", metavar="TIME", text="As of this time: 2026-11-24T10:00:00Z, or an age such as 2h."),
+]
+Since = Annotated[
+    str | None,
+    option("--since", metavar="TIME", text="Only what the journal got since then: a time, or an age such as 2h."),
 ]
 
 
@@ -62,16 +66,26 @@ def time_given(text: str, option: str) -> int:
         fail(f"{option}: {error}", USAGE)
 
 
+def print_line(line: str, to: Console = out, style: str | None = None) -> None:
+    """Print a line as it is."""
+    to.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def progress(as_json: bool) -> Callable[[str], None]:
+    """Prints progress; to standard error where standard output is JSON."""
+    return partial(print_line, to=err) if as_json else print_line
+
+
 def fail(message: str, code: int) -> NoReturn:
     """Print the message to standard error and exit with the code."""
-    err.print(f"group-coordinator: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"group-coordinator: {message}", err, "red")
     raise typer.Exit(code)
 
 
 def require(command: str, *extras: str) -> None:
     """Exit with one line that names the missing extras unless all of them are installed."""
     if missing := missing_extras(f"group-coordinator {command}", *extras):
-        err.print(missing, style="red", markup=False, highlight=False, soft_wrap=True)
+        print_line(missing, err, "red")
         raise typer.Exit(REFUSED)
 
 
@@ -92,6 +106,14 @@ def write_file(file: Path, content: bytes) -> None:
         file.write_bytes(content)
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}", REFUSED)
+
+
+def print_table(columns: Iterable[str | Column], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table."""
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
 
 
 def print_json(value: Any) -> None:
@@ -119,6 +141,6 @@ def reporter(as_json: bool) -> Callable[[str], None]:
             sys.stdout.write(json.dumps({"ready": line.startswith("ready"), "message": line}) + "\n")
             sys.stdout.flush()
         else:
-            out.print(line, markup=False, highlight=False, soft_wrap=True)
+            print_line(line)
 
     return report

@@ -255,13 +255,11 @@ class CoordinatorClient:
         request = messages.FindCoordinatorRequest(coordinator_keys=[group_id])
         what = f"FindCoordinator for group {group_id!r}"
         coordinators = self.ask(apis.FIND_COORDINATOR, group_id, request).result().unwrap().coordinators
-        for coordinator in coordinators:
-            if coordinator.error_code != Error.NONE:
-                raise coordinator_error(coordinator.error_code, f"{what}: {coordinator.error_message}")
-            return coordinator
-        raise coordinator_error(
-            Error.UNKNOWN_SERVER_ERROR, f"FindCoordinator for group {group_id!r}: the answer is empty"
-        )
+        if not coordinators:
+            raise coordinator_error(Error.UNKNOWN_SERVER_ERROR, f"{what}: the answer is empty")
+        if coordinators[0].error_code != Error.NONE:
+            raise coordinator_error(coordinators[0].error_code, f"{what}: {coordinators[0].error_message}")
+        return coordinators[0]
 
     def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> messages.ListGroupsResponse:
         """The groups in one of ``states`` and of one of ``types``, by group id; without either, all groups.

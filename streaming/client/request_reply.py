@@ -272,9 +272,10 @@ class RequestReply:
         self._consumer.close()
         self._producer.flush(_POLL_SECONDS)
         with self._lock:
-            outstanding = list(self._pending)
-        for correlation_id in outstanding:
-            self._fail_closed(correlation_id)
+            outstanding = list(self._pending.values())
+            self._pending.clear()
+        for pending in outstanding:
+            pending.fail(CoordinatorNotAvailable(f"{pending.request} has no answer: the client was closed"))
 
     def _read_answers(self) -> None:
         next_timeout_check = 0.0
@@ -344,10 +345,9 @@ class RequestReply:
         now = time.monotonic()
         with self._lock:
             overdue = [key for key, pending in self._pending.items() if pending.deadline <= now]
-        for correlation_id in overdue:
-            pending = self._pop(correlation_id)
-            if pending is not None:
-                pending.fail(self._timeout_failure(pending))
+            expired = [self._pending.pop(key) for key in overdue]
+        for pending in expired:
+            pending.fail(self._timeout_failure(pending))
 
     def _timeout_failure(self, pending: _Pending) -> CoordinatorError:
         within = f"within {pending.timeout:g} s"
@@ -371,11 +371,6 @@ class RequestReply:
         pending = self._pop(correlation_id)
         if pending is not None:
             pending.fail(failure)
-
-    def _fail_closed(self, correlation_id: str) -> None:
-        pending = self._pop(correlation_id)
-        if pending is not None:
-            pending.fail(CoordinatorNotAvailable(f"{pending.request} has no answer: the client was closed"))
 
 
 def _not_sent(request: str, failure: BufferError | KafkaException) -> CoordinatorError:

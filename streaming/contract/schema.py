@@ -1,4 +1,4 @@
-"""Generate the public contract of the topics from the message types: a JSON Schema and Markdown tables.
+"""Generate the public contract of the topics from the message types, as a JSON Schema.
 
 The types in :mod:`coordinator_logic.messages` and :mod:`coordinator_logic.records` are the only source. Each field
 name has one description, because Kafka uses the same name for the same thing in every API. Topics that are written in
@@ -7,7 +7,7 @@ the rooms above bring their own types and descriptions.
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -162,15 +162,14 @@ class FurtherTopic(NamedTuple):
     fields: Mapping[str, str]
 
 
-def _components(
-    types: list[Any], fields: Mapping[str, str] = FIELDS
-) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
-    schemas, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+def described_types(types: list[Any], fields: Mapping[str, str] = FIELDS) -> dict[str, Any]:
+    """The JSON Schema of these types and of those that they use, by name, with a description of each field."""
+    _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     for component in components.values():
         component["description"] = _in_json_names(component["description"])
         for name, field in component.get("properties", {}).items():
             field["description"] = fields[name]
-    return schemas, components
+    return components
 
 
 def _in_json_names(docstring: str) -> str:
@@ -187,9 +186,9 @@ def json_schema(further: Sequence[FurtherTopic]) -> dict[str, Any]:
     API's name and whose ``body`` is ``$defs/<Api>Request`` or ``$defs/<Api>Response``.
     """
     bodies = [t for api in APIS.values() for t in (api.request_type, api.response_type)]
-    _, components = _components([RequestEnvelope, ResponseEnvelope, JournalEntry, GroupDirectoryEntry, *bodies])
+    components = described_types([RequestEnvelope, ResponseEnvelope, JournalEntry, GroupDirectoryEntry, *bodies])
     for topic in further:
-        components |= _components([topic.record], topic.fields)[1]
+        components |= described_types([topic.record], topic.fields)
     lines = [JournalEntry, GroupDirectoryEntry, *(topic.record for topic in further)]
     names = [
         "group-requests",
@@ -202,7 +201,11 @@ def json_schema(further: Sequence[FurtherTopic]) -> dict[str, Any]:
         {
             "title": f"{api.name} {kind.lower()}",
             "allOf": [{"$ref": f"#/$defs/{kind}Envelope"}],
-            "properties": {"api": {"const": api.name}, "version": _versions(api), "body": _body(api, kind)},
+            "properties": {
+                "api": {"const": api.name},
+                "version": {"minimum": api.min_version, "maximum": api.max_version},
+                "body": _body(api, kind),
+            },
         }
         for api in APIS.values()
         for kind in ("Request", "Response")
@@ -216,89 +219,7 @@ def json_schema(further: Sequence[FurtherTopic]) -> dict[str, Any]:
     }
 
 
-def _versions(api: Any) -> dict[str, int]:
-    return {"minimum": api.min_version, "maximum": api.max_version}
-
-
 def _body(api: Any, kind: str) -> dict[str, Any]:
     if kind == "Request":
         return {"$ref": f"#/$defs/{api.request_type.__name__}"}
     return {"anyOf": [{"$ref": f"#/$defs/{api.response_type.__name__}"}, {"type": "null"}]}
-
-
-def markdown_reference(further: Sequence[FurtherTopic]) -> str:
-    """Return the reference of all messages, with a Markdown table of the fields for each type."""
-    lines = ["## Envelopes", ""]
-    lines += _section("Request", RequestEnvelope, "###")
-    lines += _section("Response", ResponseEnvelope, "###")
-    lines += ["## APIs", ""]
-    for api in APIS.values():
-        key = "Not an API of Kafka" if api.key is None else f"API key {api.key}"
-        lines += [f"### {api.name}", "", f"{key}, versions {api.min_version} to {api.max_version}.", ""]
-        lines += _section("Request", api.request_type, "####")
-        lines += _section("Response", api.response_type, "####")
-    lines += ["## Journal and directory", ""]
-    lines += _section("Journal", JournalEntry, "###")
-    lines += _section("Directory", GroupDirectoryEntry, "###")
-    for topic in further:
-        lines += _section(f"`{topic.name}`", topic.record, "##", topic.fields)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _section(title: str, root: Any, heading: str, fields: Mapping[str, str] = FIELDS) -> list[str]:
-    _, components = _components([root], fields)
-    names = [root.__name__, *sorted(set(components) - {root.__name__})]
-    lines = [f"{heading} {title}", ""]
-    for name in names:
-        component = components[name]
-        if name != root.__name__:
-            lines += [f"`{name}`: {component['description']}", ""]
-        else:
-            lines += [component["description"], ""]
-        lines += _table(component)
-    return lines
-
-
-def _table(component: dict[str, Any]) -> list[str]:
-    if not component.get("properties"):
-        return []
-    required = set(component.get("required", ()))
-    rows = [
-        f"| `{name}` | {_type_name(field)} | {'yes' if name in required else _default(field)} "
-        f"| {field['description']} |"
-        for name, field in component["properties"].items()
-    ]
-    return ["| field | type | required | meaning |", "|---|---|---|---|", *rows, ""]
-
-
-def _default(field: dict[str, Any]) -> str:
-    return f"no: `{msgspec.json.encode(field['default']).decode()}`" if "default" in field else "no"
-
-
-_INTEGERS = {2**15 - 1: "int16", 2**31 - 1: "int32", 2**63 - 1: "int64"}
-
-
-def _type_name(field: dict[str, Any]) -> str:
-    if "$ref" in field:
-        return f"`{field['$ref'].removeprefix('#/$defs/')}`"
-    if "anyOf" in field:
-        return " or ".join(_distinct(_type_name(option) for option in field["anyOf"]))
-    if "enum" in field:
-        return " or ".join(f"`{value}`" for value in field["enum"])
-    match field.get("type"):
-        case "array":
-            return f"list of {_type_name(field['items'])}"
-        case "object":
-            return f"object of {_type_name(field.get('additionalProperties', {}))}"
-        case "integer":
-            return _INTEGERS.get(field.get("maximum", 0), "integer")
-        case "string":
-            return "bytes, base64" if field.get("contentEncoding") == "base64" else "string"
-        case str(name):
-            return name
-        case _:
-            return "object"
-
-
-def _distinct(names: Iterator[str]) -> list[str]:
-    return list(dict.fromkeys(names))

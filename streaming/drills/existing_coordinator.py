@@ -9,13 +9,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from streaming.client import CoordinatorError
+from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.errors import BadOptions, CannotRun
 from streaming.contract.topics import TopicNames
-from streaming.drills.clients.live_clients import CLIENT_ID, Config
-from streaming.drills.errors import DrillFailed
+from streaming.drills.clients.live_clients import CLIENT_ID
 from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
-from streaming.drills.waiting import await_until
+from streaming.drills.waiting import DrillFailed, await_until
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
 
 ANSWER_LIMIT_SECONDS = 10.0
@@ -39,7 +39,7 @@ AFTERWARDS = {
 }
 
 
-def active_job(bootstrap_servers: str, prefix: str, config: Config) -> ActiveJob:
+def active_job(bootstrap_servers: str, prefix: str, config: LibrdkafkaConfig) -> ActiveJob:
     """The job that announces itself as the active one. Raises CannotRun."""
     topic = TopicNames(prefix).coordinators
     try:

@@ -1,6 +1,5 @@
 """A coordinator of the drills' own: a broker, jobs as processes, a gateway, and the commands that an operator types."""
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -8,9 +7,8 @@ from pathlib import Path
 from typing import Self
 
 from streaming.contract.errors import BadOptions
-from streaming.drills.errors import DrillFailed
 from streaming.drills.recording import StepKind
-from streaming.drills.waiting import await_until
+from streaming.drills.waiting import DrillFailed, await_until
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.embedded.child_process import ChildProcess
 from streaming.embedded.job_process import PROGRAM, JobProcess
@@ -69,8 +67,10 @@ class OwnCoordinator:
         """The jobs' options on the command line, for commands that have to fit them."""
         self._say = say
         self._stack = ExitStack()
-        self._job: JobProcess | None = None
-        self._standby: JobProcess | None = None
+        self.job: JobProcess
+        """The job that is active, or was the last one."""
+        self.standby: JobProcess
+        """The job that stands by, or is about to."""
         self._jobs = 0
 
     def __enter__(self) -> Self:
@@ -91,8 +91,8 @@ class OwnCoordinator:
     def __exit__(self, *_exception: object) -> None:
         try:
             # Its JVM ends with it, and then no longer writes into the folder.
-            if self._job is not None and self._job.process.is_running:
-                self._job.process.terminate()
+            if self._jobs and self.job.is_running:
+                self.job.terminate()
         finally:
             self._stack.close()
 
@@ -101,40 +101,23 @@ class OwnCoordinator:
         """The broker's address."""
         return self.broker.bootstrap_servers
 
-    @property
-    def job(self) -> JobProcess:
-        """The job that is active, or was the last one."""
-        assert self._job is not None
-        return self._job
-
-    @property
-    def standby(self) -> JobProcess:
-        """The job that stands by, or is about to."""
-        assert self._standby is not None
-        return self._standby
-
     # ---- jobs ---------------------------------------------------------------------------------------------------
 
     def start_job(self) -> JobProcess:
         """Start a job in place of the former one, and return at once."""
-        self._job = self._new_job(())
-        self._job.start()
-        return self._job
+        self.job = self._new_job(())
+        self.job.start()
+        return self.job
 
     def start_standby(self) -> JobProcess:
         """Start a job that is to stand by, and return at once."""
-        self._standby = self._new_job(("--standby",))
-        self._standby.start()
-        return self._standby
+        self.standby = self._new_job(("--standby",))
+        self.standby.start()
+        return self.standby
 
     def switch_to_standby(self) -> None:
         """Note that the job that stands by is to be the active one from now on."""
-        self._job, self._standby = self._standby, None
-
-    def lose_checkpoint(self) -> None:
-        """Remove the checkpoint, as a lost disk would. The job has been killed; raises DrillFailed if its JVM stays."""
-        self.await_end_of_jvm()
-        shutil.rmtree(self.checkpoint)
+        self.job = self.standby
 
     def await_end_of_jvm(self) -> None:
         """Wait until the JVM of a killed job has ended: it may finish a batch. Raises DrillFailed."""

@@ -25,11 +25,6 @@ class ProbeRequest(msgspec.Struct, rename="camel"):
     answered: float | None = None
     error: str = ""
 
-    @property
-    def is_answered(self) -> bool:
-        """Whether it has a good answer."""
-        return self.answered is not None and not self.error
-
 
 class Notice(msgspec.Struct, frozen=True):
     """Something but a slow answer that a client noticed, ``at`` in seconds.
@@ -100,10 +95,10 @@ class Recording:
             self._show(step)
         return step
 
-    def unanswered(self, start: float, end: float) -> int:
-        """How many requests that were sent between two times have no answer yet."""
+    def unanswered(self, end: float) -> int:
+        """How many requests that were sent before a time have no answer yet."""
         with self._lock:
-            return sum(request.answered is None for request in self._requests if start <= request.sent < end)
+            return sum(request.answered is None for request in self._requests if request.sent < end)
 
     def first_answer_after(self, at: float) -> float | None:
         """When the first good answer to a request arrived that was sent at ``at`` or later; None so far."""

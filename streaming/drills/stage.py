@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streaming.drills.clients.live_clients import LiveClients
-from streaming.drills.errors import DrillFailed
 from streaming.drills.own_coordinator import OwnCoordinator
 from streaming.drills.recording import Recording, StepKind
 from streaming.drills.reports.verdict import RecoveryObjectives
-from streaming.drills.waiting import await_until
+from streaming.drills.waiting import DrillFailed, await_until
 
 ANSWER_LIMIT_SECONDS = 300.0
 """How long a drill waits for the first answer after its fault."""
@@ -45,10 +44,9 @@ class Stage:
         self._broken_at = self.recording.now()
         self.step(text, "repair")
 
-    def watch_for(self, seconds: float, text: str = "") -> None:
+    def watch_for(self, seconds: float, text: str) -> None:
         """Let this time pass: it is what is measured."""
-        if text:
-            self.step(f"{text} for {seconds:g} s")
+        self.step(f"{text} for {seconds:g} s")
         time.sleep(seconds)
 
     def await_answers(self) -> None:
@@ -68,14 +66,10 @@ class Stage:
     def _is_answered(self) -> bool:
         if self.recording.first_answer_after(self._broken_at) is not None:
             return True
-        if self._coordinator is not None and not self._coordinator.job.process.is_running:
+        if self._coordinator is not None and not self._coordinator.job.is_running:
             job = self._coordinator.job
             raise DrillFailed(f"{job.name} has ended; the end of its log:\n{job.tail()}")
         return False
-
-
-def nothing(_stage: Stage) -> None:
-    """The preparation of a scenario that needs none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,4 +85,4 @@ class Scenario:
     what: str
     objectives: RecoveryObjectives
     play: Callable[[Stage], None]
-    prepare: Callable[[Stage], None] = nothing
+    prepare: Callable[[Stage], None] = lambda _stage: None

@@ -1,11 +1,17 @@
-"""Waits for a condition, at most so long."""
+"""Waits for a condition, and why a drill could not be finished."""
 
 import time
 from collections.abc import Callable
 
-from streaming.drills.errors import DrillFailed
-
 PAUSE_SECONDS = 0.05
+
+
+class DrillFailed(Exception):
+    """A step of a drill failed, or something that it waits for did not happen; the message names it."""
+
+
+class DrillSkipped(Exception):
+    """The drill cannot be done on this machine; the message says what is missing."""
 
 
 def await_until(condition: Callable[[], bool], what: Callable[[], str], seconds: float) -> None:

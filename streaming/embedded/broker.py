@@ -35,6 +35,7 @@ NODE_ID = "1"
 PORT_ATTEMPTS = 5
 TAIL_LINES = 25
 FORMAT_LIMIT_SECONDS = 60.0
+START_LIMIT_SECONDS = 60.0
 STOP_LIMIT_SECONDS = 15.0
 KILL_LIMIT_SECONDS = 15.0
 
@@ -99,7 +100,6 @@ class EmbeddedBroker:
         properties: Broker properties that add to or replace SINGLE_NODE_PROPERTIES and Kafka's defaults.
         jvm_options: Options of the broker's JVM.
         environment: Adds to the variables of this process; a change of the attribute applies from the next start.
-        start_limit_seconds: How long `start` waits for the broker to answer.
         stop_limit_seconds: How long `stop` waits after SIGTERM before it sends SIGKILL.
     """
 
@@ -111,7 +111,6 @@ class EmbeddedBroker:
         properties: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = JVM_OPTIONS,
         environment: Mapping[str, str] | None = None,
-        start_limit_seconds: float = 60.0,
         stop_limit_seconds: float = STOP_LIMIT_SECONDS,
     ) -> None:
         self._given_data_dir = data_dir.absolute() if data_dir else None
@@ -119,7 +118,6 @@ class EmbeddedBroker:
         self._properties = dict(properties or {})
         self._jvm_options = list(jvm_options)
         self.environment = dict(environment or {})
-        self._start_limit_seconds = start_limit_seconds
         self._stop_limit_seconds = stop_limit_seconds
         self._data_dir: Path | None = None
         self._ports: tuple[int, int] | None = None
@@ -292,7 +290,7 @@ class EmbeddedBroker:
                 "log_level": 0,
             }
         )
-        deadline = time.monotonic() + self._start_limit_seconds
+        deadline = time.monotonic() + START_LIMIT_SECONDS
         while time.monotonic() < deadline:
             if not self.is_running:
                 raise self._failure("The broker ended at its start", log_start)
@@ -302,7 +300,7 @@ class EmbeddedBroker:
                 if metadata.brokers and metadata.cluster_id == self.cluster_id:
                     return
             time.sleep(0.02)
-        raise self._failure(f"The broker did not answer within {self._start_limit_seconds:g} s", log_start)
+        raise self._failure(f"The broker did not answer within {START_LIMIT_SECONDS:g} s", log_start)
 
     def _failure(self, what: str, log_start: int) -> BrokerStartError:
         with self.log_file.open("rb") as log:

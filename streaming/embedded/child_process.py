@@ -87,23 +87,17 @@ class ChildProcess:
     def terminate(self) -> int:
         """Send SIGTERM and wait for a clean shutdown, or kill after :data:`STOP_SECONDS`; returns the exit code."""
         assert self._process is not None
-        assert self._reader is not None
         self._process.terminate()
-        try:
-            exit_code = self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
+        exit_code = self.wait(STOP_SECONDS)
+        if exit_code is None:
             self.kill()
-            exit_code = -signal.SIGKILL
-        self._reader.join(STOP_SECONDS)
+            return -signal.SIGKILL
         return exit_code
 
     def kill(self) -> None:
         """``kill -9`` the command and its process group, and wait for the end of whatever has its output open."""
-        assert self._process is not None
-        assert self._reader is not None
         self.send_kill()
-        self._process.wait(STOP_SECONDS)
-        self._reader.join(STOP_SECONDS)
+        self.wait(STOP_SECONDS)
 
     def send_kill(self) -> None:
         """``kill -9`` the command and its process group, and return at once."""

@@ -36,6 +36,7 @@ __all__ = [
     "find_java",
     "java_executable",
     "locked",
+    "reported_version",
     "resolve_file",
     "resolve_jars",
 ]
@@ -65,14 +66,6 @@ class Jars:
     """Spark's Kafka source and sink, which are added to pyspark's own jars."""
     broker: list[Path]
     """The class path of a Kafka broker."""
-
-    @property
-    def local_file_system(self) -> Path:
-        """The jar of the Hadoop file system for local checkpoints, one of `connector`.
-
-        It has to be on the driver's extra class path, where Hadoop looks up `fs.file.impl`.
-        """
-        return next(jar for jar in self.connector if jar.name.startswith("hadoop-bare-naked-local-fs-"))
 
 
 def resolve_jars(report: Report | None = None) -> Jars:
@@ -142,9 +135,15 @@ def java_executable() -> str:
     return java
 
 
-def _java_version(java: str) -> int | None:
+def reported_version(java: str) -> str:
+    """The version that a Java reports, for example 17.0.9; empty if it reports none."""
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
+    found = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
+    return found[1] if found else ""
+
+
+def _java_version(java: str) -> int | None:
+    found = re.match(r"(\d+)(?:\.(\d+))?", reported_version(java))
     if found is None:
         return None
     major, minor = found.groups(default="0")

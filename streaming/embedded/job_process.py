@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 from streaming.embedded.child_process import ChildProcess
 
@@ -23,11 +22,10 @@ class NotReported(Exception):
     """A job has not reported what was awaited. The message ends with the last lines of its log."""
 
 
-class JobProcess:
-    """A job, started by ``with`` or :meth:`start`, and killed at the end of a ``with`` block if it still runs.
+class JobProcess(ChildProcess):
+    """A job.
 
-    bootstrap_servers, checkpoint, arguments: those of ``run``. log: the file that gets its output. environment: adds to
-    the variables of this process.
+    bootstrap_servers, checkpoint, arguments: those of ``run``. log, environment: see :class:`ChildProcess`.
     """
 
     def __init__(
@@ -40,26 +38,17 @@ class JobProcess:
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self.name = name
-        self._log = log
         self._lines: list[str] = []
         self._changed = threading.Condition()
         command = [*PROGRAM, "run", "--json", "--bootstrap-servers", bootstrap_servers]
         command += ["--checkpoint", str(checkpoint), *arguments]
-        self.process = ChildProcess(name, command, log, self._on_line, environment)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.process.__exit__(*exception)
+        super().__init__(name, command, log, self._add_line, environment)
 
     def start(self) -> None:
         """Start it, for the first time or after it has ended, and return at once."""
         with self._changed:
             self._lines.clear()
-        self.process.start()
+        super().start()
 
     def await_ready(self) -> None:
         """Wait until its first batch is complete. Raises NotReported."""
@@ -77,10 +66,10 @@ class JobProcess:
         """
         deadline = time.monotonic() + START_LIMIT_SECONDS
         while True:
-            has_ended = not self.process.is_running
+            has_ended = not self.is_running
             if has_ended:
                 # The thread that reads the last lines ends a moment later than the process.
-                self.process.wait(START_LIMIT_SECONDS)
+                self.wait(START_LIMIT_SECONDS)
             with self._changed:
                 for line in self._lines:
                     if matches(line):
@@ -93,7 +82,7 @@ class JobProcess:
         """The last lines of its log; empty if there is none."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-LOG_LINES:]) if self._log.exists() else ""
 
-    def _on_line(self, line: str) -> None:
+    def _add_line(self, line: str) -> None:
         message = line
         with suppress(ValueError):
             status = json.loads(line)

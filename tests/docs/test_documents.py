@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from coordinator_logic.apis import APIS
 from docs import generate as documents
+from docs import message_tables
 from streaming.contract import schema
 from streaming.explain.publishing.contract import REBALANCES
 from tests.docs.markdown import DOCUMENTS, ROOT, anchors, links, name_of, titles
@@ -81,7 +82,7 @@ def test_the_schema_refuses_a_request_that_lacks_a_field() -> None:
 
 
 def test_every_api_has_a_section_in_the_reference() -> None:
-    reference = schema.markdown_reference([REBALANCES])
+    reference = message_tables.markdown([REBALANCES])
     assert all(f"### {name}\n" in reference for name in APIS)
 
 

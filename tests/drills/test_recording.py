@@ -57,6 +57,6 @@ def test_the_first_answer_is_one_to_a_request_that_was_sent_after_the_fault() ->
     refused, answered = recording.sent(), recording.sent()
     recording.answered(refused, "NOT_COORDINATOR")
     assert recording.first_answer_after(fault) is None
-    assert recording.unanswered(0, recording.now()) == 1
+    assert recording.unanswered(recording.now()) == 1
     recording.answered(answered)
     assert recording.first_answer_after(fault) == answered.answered

@@ -4,36 +4,38 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from streaming.contract.errors import BadOptions, CannotRun
-from streaming.drills.audience import Audience
 from streaming.drills.clients.live_clients import LiveClients
+from streaming.drills.console_output import ConsoleOutput
 from streaming.drills.own_coordinator import OwnCoordinator
-from streaming.drills.performance import perform
 from streaming.drills.recording import Recording
 from streaming.drills.reports.report import DrillReport, Report
 from streaming.drills.reports.verdict import RecoveryObjectives
-from streaming.drills.run import Run, prepare_folder, run_all, run_drills, write_report
-from streaming.drills.scenarios.rebuild import rebuild_words
-from streaming.drills.stage import Scenario, Stage, nothing
+from streaming.drills.run import Run, perform, prepare_folder, run_all, run_drills, write_report
+from streaming.drills.scenarios.checkpoints import rebuild_words
+from streaming.drills.stage import Scenario, Stage
 from streaming.embedded.broker import BrokerStartError
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+SILENT = ConsoleOutput(Console(quiet=True))
 OBJECTIVES = RecoveryObjectives(first_answer_seconds=60)
 
 
 def scenario(name: str) -> Scenario:
-    return Scenario(drill=name, title=name, what="", objectives=OBJECTIVES, play=nothing)
+    return Scenario(drill=name, title=name, what="", objectives=OBJECTIVES, play=lambda _: None)
 
 
 def done(each: Scenario, failure: str = "") -> DrillReport:
     return DrillReport(drill=each.drill, title=each.title, what=each.what, began_at=NOW, failure=failure)
 
 
-class Lines(Audience):
+class Lines(ConsoleOutput):
     """Keeps the results and the lines."""
 
     def __init__(self) -> None:
+        super().__init__(Console(quiet=True))
         self.lines: list[str] = []
 
     def end(self, verdict: str, seconds: float, reason: str = "") -> None:
@@ -54,7 +56,7 @@ def test_what_fails_within_a_drill_is_in_its_own_report(failure: Exception) -> N
 
     recording = Recording()
     stage = Stage(recording, LiveClients("127.0.0.1:1", recording))
-    failing = Scenario(drill="broker", title="", what="", objectives=OBJECTIVES, play=nothing, prepare=fail)
+    failing = Scenario(drill="broker", title="", what="", objectives=OBJECTIVES, play=lambda _: None, prepare=fail)
     report = perform(failing, stage)
     assert (report.drill, report.failure) == ("broker", str(failure))
 
@@ -74,34 +76,38 @@ def run_of(*coordinators: tuple[int, str, Exception | None]) -> Run:
 
 def test_the_next_drill_gets_a_new_coordinator_and_its_failure_to_start_is_that_drills_own() -> None:
     run = run_of((1, "not answered", None), (0, "", BrokerStartError("no port")), (1, "", None))
-    reports = run_all([scenario("kill"), scenario("broker"), scenario("clock")], run, Audience())
+    reports = run_all([scenario("kill"), scenario("broker"), scenario("clock")], run, SILENT)
     expected = {"kill": "not answered", "broker": "the coordinator of this drill has failed: no port", "clock": ""}
     assert failures(reports) == expected
 
 
 def test_a_failure_within_a_drill_is_not_booked_on_the_next_one() -> None:
     run = run_of((1, "", CannotRun("the gateway ended")), (1, "", None))
-    reports = run_all([scenario("kill"), scenario("broker"), scenario("clock")], run, Audience())
+    reports = run_all([scenario("kill"), scenario("broker"), scenario("clock")], run, SILENT)
     expected = {"kill": "", "broker": "the coordinator of this drill has failed: the gateway ended", "clock": ""}
     assert failures(reports) == expected
 
 
 def test_a_coordinator_that_fails_at_its_end_belongs_to_the_last_drill_and_no_report_is_lost() -> None:
-    audience = Lines()
-    reports = run_all([scenario("kill")], run_of((1, "", CannotRun("the gateway ended"))), audience)
+    output = Lines()
+    reports = run_all([scenario("kill")], run_of((1, "", CannotRun("the gateway ended"))), output)
     assert failures(reports) == {"kill": "the coordinator of this drill has failed: the gateway ended"}
-    assert audience.lines == ["the coordinator of this drill has failed: the gateway ended"]
+    assert output.lines == ["the coordinator of this drill has failed: the gateway ended"]
 
 
 def test_the_end_after_an_unfinished_drill_does_not_hide_its_failure_or_fail_the_next_one() -> None:
     run = run_of((1, "not answered", CannotRun("the gateway ended")), (1, "", None))
-    reports = run_all([scenario("kill"), scenario("clock")], run, Audience())
+    reports = run_all([scenario("kill"), scenario("clock")], run, SILENT)
     assert failures(reports) == {"kill": "not answered", "clock": ""}
 
 
 def test_a_coordinator_that_never_starts_ends_the_run() -> None:
     with pytest.raises(BrokerStartError):
-        run_all([scenario("kill"), scenario("clock")], run_of((0, "", BrokerStartError("no port"))), Audience())
+        run_all(
+            [scenario("kill"), scenario("clock")],
+            run_of((0, "", BrokerStartError("no port"))),
+            SILENT,
+        )
 
 
 def test_a_folder_to_which_no_report_can_be_written_is_refused_before_the_drills(tmp_path: Path) -> None:
@@ -122,7 +128,7 @@ def test_a_report_that_cannot_be_written_is_an_error_with_the_reason(tmp_path: P
 @pytest.mark.parametrize("key", ["bootstrap-servers", "checkpoint", "topic-prefix", "topic_prefix"])
 def test_options_that_would_part_the_jobs_from_the_drill_are_refused(key: str) -> None:
     with pytest.raises(BadOptions, match=f"--set {key.replace('_', '-')}: a drill chooses this option"):
-        run_drills("kill", ["state-store=rocksdb", f"{key}=other"], Audience())
+        run_drills("kill", ["state-store=rocksdb", f"{key}=other"], SILENT)
 
 
 def test_a_rebuild_has_the_options_of_the_jobs(tmp_path: Path) -> None:

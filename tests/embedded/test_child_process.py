@@ -79,7 +79,7 @@ def test_a_job_that_ends_before_it_is_ready_is_reported_with_the_end_of_its_log(
         pytest.raises(NotReported, match=r"job-1 did not report that it is ready[\s\S]*no\.such\.option"),
     ):
         job.await_ready()
-    assert not job.process.is_running
+    assert not job.is_running
 
 
 def test_a_line_of_a_job_is_found_whether_it_is_json_or_not(tmp_path: Path) -> None:

@@ -1,37 +1,53 @@
-"""``group-coordinator checkpoint``: take a backup of the job's checkpoint, and verify a checkpoint or a backup."""
+"""``group-coordinator checkpoint``: back up, verify, restore, rebuild, repartition and migrate a job's checkpoint."""
 
-import os
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streaming.cli.commands.doctor import NOT_GIVEN
+from streaming.cli.connection import with_options
 from streaming.cli.console import (
     KAFKA_PANEL,
     REFUSED,
-    UNANSWERED,
-    AnyOption,
+    USAGE,
     AsJson,
-    Brokers,
-    ConfigurationFile,
-    Prefix,
-    err,
     fail,
     failures_as_lines,
-    key_values,
-    out,
     print_json,
+    print_line,
+    progress,
     require,
 )
-from streaming.cli.help_output import option
-from streaming.client.errors import CoordinatorError
+from streaming.cli.help_output import flag, option
+from streaming.cli.run_options import NOT_GIVEN, CheckpointOptions
 from streaming.contract.errors import CannotRun
-from streaming.job.options import load_options
+from streaming.job.options import JobOptions
 
 if TYPE_CHECKING:
-    from streaming.job.backups.verification import Report, Verification
+    from streaming.job.backups.rewriting import Rewritten
+    from streaming.job.backups.verification import Verification
+
+Place = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The place of the checkpoint: empty or missing.")]
+Existing = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint, which no job uses.")]
+AcceptsLosses = Annotated[bool, flag("--yes", "Go on although something is lost, or may be.")]
+StatePartitions = Annotated[
+    int | None, option(metavar="COUNT", text="The number of state partitions.", default="as before, or 1", min=1)
+]
+Store = Annotated[
+    str | None, option("--state-store", metavar="STORE", text="memory or rocksdb.", default="as before, or memory")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationOptions(CheckpointOptions):
+    """The same for a verification, which reads the journal."""
+
+    timeout: Annotated[
+        int,
+        option(metavar="SECONDS", text="How long to wait for the journal's next records.", panel=KAFKA_PANEL, min=1),
+    ] = 30
 
 
 def backup(
@@ -61,17 +77,10 @@ def backup(
         )
 
 
+@with_options("given", VerificationOptions)
 def verify(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="A backup, or a checkpoint that no job uses.")],
-    bootstrap_servers: Brokers = None,
-    topic_prefix: Prefix = None,
-    timeout: Annotated[
-        int,
-        option(metavar="SECONDS", text="How long to wait for the journal's next records.", panel=KAFKA_PANEL, min=1),
-    ] = 30,
-    config: ConfigurationFile = None,
-    settings: AnyOption = None,
-    as_json: AsJson = False,
+    given: VerificationOptions,
 ) -> None:
     """Verify a backup or a checkpoint: every file is there, every group decodes, the journal agrees.
 
@@ -79,22 +88,12 @@ def verify(
     Changes nothing. Exit code 0: no difference; 1: at least one, each is a line.
     """
     require("checkpoint verify", "job")
-    flags: dict[str, object] = {
-        "bootstrap_servers": bootstrap_servers,
-        "topic_prefix": topic_prefix,
-        "checkpoint": folder,
-        **key_values(settings, "--set"),
-    }
-    with failures_as_lines():
-        options = load_options(flags, os.environ, config, {"bootstrap-servers": NOT_GIVEN})
+    with given.errors_as_lines():
+        options = given.load(folder)
         from streaming.job.backups.verification import verify as verify_folder
 
-        journal_timeout = None if options.bootstrap_servers == NOT_GIVEN else float(timeout)
-        try:
-            found = verify_folder(local_folder(folder), options, journal_timeout, progress(as_json))
-        except CoordinatorError as error:
-            fail(error.message, UNANSWERED)
-    if as_json:
+        found = verify_folder(local_folder(folder), options, given.limit(options), progress(given.as_json))
+    if given.as_json:
         print_json(found)
     else:
         _print_verification(found)
@@ -117,6 +116,131 @@ def _print_verification(found: "Verification") -> None:
     print_line(f"{len(found.differences)} difference(s)" if found.differences else "no difference")
 
 
+@with_options("given", CheckpointOptions)
+def restore(
+    backup: Annotated[str, typer.Argument(metavar="BACKUP", help="A finished backup.")],
+    checkpoint: Place,
+    given: CheckpointOptions,
+    yes: AcceptsLosses = False,
+) -> None:
+    """Copy a backup into the place of the job's checkpoint, and compare every file with the manifest.
+
+    First it says what is lost: the requests since the backup that their topic no longer has. Without brokers it cannot
+    know. If something is lost, or may be, it goes on with --yes only. A restore that is interrupted leaves the place as
+    it was; the next one removes its files.
+    """
+    require("checkpoint restore", "job")
+    with given.errors_as_lines():
+        options = given.load(checkpoint)
+        from streaming.job.backups.restoration import restore as restore_backup
+
+        source, target, limit = local_folder(backup), local_folder(checkpoint), given.limit(options)
+        done = restore_backup(source, target, options, limit, progress(given.as_json), accepts_losses=yes)
+    if given.as_json:
+        print_json(done)
+    else:
+        print_line(f"{done.checkpoint}: batch {done.batch}, {done.files} files, {done.size} bytes: start the job")
+
+
+@with_options("given", CheckpointOptions)
+def rebuild(
+    checkpoint: Place,
+    given: CheckpointOptions,
+    backup: Annotated[
+        str | None, option(metavar="BACKUP", text="Begin with this backup, and add the journal after it.")
+    ] = None,
+    state_partitions: StatePartitions = None,
+    state_store: Store = None,
+    yes: AcceptsLosses = False,
+) -> None:
+    """Make a new checkpoint from the journal, for when there is none to restore, or one that is too old.
+
+    First it says which groups the journal no longer has, or only in part; then it goes on with --yes only. Members keep
+    their ids and generations, and get new sessions. The job reads the last requests again, and applies those that the
+    journal lacks. A rebuild that is interrupted leaves the place as it was.
+    """
+    require("checkpoint rebuild", "job")
+    with given.errors_as_lines():
+        fixed = {"state_partitions": state_partitions, "state_store": state_store}
+        options = given.load(checkpoint, **fixed)
+        if options.bootstrap_servers == NOT_GIVEN:
+            fail("the journal is read from the brokers: -b is missing", USAGE)
+        from streaming.job.backups.rebuild.rebuilding import rebuild as rebuild_checkpoint
+        from streaming.job.backups.restoration import GO_ON
+
+        source, target = None if backup is None else local_folder(backup), local_folder(checkpoint)
+        limit, report = float(given.timeout), progress(given.as_json)
+        done = rebuild_checkpoint(target, source, options, limit, report, accepts_losses=yes)
+    if given.as_json:
+        print_json(done)
+    if not done.is_written:
+        fail(GO_ON, REFUSED)
+    if not given.as_json:
+        found = done.report
+        partial = len(found.incomplete) + len(found.differing)
+        summary = f"{found.groups} groups, {partial} of them in part, {len(found.lost)} lost"
+        print_line(f"{done.checkpoint}: {summary}: start the job")
+
+
+@with_options("given", CheckpointOptions)
+def repartition(
+    checkpoint: Existing,
+    given: CheckpointOptions,
+    state_partitions: Annotated[int, option(metavar="COUNT", text="The new number of state partitions.", min=1)],
+) -> None:
+    """Change the number of state partitions of a checkpoint that no job uses.
+
+    The groups are written into a new checkpoint, which takes the place of the former one. That one is kept beside it,
+    with the time in its name. If the command is interrupted, the former one is still in its place.
+    With brokers, it refuses while a job is active.
+    """
+    require("checkpoint repartition", "job")
+    with given.errors_as_lines():
+        options = given.load(checkpoint)
+        place = local_folder(checkpoint)
+        done = _rewritten(place, place, options, given, state_partitions=state_partitions)
+    _print_rewritten(done, given.as_json)
+
+
+@with_options("given", CheckpointOptions)
+def migrate(
+    checkpoint: Existing,
+    given: CheckpointOptions,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The new place, empty or missing; or CHECKPOINT.")],
+    state_store: Store = None,
+) -> None:
+    """Write the groups of a checkpoint that no job uses into a new one: in another place, or for another state store.
+
+    The former checkpoint is kept: where it is, or, if both are the same place, beside it with the time in its name. If
+    the command is interrupted, the former one is still in its place.
+    With brokers, it refuses while a job is active.
+    """
+    require("checkpoint migrate", "job")
+    with given.errors_as_lines():
+        options = given.load(checkpoint, state_store=state_store)
+        source, place = local_folder(checkpoint), local_folder(target)
+        done = _rewritten(source, place, options, given, state_store=options.state_store)
+    _print_rewritten(done, given.as_json)
+
+
+def _rewritten(
+    source: Path, target: Path, options: JobOptions, given: CheckpointOptions, **changes: Any
+) -> "Rewritten":
+    from streaming.job.backups.rewriting import rewrite
+
+    return rewrite(source, target, options, given.limit(options), progress(given.as_json), **changes)
+
+
+def _print_rewritten(done: "Rewritten", as_json: bool) -> None:
+    if as_json:
+        print_json(done)
+        return
+    print_line(
+        f"{done.checkpoint}: {done.groups} groups, state-partitions {done.state_partitions}, state-store "
+        f"{done.state_store}; the former checkpoint is {done.former}"
+    )
+
+
 def local_folder(location: str) -> Path:
     """The folder that an argument names. Raises CannotRun for another file system."""
     from streaming.job.checkpoints.location import local_path
@@ -127,17 +251,3 @@ def local_folder(location: str) -> Path:
             f"{location} is not a local folder: checkpoints and backups are read and written on local file systems only"
         )
     return folder
-
-
-def progress(as_json: bool) -> "Report":
-    """Prints progress; to standard error where standard output is JSON."""
-    return _print_progress if as_json else print_line
-
-
-def print_line(line: str) -> None:
-    """Print a line as it is."""
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_progress(line: str) -> None:
-    err.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -20,15 +20,15 @@ def demo(html: Html = None, as_json: AsJson = False) -> None:
     if kafka-python is installed (the extra [demo]).
     """
     require("demo", "job", "gateway")
-    from streaming.cli.console_audience import ConsoleAudience
     from streaming.client import CoordinatorError
+    from streaming.drills.console_output import ConsoleOutput
     from streaming.drills.demo.run import run_demo
-    from streaming.drills.errors import DrillFailed
+    from streaming.drills.waiting import DrillFailed
     from streaming.embedded.job_process import NotReported
 
     try:
         with failures_as_lines():
-            checks = run_demo(ConsoleAudience(err if as_json else out), html)
+            checks = run_demo(ConsoleOutput(err if as_json else out), html)
     except (DrillFailed, NotReported, CoordinatorError) as failure:
         fail(str(failure), REFUSED)
     passed = all(check.passed for check in checks)

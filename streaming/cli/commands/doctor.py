@@ -1,7 +1,7 @@
 """``group-coordinator doctor``: check an installation and say what to do."""
 
-import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -11,60 +11,44 @@ from streaming.cli.checks.finding import Finding, Status, note, problem
 from streaming.cli.checks.kafka import KafkaReport, check_kafka
 from streaming.cli.checks.packages import check_packages
 from streaming.cli.checks.runtime import check_runtime
-from streaming.cli.console import (
-    KAFKA_PANEL,
-    REFUSED,
-    AnyOption,
-    AsJson,
-    Brokers,
-    ConfigurationFile,
-    Prefix,
-    key_values,
-    out,
-    print_json,
-)
+from streaming.cli.connection import with_options
+from streaming.cli.console import KAFKA_PANEL, REFUSED, out, print_json, print_line
 from streaming.cli.help_output import option
+from streaming.cli.run_options import NOT_GIVEN, RunOptions
 from streaming.contract.errors import BadOptions
-from streaming.job.options import JobOptions, load_options
-
-NOT_GIVEN = "-"
-"""What a required option of the job holds if no source gives it: doctor then leaves out the checks that need it."""
+from streaming.job.options import JobOptions
 
 STYLES: dict[Status, str] = {"ok": "green", "note": "yellow", "risk": "yellow", "problem": "red"}
 
 
-def doctor(
-    bootstrap_servers: Brokers = None,
-    topic_prefix: Prefix = None,
+@dataclass(frozen=True, kw_only=True)
+class Examined(RunOptions):
+    """The options of the job to examine, and the time for the brokers to answer."""
+
     timeout: Annotated[
         int, option(metavar="SECONDS", text="How long to wait for the brokers.", panel=KAFKA_PANEL, min=1)
-    ] = 10,
-    checkpoint: Annotated[str | None, option(metavar="FOLDER", text="The job's checkpoint.")] = None,
-    config: ConfigurationFile = None,
-    settings: AnyOption = None,
-    as_json: AsJson = False,
+    ] = 10
+
+
+@with_options("given", Examined)
+def doctor(
+    given: Examined, checkpoint: Annotated[str | None, option(metavar="FOLDER", text="The job's checkpoint.")] = None
 ) -> None:
     """Check this machine, the brokers, the topics and the checkpoint, and say what to do about each problem.
 
     Takes the options of run, also from the environment and from a file. Checks that lack an option are left out.
     Nothing is created or written. Exit code 0: no problem; 1: at least one.
     """
-    flags: dict[str, object] = {
-        "bootstrap_servers": bootstrap_servers,
-        "topic_prefix": topic_prefix,
-        "checkpoint": checkpoint,
-        **key_values(settings, "--set"),
-    }
     findings = list(check_packages())
     try:
-        options = load_options(flags, os.environ, config, {"bootstrap-servers": NOT_GIVEN, "checkpoint": NOT_GIVEN})
+        options = given.load(checkpoint)
     except BadOptions as error:
         findings += [
             problem("options", line, "change the option where the line says") for line in str(error).splitlines()
         ]
     else:
-        findings += [*check_runtime(options.python_worker), *_check_deployment(options, timeout)]
-    if as_json:
+        findings += [*check_runtime(options.python_worker), *_check_deployment(options, given.timeout)]
+    if given.as_json:
         print_json(findings)
     else:
         print_findings(findings)
@@ -90,6 +74,6 @@ def print_findings(findings: list[Finding]) -> None:
     width = max(len(finding.check) for finding in findings)
     for finding in findings:
         out.print(f"{finding.status:8}", style=STYLES[finding.status], end="")
-        out.print(f"{finding.check:{width}}  {finding.detail}", markup=False, highlight=False, soft_wrap=True)
+        print_line(f"{finding.check:{width}}  {finding.detail}")
         if finding.advice:
-            out.print(f"{'':{8 + width}}  -> {finding.advice}", markup=False, highlight=False, soft_wrap=True)
+            print_line(f"{'':{8 + width}}  -> {finding.advice}")

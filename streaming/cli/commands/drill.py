@@ -2,7 +2,6 @@
 
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -69,46 +68,35 @@ def drill(
     SIGKILL, standby SIGTERM. Without --pid, the command only says which process that would be.
     """
     require("drill", "job", "gateway")
-    from streaming.cli.console_audience import ConsoleAudience
-    from streaming.drills.errors import DrillFailed
+    from streaming.drills.console_output import ConsoleOutput
     from streaming.drills.reports.report import as_json as json_of
     from streaming.drills.run import prepare_folder, run_drills, run_on_existing, write_report
+    from streaming.drills.waiting import DrillFailed
     from streaming.embedded.job_process import NotReported
 
     # What clients notice is in the report; their log would tell it line by line.
     logging.getLogger("streaming.client").setLevel(logging.CRITICAL)
-    audience = ConsoleAudience(err if as_json else out)
+    console = ConsoleOutput(err if as_json else out)
     with failures_as_lines():
-        _check_options(name, bootstrap_servers, (process_id, topic_prefix, properties), settings or ())
+        if name not in DRILLS:
+            raise BadOptions(f"drill {name!r} is none of {', '.join(DRILLS)}")
+        if bootstrap_servers is not None and settings:
+            raise BadOptions("--set is for the jobs that a drill starts itself: leave out --bootstrap-servers")
+        if bootstrap_servers is None and any(each is not None for each in (process_id, topic_prefix, properties)):
+            raise BadOptions("--pid, --topic-prefix and --property need --bootstrap-servers")
+        key_values(settings, "--set")
         prepare_folder(output)
         try:
             if bootstrap_servers is None:
-                report = run_drills(name, settings or (), audience)
+                report = run_drills(name, settings or (), console)
             else:
                 config: dict[str, str | int] = {"log_level": LOG_NOTHING, **key_values(properties, "--property")}
-                report = run_on_existing(name, bootstrap_servers, topic_prefix or "", config, process_id, audience)
+                report = run_on_existing(name, bootstrap_servers, topic_prefix or "", config, process_id, console)
         except (DrillFailed, NotReported) as failure:
             fail(str(failure), REFUSED)
         if as_json:
             sys.stdout.write(json_of(report))
         html, json = write_report(report, output)
-    audience.line(f"\nthe report: {html}, {json}")
+    console.line(f"\nthe report: {html}, {json}")
     if not report.passed:
         raise typer.Exit(REFUSED)
-
-
-def _check_options(
-    name: str, bootstrap_servers: str | None, of_existing: Sequence[object], settings: Sequence[str]
-) -> None:
-    """Refuse an unknown drill, and options of the other kind of coordinator.
-
-    of_existing: the arguments that only a drill on an existing coordinator has. settings: of the drills' own jobs.
-    """
-    if name not in DRILLS:
-        raise BadOptions(f"drill {name!r} is none of {', '.join(DRILLS)}")
-    if bootstrap_servers is None:
-        if any(each is not None for each in of_existing):
-            raise BadOptions("--pid, --topic-prefix and --property need --bootstrap-servers")
-        key_values(settings, "--set")
-    elif settings:
-        raise BadOptions("--set is for the jobs that a drill starts itself: leave out --bootstrap-servers")

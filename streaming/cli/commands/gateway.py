@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from streaming.cli.connection import BOOTSTRAP_VARIABLE, PREFIX_VARIABLE
+from streaming.cli.connection import BOOTSTRAP_VARIABLE, PREFIX_OPTION
 from streaming.cli.console import (
     KAFKA_PANEL,
     METRICS_HELP,
@@ -38,12 +38,7 @@ BrokersBehind = Annotated[
         envvar=BOOTSTRAP_VARIABLE,
     ),
 ]
-TopicPrefix = Annotated[
-    str | None,
-    option(
-        metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL, envvar=PREFIX_VARIABLE
-    ),
-]
+TopicPrefix = Annotated[str | None, PREFIX_OPTION]
 Listen = Annotated[
     str | None, option(metavar="HOST:PORT", text=LISTEN_HELP, panel=CLIENTS_PANEL, default="127.0.0.1:19092")
 ]

@@ -1,27 +1,32 @@
-"""``group-coordinator groups``: list, describe and delete groups."""
+"""``group-coordinator groups``: list, describe, delete and configure groups."""
 
 from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.markup import escape
 
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups as filtered
 from coordinator_logic.messages import DescribedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import JournalEntry
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, PointInTime, err, fail, out, print_json, time_given
-from streaming.cli.described_groups import print_group
-from streaming.client.errors import error_of
-from streaming.client.group_types import AnyDescribedGroup
-from streaming.contract.topics import TopicNames
+from streaming.cli.console import REFUSED, PointInTime, err, fail, key_values, out, print_json, print_table, time_given
+from streaming.cli.group_types import MEMBER_TABLES
+from streaming.client.errors import CoordinatorError, error_of
+from streaming.client.group_types import AnyDescribedGroup, type_of
+from streaming.explain.live.described import headline
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
 from streaming.journal.folded_group import Known
 from streaming.journal.reader import journal_entries
 
 GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.")]
+GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME=VALUE]...", help="Values to set, for example consumer.session.timeout.ms=60000."),
+]
 
 
 @connected
@@ -48,10 +53,8 @@ def list_groups(
     if connection.as_json:
         print_json(listing.groups)
         return
-    table = Table("GROUP", "STATE", "TYPE", "PROTOCOL TYPE")
-    for group in listing.groups:
-        table.add_row(group.group_id, group.group_state, group.group_type, group.protocol_type or "-")
-    out.print(table)
+    rows = [(each.group_id, each.group_state, each.group_type, each.protocol_type or "-") for each in listing.groups]
+    print_table(("GROUP", "STATE", "TYPE", "PROTOCOL TYPE"), rows)
 
 
 @connected
@@ -91,11 +94,10 @@ def _described_at(connection: Connection, at: str, group_ids: Collection[str]) -
 
 def _groups_at(connection: Connection, at: str, group_ids: Collection[str] | None) -> dict[str, GroupAt]:
     time = time_given(at, "--at")
-    topic = TopicNames(connection.topic_prefix).journal
-    config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
+    topic = connection.topics.journal
 
     def journal() -> Iterable[JournalEntry | None]:
-        return journal_entries(config, topic, connection.timeout, client_id=CLIENT_ID)
+        return journal_entries(connection.reader_config, topic, connection.timeout, client_id=CLIENT_ID)
 
     with connection.errors_as_lines():
         found = groups_at(journal, time, group_ids)
@@ -116,6 +118,36 @@ def delete_groups(connection: Connection, group: GroupIds) -> None:
             if not result.error_code:
                 out.print(f"{result.group_id}: deleted")
     exit_on_errors({result.group_id: result.error_code for result in results})
+
+
+@connected
+def configure_group(connection: Connection, group: GroupId, changes: Changes = None) -> None:
+    """Show or change what a consumer group has of its own: session timeout, heartbeat and assignment interval.
+
+    NAME= removes a value; the coordinator's own then holds again. Members get a change with their next heartbeat.
+    """
+    wanted = {name: value or None for name, value in key_values(changes, "a change").items()}
+    with connection.client() as client:
+        try:
+            configs = client.set_group_config(group, wanted)
+        except CoordinatorError as failure:
+            fail(failure.message, REFUSED)
+    if connection.as_json:
+        print_json(configs)
+        return
+    print_table(("NAME", "VALUE"), configs.items())
+
+
+def print_group(group: AnyDescribedGroup) -> None:
+    """Print a group as a headline and a table of its members."""
+    if group.error_code:
+        return
+    name, rest = headline(group)
+    out.print(f"[bold]{name}[/bold]{rest}")
+    if group.members:
+        members = MEMBER_TABLES[type_of(group)]
+        # Parts of patterns, such as [a-z], would be read as markup.
+        print_table(members.columns, [[escape(cell) for cell in row] for row in members.rows(group)])
 
 
 def exit_on_errors(error_codes: dict[str, int]) -> None:

@@ -3,9 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.table import Table
-
 from coordinator_logic.apis import DROP_QUARANTINED_GROUP, READ_QUARANTINED_GROUP
 from coordinator_logic.messages import (
     DropQuarantinedGroupRequest,
@@ -13,15 +10,15 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupResponse,
 )
 from coordinator_logic.records import QUARANTINED
+from streaming.cli.commands.groups import GroupId
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import REFUSED, fail, out, print_json, write_file
+from streaming.cli.console import REFUSED, fail, out, print_json, print_table, write_file
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient
 from streaming.client.directory import read_directory
 
 PAGE_BYTES = 512 * 1024
 
-GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 ExportFile = Annotated[Path, option("--output", "-o", metavar="FILE", text="The file to write.")]
 Reason = Annotated[str, option(metavar="TEXT", text="Why the state is dropped, for the journal.")]
 
@@ -40,10 +37,7 @@ def list_quarantined(connection: Connection) -> None:
     if connection.as_json:
         print_json(groups)
         return
-    table = Table("GROUP")
-    for group in groups:
-        table.add_row(group)
-    out.print(table)
+    print_table(("GROUP",), [[group] for group in groups])
 
 
 @connected

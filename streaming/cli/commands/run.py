@@ -2,10 +2,10 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -91,12 +91,6 @@ JOB_FLAGS = (
 """Parameters of :func:`run` that are options of the job, by the names that ``load_options`` knows."""
 
 
-class GatewayFlags(NamedTuple):
-    """The gateway to run beside the coordinator; ``listen`` None keeps the gateway's default."""
-
-    listen: str | None
-
-
 def run(
     context: typer.Context,
     bootstrap_servers: Brokers = None,
@@ -133,34 +127,10 @@ def run(
       --set spark.KEY=VALUE       Spark
     """
     require("run", "job", *(("gateway",) if gateway else ()))
-    flags = {name: context.params[name] for name in JOB_FLAGS} | key_values(settings, "--set")
-    with failures_as_lines():
-        run_coordinator(
-            flags,
-            bootstrap_servers,
-            config,
-            embedded_port if embedded else None,
-            reporter(as_json),
-            GatewayFlags(gateway_listen) if gateway else None,
-        )
-
-
-def run_coordinator(
-    flags: Mapping[str, object],
-    bootstrap_servers: str | None,
-    config: Path | None,
-    embedded_port: int | None,
-    report: Callable[[str], None],
-    gateway: GatewayFlags | None = None,
-) -> None:
-    """Run the job until SIGTERM or Ctrl-C, with options from the flags, the environment and the file.
-
-    ``embedded_port`` is the port of an embedded broker (0: any free port), None to use ``bootstrap_servers``. The
-    embedded broker keeps its data beside the checkpoint; without a checkpoint, both are in a temporary folder.
-    """
-    with ExitStack() as stack:
-        flags = dict(flags)
-        if embedded_port is not None:
+    flags: dict[str, object] = {name: context.params[name] for name in JOB_FLAGS} | key_values(settings, "--set")
+    report = reporter(as_json)
+    with failures_as_lines(), ExitStack() as stack:
+        if embedded:
             if bootstrap_servers is not None:
                 raise BadOptions("--embedded starts a broker of its own: leave out --bootstrap-servers")
             bootstrap_servers = _start_embedded_broker(flags, config, embedded_port, stack, report)
@@ -169,15 +139,18 @@ def run_coordinator(
         from streaming.gateway.child import running_gateway
         from streaming.job.lifecycle.run import run_job
 
-        if gateway is not None:
-            stack.enter_context(running_gateway(_gateway_options(options, gateway), report))
+        if gateway:
+            stack.enter_context(running_gateway(_gateway_options(options, gateway_listen), report))
         run_job(options, report)
 
 
 def _start_embedded_broker(
     flags: dict[str, object], config: Path | None, port: int, stack: ExitStack, report: Callable[[str], None]
 ) -> str:
-    """Start a broker and return its address. Adds a temporary checkpoint to the flags if none is given."""
+    """Start a broker and return its address. It keeps its data beside the checkpoint.
+
+    Adds a checkpoint in a temporary folder to the flags if none is given.
+    """
     if flags.get("checkpoint") is None and CHECKPOINT_VARIABLE not in os.environ and config is None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="group-coordinator-"))
         flags["checkpoint"] = str(Path(folder) / "checkpoint")
@@ -195,15 +168,15 @@ def _start_embedded_broker(
     return broker.bootstrap_servers
 
 
-def _gateway_options(options: JobOptions, gateway: GatewayFlags) -> dict[str, str]:
+def _gateway_options(options: JobOptions, listen: str | None) -> dict[str, str]:
     """Options of a gateway in front of the job's brokers and topics, with the job's Kafka settings."""
-    listen = {} if gateway.listen is None else {"listen": gateway.listen}
+    own = {} if listen is None else {"listen": listen}
     kafka = {f"kafka.{key}": value for key, value in options.librdkafka_config.items() if key != "bootstrap.servers"}
     identity = {} if options.identity_key_file is None else {"identity-key-file": options.identity_key_file}
     return {
         "bootstrap-servers": options.bootstrap_servers,
         "topic-prefix": options.topic_prefix,
-        **listen,
+        **own,
         **identity,
         **kafka,
     }

@@ -1,19 +1,15 @@
-"""Describes the topics that a consumer with the consumer group protocol subscribes to: the coordinator sees no cluster.
-
-The brokers are queried every ``metadata_max_age_ms``, earlier on request and while a subscribed topic does not exist,
-and on a thread of their own, so that no poll waits for a broker.
-"""
+"""Describes the topics of a consumer with the consumer group protocol: the coordinator sees no cluster."""
 
 import logging
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from concurrent.futures import wait as wait_for_futures
+from functools import partial
 
 from coordinator_logic.messages import TopicDescription
-from streaming.client.consumer.background import in_background
 from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.client.consumer.topic_pattern import CoordinatorPattern, Pattern
+from streaming.client.consumer.topic_queries import TopicQueries
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.errors import CoordinatorError
 from streaming.client.membership.consumer_groups.types import TopicSubscription
@@ -21,25 +17,18 @@ from streaming.client.membership.consumer_groups.types import TopicSubscription
 log = logging.getLogger(__name__)
 
 
-class DescribedTopics:
+class DescribedTopics(TopicQueries[TopicSubscription]):
     """Keeps ``subscription``: what the consumer subscribes to, with the topics as the brokers described them last.
 
-    It is None until the first answer, and stays the old one until the topics of a new one are described. Not
-    thread-safe.
+    It is None until the first answer, and stays the old one until the topics of a new one are described.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
+        super().__init__(config)
         self.subscription: TopicSubscription | None = None
-        self._config = config
-        self._max_age = config.metadata_max_age_ms / 1000
-        # The shortest time between two queries, and their interval while a subscribed topic does not exist.
-        self._retry_backoff = config.retry_backoff_max_ms / 1000
         self._names: frozenset[str] = frozenset()
         self._pattern: Pattern | None = None
-        self._cluster: ClusterTopics | None = None
-        self._answer: Future[TopicSubscription] | None = None
-        self._queried_at = self._due = self._ids_due = 0.0
-        self._refresh_requested = False
+        self._ids_due = 0.0
 
     def close(self) -> None:
         """Stop querying and disconnect; an outstanding answer is dropped."""
@@ -54,53 +43,40 @@ class DescribedTopics:
         if not names and pattern is None:
             self.subscription = None
 
-    def request_refresh(self) -> None:
-        """Query again as soon as ``retry_backoff_max_ms`` allow, because the last answer may be out of date."""
-        self._refresh_requested = True
-
     def poll(self, timeout: float = 0.0) -> None:
         """Send a query if one is due, and apply its answer; wait for the answer up to ``timeout`` seconds."""
         if not self._names and self._pattern is None:
             return
         now = time.monotonic()
-        requested = self._refresh_requested and now >= self._queried_at + self._retry_backoff
+        requested = self._must_refresh(now)
         if self._answer is None and (now >= self._due or requested):
             self._send(now, with_ids=requested or now >= self._ids_due)
-        if self._answer is not None and wait_for_futures([self._answer], timeout).done:
-            answer, self._answer = self._answer, None
+        answer = self._take_answer(timeout)
+        if answer is not None:
             self._apply_answer(answer)
 
     def _send(self, now: float, *, with_ids: bool) -> None:
-        self._queried_at, self._refresh_requested = now, False
         if with_ids:
             self._ids_due = now + self._max_age
-        if self._cluster is None:
-            self._cluster = ClusterTopics(self._config)
         known = {} if with_ids or self.subscription is None else self.subscription.topics
-        cluster, names, pattern = self._cluster, self._names, self._pattern
-        timeout = self._config.request_timeout_ms / 1000
-        self._answer = in_background(
-            f"{self._config.group_id}-topics", lambda: _query(cluster, names, pattern, known, timeout)
-        )
+        self._start_query(partial(_query, self._names, self._pattern, known))
 
     def _apply_answer(self, answer: Future[TopicSubscription]) -> None:
-        now = time.monotonic()
         try:
             subscription = answer.result()
         except CoordinatorError as failure:
             log.warning("the topics could not be described, retrying: %s", failure)
-            self._due, self._ids_due = now + self._retry_backoff, 0.0
+            self._due, self._ids_due = time.monotonic() + self._retry_backoff, 0.0
             return
-        is_missing = not subscription.names <= subscription.topics.keys()
-        self._due = now + (min(self._max_age, self._retry_backoff) if is_missing else self._max_age)
+        self._due = self._next_due(is_missing=not subscription.names <= subscription.topics.keys())
         self.subscription = subscription
 
 
 def _query(
-    cluster: ClusterTopics,
     names: frozenset[str],
     pattern: Pattern | None,
     known: Mapping[str, TopicDescription],
+    cluster: ClusterTopics,
     timeout: float,
 ) -> TopicSubscription:
     """Describe the topics; ids that are known are kept for topics that look the same."""

@@ -1,8 +1,7 @@
 """Watches the cluster's topics for one consumer.
 
 A consumer with a pattern watches the names of all topics; the leader of a group watches the metadata of all topics that
-the group subscribes to. A follower with a list of topics queries nothing. The brokers are queried every
-``metadata_max_age_ms``, earlier on request, and on a thread of their own, so that no poll waits for a broker.
+the group subscribes to. A follower with a list of topics queries nothing.
 
 Source: Metadata and ConsumerCoordinator of Kafka's Java client.
 """
@@ -11,13 +10,12 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass
 
 from coordinator_logic.assignors import TopicMetadata
-from streaming.client.consumer.background import in_background
 from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.client.consumer.topic_pattern import Pattern
+from streaming.client.consumer.topic_queries import TopicQueries
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.errors import CoordinatorError
 
@@ -70,26 +68,17 @@ class _Query:
         return group is not None and metadata is not None and not group.subscribed <= metadata.keys()
 
 
-class MetadataWatch:
+class MetadataWatch(TopicQueries[TopicUpdate]):
     """Queries the brokers in the background. Not thread-safe.
 
     ``group`` has the topics and the metadata of the group that this member leads; None if it is a follower.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
+        super().__init__(config)
         self.group: GroupTopics | None = None
-        self._config = config
-        self._max_age = config.metadata_max_age_ms / 1000
-        # The shortest time between two queries, and their interval while a subscribed topic does not exist.
-        self._retry_backoff = config.retry_backoff_max_ms / 1000
         self._pattern: Pattern | None = None
-        # Created on demand: most consumers neither lead their group nor have a pattern.
-        self._cluster: ClusterTopics | None = None
-        self._answer: Future[TopicUpdate] | None = None
         self._query = _Query(None, None)
-        self._queried_at = 0.0
-        self._due = 0.0
-        self._refresh_requested = False
 
     def close(self) -> None:
         """Stop querying and disconnect; an outstanding answer is dropped."""
@@ -112,53 +101,33 @@ class MetadataWatch:
         metadata = self._connected().describe(topics, timeout, with_racks=with_racks)
         self.group = GroupTopics(topics, with_racks, metadata)
         self._queried_at, self._refresh_requested = time.monotonic(), False
-        expires = self._expiry(missing=not topics <= metadata.keys())
+        expires = self._next_due(is_missing=not topics <= metadata.keys())
         self._due = expires if self._pattern is None else min(self._due, expires)
 
     def stop_watching_group(self) -> None:
         """Stop watching the group's topics: another member may lead the group from now on."""
         self.group = None
 
-    def request_refresh(self) -> None:
-        """Query again as soon as ``retry_backoff_max_ms`` allow, because the last answer may be out of date."""
-        self._refresh_requested = True
-
     def poll(self, timeout: float = 0.0) -> TopicUpdate | None:
         """Send a query if one is due, and return the answer once; waits for it up to ``timeout`` seconds."""
         query = _Query(self._pattern, self.group)
-        if self._answer is None and query.is_needed and self._is_due(time.monotonic()):
-            self._send(query)
-        if self._answer is None or not wait_for_futures([self._answer], timeout).done:
-            return None
-        answer, self._answer = self._answer, None
+        now = time.monotonic()
+        if self._answer is None and query.is_needed and (now >= self._due or self._must_refresh(now)):
+            self._query = query
+            self._start_query(query.run)
+        answer = self._take_answer(timeout)
         # The answer to a query of an earlier subscription or generation may be older than the metadata in use.
-        return self._result(answer) if self._query == query else None
+        return self._result(answer) if answer is not None and self._query == query else None
 
-    def _is_due(self, now: float) -> bool:
-        return now >= self._due or (self._refresh_requested and now >= self._queried_at + self._retry_backoff)
-
-    def _send(self, query: _Query) -> None:
-        self._query, self._queried_at, self._refresh_requested = query, time.monotonic(), False
-        cluster, timeout = self._connected(), self._config.request_timeout_ms / 1000
-        self._answer = in_background(f"{self._config.group_id}-topics", lambda: query.run(cluster, timeout))
-
-    def _result(self, answer: "Future[TopicUpdate]") -> TopicUpdate | None:
+    def _result(self, answer: Future[TopicUpdate]) -> TopicUpdate | None:
         try:
             update = answer.result()
         except CoordinatorError as failure:
             log.warning("the topics could not be queried, retrying: %s", failure)
             self._due = time.monotonic() + self._retry_backoff
             return None
-        self._due = self._expiry(missing=self._query.has_missing_topics(update))
+        self._due = self._next_due(is_missing=self._query.has_missing_topics(update))
         return update
-
-    def _expiry(self, *, missing: bool) -> float:
-        return time.monotonic() + (min(self._max_age, self._retry_backoff) if missing else self._max_age)
-
-    def _connected(self) -> ClusterTopics:
-        if self._cluster is None:
-            self._cluster = ClusterTopics(self._config)
-        return self._cluster
 
 
 def describe_change(before: Mapping[str, TopicMetadata], now: Mapping[str, TopicMetadata]) -> str | None:

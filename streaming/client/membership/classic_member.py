@@ -17,12 +17,12 @@ from coordinator_logic.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
     LeaveGroupRequest,
-    LeaveGroupResponse,
     LeavingMember,
 )
 from streaming.client.answers import Answer
 from streaming.client.coordinator_client import CoordinatorClient
-from streaming.client.errors import CoordinatorError, FencedInstanceId
+from streaming.client.errors import CoordinatorError
+from streaming.client.membership.common import fenced, send_last
 from streaming.client.membership.heartbeat_thread import POLL_TIMEOUT_EXPIRED, HeartbeatThread
 from streaming.client.membership.joining import LONGEST_REASON, Joining
 from streaming.client.membership.membership_state import Generation, Membership
@@ -46,11 +46,8 @@ class ClassicMember:
         self._client = client
         self._membership = Membership()
         self._heartbeats = HeartbeatThread(
-            f"{config.group_id}-heartbeat",
+            config,
             self._membership,
-            is_static=config.is_static,
-            heartbeat_interval_ms=config.heartbeat_interval_ms,
-            max_poll_interval_ms=config.rebalance_timeout_ms,
             send=self._send_heartbeat,
             poll_timeout_expired=self._on_poll_timeout,
         )
@@ -86,7 +83,7 @@ class ClassicMember:
         finally:
             generation = self._membership.leave("")
             if generation.member_id and not self.config.is_static:
-                self._leave_and_wait(generation, reason)
+                self._send_leave(generation, reason, wait=True)
 
     def end_heartbeats(self) -> None:
         """End the heartbeats for good."""
@@ -111,10 +108,7 @@ class ClassicMember:
     def handle_error(self, error: Error, sent: Generation, api: str) -> None:
         """Apply an error answer to a request of ``api`` that was sent in the generation ``sent``."""
         if error is Error.FENCED_INSTANCE_ID and sent == self._membership.generation:
-            instance_id = self.config.group_instance_id
-            self._membership.fail(
-                FencedInstanceId(f"group {self.config.group_id!r}: another process uses instance id {instance_id!r}")
-            )
+            self._membership.fail(fenced(self.config))
             self._observe(MemberEventKind.FENCED, sent, error.name)
         elif self._membership.apply_error(error, sent, api):
             rejoins = error is Error.REBALANCE_IN_PROGRESS
@@ -128,24 +122,11 @@ class ClassicMember:
             left.member_id, self.config.group_id, action, self.config.rebalance_timeout_ms,
         )  # fmt: skip
         if not self.config.is_static:
-            self._send_leave(left, POLL_TIMEOUT_EXPIRED)
+            self._send_leave(left, POLL_TIMEOUT_EXPIRED, wait=False)
             self._observe(MemberEventKind.LOST, left, "poll timeout expired")
 
-    def _send_leave(self, generation: Generation, reason: str) -> Future[Answer[LeaveGroupResponse]] | None:
-        """Send LeaveGroup; None if it cannot be sent, in which case the session times out."""
+    def _send_leave(self, generation: Generation, reason: str, *, wait: bool) -> None:
         leaving = LeavingMember(generation.member_id, self.config.group_instance_id, reason[:LONGEST_REASON])
         request = LeaveGroupRequest(self.config.group_id, members=[leaving])
         self._observe(MemberEventKind.LEFT, generation, reason)
-        try:
-            return self._client.ask(apis.LEAVE_GROUP, self.config.group_id, request)
-        except CoordinatorError as failure:
-            log.warning("LeaveGroup for group %r failed: %s", self.config.group_id, failure)
-            return None
-
-    def _leave_and_wait(self, generation: Generation, reason: str) -> None:
-        left = self._send_leave(generation, reason)
-        if left is not None:
-            try:
-                left.result().unwrap()
-            except CoordinatorError as failure:
-                log.warning("LeaveGroup for group %r failed: %s", self.config.group_id, failure)
+        send_last(self._client, apis.LEAVE_GROUP, self.config.group_id, request, "LeaveGroup", wait=wait)

@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable
 
-from streaming.client.membership.member_thread import MemberThread
+from streaming.client.membership.common import MemberThread
 from streaming.client.membership.membership_state import Generation, Membership
+from streaming.client.membership.types import MemberConfig
 
 POLL_TIMEOUT_EXPIRED = "consumer poll timeout has expired"
 """The reason in LeaveGroup, in the words of Kafka's client."""
@@ -16,27 +17,24 @@ class HeartbeatThread(MemberThread):
     It never waits for an answer: a coordinator that was slow or down must find in its log that the member was alive all
     the time.
 
-    If :meth:`record_poll` is not called for ``max_poll_interval_ms``, heartbeats stop until the next poll. A dynamic
+    If :meth:`record_poll` is not called for ``rebalance_timeout_ms``, heartbeats stop until the next poll. A dynamic
     member leaves the group; a static member stays until its session times out (KIP-345). ``poll_timeout_expired`` is
     then called once, with the member's last generation.
     """
 
     def __init__(
         self,
-        name: str,
+        config: MemberConfig,
         membership: Membership,
         *,
-        is_static: bool,
-        heartbeat_interval_ms: int,
-        max_poll_interval_ms: int,
         send: Callable[[], None],
         poll_timeout_expired: Callable[[Generation], None],
     ) -> None:
-        super().__init__(name, membership.changed)
+        super().__init__(config.group_id, membership.changed)
         self._membership = membership
-        self._is_static = is_static
-        self._interval = heartbeat_interval_ms / 1000
-        self._max_poll_interval = max_poll_interval_ms / 1000
+        self._is_static = config.is_static
+        self._interval = config.heartbeat_interval_ms / 1000
+        self._max_poll_interval = config.rebalance_timeout_ms / 1000
         self._send = send
         self._poll_timeout_expired = poll_timeout_expired
         self._last_poll = time.monotonic()

@@ -22,14 +22,12 @@ from coordinator_logic.messages import (
 from streaming.client.answers import Answer, ResponseT
 from streaming.client.coordinator_client import JOIN_TIMEOUT_MARGIN_MS, CoordinatorClient
 from streaming.client.errors import CoordinatorError, FencedInstanceId, coordinator_error
+from streaming.client.membership.common import wait_in_poll
 from streaming.client.membership.membership_state import Generation, Membership
 from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEventKind
 
 LONGEST_REASON = 255
 """Kafka's clients truncate reasons to this length (KIP-800)."""
-
-_POLL_RECORD_INTERVAL_SECONDS = 0.5
-"""How often a waiting ``poll`` restarts the poll timeout."""
 
 
 class _Exchange(Generic[ResponseT]):
@@ -268,15 +266,7 @@ class Joining:
             is_obsolete = exchange is self._sync and exchange.generation != self._membership.generation
             return exchange.answered is not None or is_obsolete or self._membership.failed
 
-        changed = self._membership.changed
-        while True:
-            self._record_poll()
-            with changed:
-                wait = min(deadline - time.monotonic(), _POLL_RECORD_INTERVAL_SECONDS)
-                if changed.wait_for(is_over, timeout=max(0.0, wait)):
-                    return True
-            if time.monotonic() >= deadline:
-                return False
+        return wait_in_poll(self._membership.changed, is_over, deadline, self._record_poll)
 
 
 def _successful(answered: Future[Answer[ResponseT]]) -> ResponseT | None:

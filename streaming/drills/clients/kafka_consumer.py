@@ -1,15 +1,14 @@
-"""Unmodified Kafka consumers that reach the coordinator through a gateway,"""
+"""Unmodified Kafka consumers that reach the coordinator through a gateway."""
 
-import threading
 import time
 from typing import Literal
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from streaming.drills.clients.members import COMMIT_SECONDS, HEARTBEAT_INTERVAL_MS, POLL_SECONDS
+from streaming.drills.clients.members import COMMIT_SECONDS, HEARTBEAT_INTERVAL_MS, POLL_SECONDS, LiveClient
 from streaming.drills.clients.offsets import TOPIC, Ledger
 from streaming.drills.clients.records import NOT_LOGGED
-from streaming.drills.recording import NoticeKind, Recording
+from streaming.drills.recording import Recording
 
 PARTITIONS = 2
 MOST_RECORDS = 500
@@ -24,21 +23,13 @@ PROTOCOL_SETTINGS: dict[Protocol, dict[str, str | int]] = {
 """With the consumer group protocol (KIP-848), the coordinator decides about assignor and heartbeats."""
 
 
-class KafkaConsumer(threading.Thread):
-    """Consumes and commits until :meth:`stop`, and records whatever it notices from :meth:`watch` on.
-
-    bootstrap_servers: the gateway's address.
-    """
+class KafkaConsumer(LiveClient):
+    """A consumer that commits what it has consumed. bootstrap_servers: the gateway's address."""
 
     def __init__(
         self, bootstrap_servers: str, recording: Recording, ledger: Ledger, group: str, protocol: Protocol
     ) -> None:
-        super().__init__(name=group, daemon=True)
-        self.group = group
-        self._recording = recording
-        self._ledger = ledger
-        self._stopping = threading.Event()
-        self._is_watched = False
+        super().__init__(group, group, recording, ledger)
         self._next: dict[int, int] = {}
         self._consumer = Consumer(
             {
@@ -57,14 +48,6 @@ class KafkaConsumer(threading.Thread):
     def is_settled(self) -> bool:
         """Whether it has consumed records of every partition."""
         return len(self._next) == PARTITIONS
-
-    def watch(self, watched: bool = True) -> None:
-        """Record what the consumer notices from now on, or no longer."""
-        self._is_watched = watched
-
-    def stop(self) -> None:
-        """End the thread; the consumer leaves its group."""
-        self._stopping.set()
 
     def run(self) -> None:
         self._consumer.subscribe(
@@ -107,7 +90,3 @@ class KafkaConsumer(threading.Thread):
 
     def _notice_error(self, call: str, error: KafkaError) -> None:
         self._notice("error", f"{call}: {error.name()}")
-
-    def _notice(self, kind: NoticeKind, text: str) -> None:
-        if self._is_watched:
-            self._recording.notice(self.name, kind, text)

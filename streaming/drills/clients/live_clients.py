@@ -2,20 +2,19 @@
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from threading import Thread
 from typing import Self
 
 from streaming.client import CoordinatorClient, CoordinatorError
+from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.drills.clients.kafka_consumer import PARTITIONS, PROTOCOL_SETTINGS, KafkaConsumer
-from streaming.drills.clients.members import LiveMember
+from streaming.drills.clients.members import LiveClient, LiveMember
 from streaming.drills.clients.offsets import TOPIC, Ledger, committed_of, lost
 from streaming.drills.clients.probe import ANSWER_LIMIT_MS, Probe
 from streaming.drills.clients.records import RecordProducer, create_topic
-from streaming.drills.errors import DrillFailed
 from streaming.drills.recording import Recording
-from streaming.drills.waiting import await_until
+from streaming.drills.waiting import DrillFailed, await_until
 
 GROUPS = 2
 MEMBERS_A_GROUP = 2
@@ -23,8 +22,7 @@ RECORDS_PER_SECOND = 20
 CLIENT_ID = "group-coordinator-drill"
 SETTLE_LIMIT_SECONDS = 120.0
 END_SECONDS = 5.0
-
-Config = Mapping[str, str | int | float | bool]
+MEMBERS_ANSWER_LIMIT_MS = 30_000
 
 
 class LiveClients:
@@ -40,7 +38,7 @@ class LiveClients:
         recording: Recording,
         *,
         prefix: str = "",
-        config: Config | None = None,
+        config: LibrdkafkaConfig | None = None,
         gateway: str | None = None,
     ) -> None:
         self.recording = recording
@@ -73,33 +71,30 @@ class LiveClients:
         _join(self._watched)
 
     @property
-    def groups(self) -> list[str]:
-        """The groups of all clients."""
-        return [self._probe_group, *self._member_groups, *(each.group for each in self._consumers)]
-
-    @property
-    def _watched(self) -> list[LiveMember | KafkaConsumer]:
+    def _watched(self) -> list[LiveClient]:
         return [*self._members, *self._consumers]
 
     def client(self, answer_limit_ms: int) -> CoordinatorClient:
         """A connection to the coordinator, which lasts as long as the clients."""
-        return self._stack.enter_context(
-            CoordinatorClient(
-                self._servers,
-                topic_prefix=self._prefix,
-                client_id=CLIENT_ID,
-                request_timeout_ms=answer_limit_ms,
-                config={"log_level": 0, **self._config},
-            )
+        return self._stack.enter_context(self._connect(answer_limit_ms))
+
+    def _connect(self, answer_limit_ms: int) -> CoordinatorClient:
+        return CoordinatorClient(
+            self._servers,
+            topic_prefix=self._prefix,
+            client_id=CLIENT_ID,
+            request_timeout_ms=answer_limit_ms,
+            config={"log_level": 0, **self._config},
         )
 
     def _start(self) -> None:
         self._patient = self.client(ANSWER_LIMIT_MS)
-        shared = self.client(30_000)
+        shared = self.client(MEMBERS_ANSWER_LIMIT_MS)
         for group in self._member_groups:
             for partition in range(MEMBERS_A_GROUP):
                 self._members.append(LiveMember(shared, self.recording, self.ledger, group, partition))
         probe = Probe(self._patient, self.recording, self.ledger, self._probe_group)
+        self._stack.callback(probe.join)
         self._stack.callback(probe.stop)
         if self._gateway is not None:
             create_topic(self._servers, TOPIC, PARTITIONS)
@@ -117,8 +112,12 @@ class LiveClients:
 
     def settle(self) -> None:
         """Wait until every member has its assignment, and all requests until now are answered. Raises DrillFailed."""
-        await_until(lambda: not self._unsettled(), self._describe_unsettled, SETTLE_LIMIT_SECONDS)
-        self.await_answers_until(self.recording.now())
+        await_until(
+            lambda: not self._unsettled(),
+            lambda: f"an assignment for {', '.join(self._unsettled())}",
+            SETTLE_LIMIT_SECONDS,
+        )
+        self.await_answers()
 
     def watch(self, watched: bool = True) -> None:
         """Record what members and the Kafka consumers notice from now on, or no longer."""
@@ -132,12 +131,13 @@ class LiveClients:
             found[member.group] = max(found.get(member.group, -1), member.assigned_in or -1)
         return found
 
-    def await_answers_until(self, end: float, seconds: float = SETTLE_LIMIT_SECONDS) -> None:
-        """Wait until every request of the probe that was sent before ``end`` is answered. Raises DrillFailed."""
+    def await_answers(self) -> None:
+        """Wait until every request that the probe has sent until now is answered. Raises DrillFailed."""
+        end = self.recording.now()
         await_until(
-            lambda: not self.recording.unanswered(0, end),
-            lambda: f"answers to the {self.recording.unanswered(0, end)} requests that wait",
-            seconds,
+            lambda: not self.recording.unanswered(end),
+            lambda: f"answers to the {self.recording.unanswered(end)} requests that wait",
+            SETTLE_LIMIT_SECONDS,
         )
 
     def missing_commits(self) -> list[str]:
@@ -150,13 +150,8 @@ class LiveClients:
 
     def delete_groups(self) -> None:
         """Delete the groups, when their members have left; as far as the coordinator answers."""
-        with (
-            suppress(CoordinatorError),
-            CoordinatorClient(
-                self._servers, topic_prefix=self._prefix, client_id=CLIENT_ID, config=self._config
-            ) as client,
-        ):
-            client.delete_groups(self.groups)
+        with suppress(CoordinatorError), self._connect(MEMBERS_ANSWER_LIMIT_MS) as client:
+            client.delete_groups([self._probe_group, *self._member_groups, *(each.group for each in self._consumers)])
 
     def _unsettled(self) -> list[str]:
         waiting = [member.name for member in self._members if member.assigned_in is None]
@@ -168,11 +163,8 @@ class LiveClients:
         waiting += [consumer.name for consumer in self._consumers if not consumer.is_settled]
         return waiting
 
-    def _describe_unsettled(self) -> str:
-        return f"an assignment for {', '.join(self._unsettled())}"
 
-
-def _join(threads: Sequence[Thread]) -> None:
+def _join(threads: Sequence[LiveClient]) -> None:
     deadline = time.monotonic() + END_SECONDS
     for thread in threads:
         if thread.is_alive():

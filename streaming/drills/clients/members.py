@@ -15,7 +15,7 @@ from streaming.client import (
     MemberEvent,
     MemberEventKind,
 )
-from streaming.drills.clients.offsets import Ledger, commit, commit_error
+from streaming.drills.clients.offsets import Ledger, commit
 from streaming.drills.recording import NoticeKind, Recording
 
 SESSION_TIMEOUT_MS = 10_000
@@ -45,21 +45,40 @@ class EvenShares(MemberCallbacks):
         self.generation = generation
 
 
-class LiveMember(threading.Thread):
-    """A member that polls and commits until :meth:`stop`, and records whatever it notices from :meth:`watch` on."""
+class LiveClient(threading.Thread):
+    """A client that works until :meth:`stop`, and records whatever it notices from :meth:`watch` on."""
+
+    def __init__(self, name: str, group: str, recording: Recording, ledger: Ledger) -> None:
+        super().__init__(name=name, daemon=True)
+        self.group = group
+        self._recording = recording
+        self._ledger = ledger
+        self._stopping = threading.Event()
+        self._is_watched = False
+
+    def watch(self, watched: bool = True) -> None:
+        """Record what the client notices from now on, or no longer."""
+        self._is_watched = watched
+
+    def stop(self) -> None:
+        """End the thread; the client leaves its group."""
+        self._stopping.set()
+
+    def _notice(self, kind: NoticeKind, text: str) -> None:
+        if self._is_watched:
+            self._recording.notice(self.name, kind, text)
+
+
+class LiveMember(LiveClient):
+    """A member that polls, and commits for a partition."""
 
     def __init__(
         self, client: CoordinatorClient, recording: Recording, ledger: Ledger, group: str, partition: int
     ) -> None:
-        super().__init__(name=f"{group}-{partition}", daemon=True)
+        super().__init__(f"{group}-{partition}", group, recording, ledger)
         self._client = client
-        self._recording = recording
-        self._ledger = ledger
-        self.group = group
         self._partition = partition
         self._callbacks = EvenShares()
-        self._stopping = threading.Event()
-        self._is_watched = False
         config = MemberConfig(
             group_id=group,
             protocol_type="drill",
@@ -73,14 +92,6 @@ class LiveMember(threading.Thread):
         """The generation in which it has its assignment; None while it joins."""
         generation = self._callbacks.generation
         return generation.generation_id if generation == self._member.generation and generation.is_member else None
-
-    def watch(self, watched: bool = True) -> None:
-        """Record what the member notices from now on, or no longer."""
-        self._is_watched = watched
-
-    def stop(self) -> None:
-        """End the thread; the member leaves its group."""
-        self._stopping.set()
 
     def run(self) -> None:
         offset, due = 0, time.monotonic()
@@ -99,18 +110,12 @@ class LiveMember(threading.Thread):
             self._notice("error", str(failure))
 
     def _commit(self, offset: int) -> None:
-        error = commit_error(commit(self._client, self.group, {self._partition: offset}, self._member.generation))
-        if error:
+        answered = commit(self._client, self.group, {self._partition: offset}, self._member.generation)
+        if error := self._ledger.outcome((self.group, self._partition), offset, answered):
             self._notice("error", f"commit: {error}")
-        else:
-            self._ledger.acknowledge((self.group, self._partition), offset)
 
     def _on_event(self, event: MemberEvent) -> None:
         if event.kind in (MemberEventKind.LOST, MemberEventKind.FENCED):
             self._notice("expelled", event.detail)
         elif event.kind is MemberEventKind.JOINING:
             self._notice("rejoin", event.detail)
-
-    def _notice(self, kind: NoticeKind, text: str) -> None:
-        if self._is_watched:
-            self._recording.notice(self.name, kind, text)

@@ -41,6 +41,17 @@ class Ledger:
             self._acknowledged[place] = max(offset, self._acknowledged.get(place, -1))
             self.count += 1
 
+    def outcome(self, place: Place, offset: int, answered: Future[Answer[OffsetCommitResponse]]) -> str:
+        """Note an answered commit if it was acknowledged; returns its error, empty for none."""
+        try:
+            response = answered.result().unwrap()
+        except CoordinatorError as failure:
+            return str(failure)
+        codes = {each.error_code for topic in response.topics for each in topic.partitions} - {Error.NONE}
+        if not codes:
+            self.acknowledge(place, offset)
+        return ", ".join(Error(code).name for code in codes)
+
     def acknowledged(self) -> dict[Place, int]:
         """The acknowledged offset of each place that has one."""
         with self._lock:
@@ -58,27 +69,13 @@ def lost(acknowledged: Mapping[Place, int], committed: Mapping[Place, int]) -> l
 
 
 def commit(
-    client: CoordinatorClient,
-    group: str,
-    offsets: Mapping[int, int],
-    generation: Generation | None = None,
-    topic: str = TOPIC,
+    client: CoordinatorClient, group: str, offsets: Mapping[int, int], generation: Generation | None = None
 ) -> Future[Answer[OffsetCommitResponse]]:
     """Send a commit of offsets by partition, as a member of ``generation`` or for a group without members."""
     member = generation or Generation()
     partitions = [PartitionToCommit(partition, offset) for partition, offset in offsets.items()]
-    request = OffsetCommitRequest(group, [TopicToCommit(topic, partitions)], member.generation_id, member.member_id)
+    request = OffsetCommitRequest(group, [TopicToCommit(TOPIC, partitions)], member.generation_id, member.member_id)
     return client.ask(apis.OFFSET_COMMIT, group, request)
-
-
-def commit_error(answered: Future[Answer[OffsetCommitResponse]]) -> str:
-    """The error of an answered commit; empty for none."""
-    try:
-        response = answered.result().unwrap()
-    except CoordinatorError as failure:
-        return str(failure)
-    codes = {each.error_code for topic in response.topics for each in topic.partitions} - {Error.NONE}
-    return ", ".join(Error(code).name for code in codes)
 
 
 def fetch(client: CoordinatorClient, group: str) -> Future[Answer[OffsetFetchResponse]]:

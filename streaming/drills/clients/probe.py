@@ -1,12 +1,12 @@
 """The probe: ten requests a second, sent whether earlier ones are answered or not, which measures gaps exactly."""
 
-import threading
 import time
 from concurrent.futures import Future
 from typing import Any
 
 from streaming.client import CoordinatorClient, CoordinatorError
-from streaming.drills.clients.offsets import Ledger, commit, commit_error, committed, fetch, lost
+from streaming.drills.clients.members import LiveClient
+from streaming.drills.clients.offsets import Ledger, commit, committed, fetch, lost
 from streaming.drills.recording import ProbeRequest, Recording
 
 REQUESTS_PER_SECOND = 10
@@ -17,7 +17,7 @@ ANSWER_LIMIT_MS = 600_000
 """Longer than any drill: a request that waits for the coordinator is slow, and no error."""
 
 
-class Probe(threading.Thread):
+class Probe(LiveClient):
     """Commits ascending offsets for one partition of its group, and reads them, until :meth:`stop`.
 
     A read that answers less than was acknowledged before it was sent is recorded as a lost commit.
@@ -25,17 +25,8 @@ class Probe(threading.Thread):
 
     def __init__(self, client: CoordinatorClient, recording: Recording, ledger: Ledger, group: str) -> None:
         """``client`` must wait for :data:`ANSWER_LIMIT_MS`."""
-        super().__init__(name="probe", daemon=True)
+        super().__init__("probe", group, recording, ledger)
         self._client = client
-        self._recording = recording
-        self._ledger = ledger
-        self._group = group
-        self._stopping = threading.Event()
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._stopping.set()
-        self.join()
 
     def run(self) -> None:
         number, due = 0, time.monotonic()
@@ -53,15 +44,12 @@ class Probe(threading.Thread):
 
     def _commit(self, request: ProbeRequest, offset: int) -> None:
         def on_answer(answered: Future[Any]) -> None:
-            error = commit_error(answered)
-            if not error:
-                self._ledger.acknowledge((self._group, 0), offset)
-            self._recording.answered(request, error)
+            self._recording.answered(request, self._ledger.outcome((self.group, 0), offset, answered))
 
-        commit(self._client, self._group, {0: offset}).add_done_callback(on_answer)
+        commit(self._client, self.group, {0: offset}).add_done_callback(on_answer)
 
     def _fetch(self, request: ProbeRequest) -> None:
-        acknowledged = {place: at for place, at in self._ledger.acknowledged().items() if place[0] == self._group}
+        acknowledged = {place: at for place, at in self._ledger.acknowledged().items() if place[0] == self.group}
 
         def on_answer(answered: Future[Any]) -> None:
             try:
@@ -73,4 +61,4 @@ class Probe(threading.Thread):
                 self._recording.notice("probe", "lost", each)
             self._recording.answered(request)
 
-        fetch(self._client, self._group).add_done_callback(on_answer)
+        fetch(self._client, self.group).add_done_callback(on_answer)

@@ -1,6 +1,6 @@
 """A consumer of the demo, as a process of its own so that it can be killed. It uses one of three client libraries.
 
-It writes a :class:`~streaming.drills.demo.consumer_reports.ConsumerReport` to standard output for everything that
+It writes a :class:`ConsumerReport` to standard output for everything that
 happens to it. SIGTERM closes it cleanly.
 """
 
@@ -11,7 +11,8 @@ from enum import StrEnum
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from streaming.drills.demo.consumer_reports import ConsumerReport, write_report
+import msgspec
+
 from streaming.embedded.stop_signals import stop_requested
 
 POLL_SECONDS = 0.2
@@ -38,6 +39,41 @@ class ClientLibrary(StrEnum):
 def installed_kafka_clients() -> list[ClientLibrary]:
     """The Kafka clients that are installed; kafka-python is optional (the extra ``demo``)."""
     return [ClientLibrary.LIBRDKAFKA, *([ClientLibrary.KAFKA_PYTHON] if find_spec("kafka") else [])]
+
+
+class ConsumerReport(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A line of a consumer's output.
+
+    owns: the consumer owns exactly ``partitions`` in ``generation``. revoked, lost: it no longer owns ``partitions``.
+    consumed: it has consumed the offsets ``first`` to ``last`` of one partition. closed: it has ended.
+    """
+
+    event: Literal["owns", "revoked", "lost", "consumed", "closed"]
+    generation: int = -1
+    partitions: list[int] = []
+    first: int = -1
+    last: int = -1
+
+    def described(self, consumer: str) -> str:
+        """The report for people; empty for records, of which there are many."""
+        partitions = " ".join(map(str, self.partitions)) or "none"
+        match self.event:
+            case "owns":
+                return f"{consumer} owns {partitions}" + f" in generation {self.generation}" * (self.generation >= 0)
+            case "revoked":
+                return f"{consumer} gives up {partitions}"
+            case "lost":
+                return f"{consumer} loses {partitions}"
+            case "closed":
+                return f"{consumer} has closed"
+            case _:
+                return ""
+
+
+def write_report(report: ConsumerReport) -> None:
+    """Write a line to standard output and flush it: a kill -9 may be next."""
+    sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+    sys.stdout.flush()
 
 
 class AssignmentReporter:

@@ -32,7 +32,7 @@ def page(report: Report) -> str:
         f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
         f'<h1>Drills of the group coordinator: <span class="{verdict}">{verdict}</span></h1>',
         f"<p>{escape(report.coordinator)}. {_time(report.began_at)} to {_time(report.ended_at)}.</p>",
-        _facts(report),
+        _table((), [(escape(name), escape(value)) for name, value in (report.machine | report.versions).items()]),
         *_summary(report.drills),
         *(part for number, drill in enumerate(report.drills, 1) for part in _drill(number, drill)),
         "<h2>How to read this</h2>",
@@ -51,11 +51,6 @@ READING = (
     "fault, or from the beginning of the repair, to the first answer to a request that was sent after it; until then, "
     "clients wait."
 )
-
-
-def _facts(report: Report) -> str:
-    rows = [*report.machine.items(), *report.versions.items()]
-    return _table((), [(escape(name), escape(value)) for name, value in rows])
 
 
 def _summary(drills: Sequence[DrillReport]) -> Iterator[str]:

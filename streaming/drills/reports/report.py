@@ -3,7 +3,6 @@
 import os
 import platform
 import re
-import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
@@ -12,10 +11,9 @@ import msgspec
 from streaming.drills.recording import Episode
 from streaming.drills.reports.figures import Figures, Noticed
 from streaming.drills.reports.verdict import Expectation
-from streaming.embedded.jars import JarResolutionError, MissingPrerequisite, cached_jars, find_java
+from streaming.embedded.jars import JarResolutionError, MissingPrerequisite, cached_jars, find_java, reported_version
 
 DISTRIBUTIONS = ("spark-group-coordinator", "pyspark", "confluent-kafka")
-JAVA_LIMIT_SECONDS = 60.0
 GIB = 2**30
 
 
@@ -107,12 +105,9 @@ def versions() -> dict[str, str]:
 
 def _java() -> str:
     try:
-        command = [find_java(), "-version"]
+        return reported_version(find_java())
     except MissingPrerequisite:
         return ""
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_LIMIT_SECONDS, check=False)
-    found = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
-    return found[1] if found else ""
 
 
 def _kafka() -> str:

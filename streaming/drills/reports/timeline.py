@@ -59,7 +59,8 @@ def _gap(axes: _Axes, figures: Figures) -> Iterator[str]:
     if figures.gap_at is None or figures.longest_gap_seconds is None:
         return
     begin, end = axes.x(figures.gap_at), axes.x(figures.gap_at + figures.longest_gap_seconds)
-    yield _rectangle(begin, end, GAP)
+    width, height = max(end - begin, 1), HEIGHT - TOP - BOTTOM
+    yield f'<rect x="{begin:.1f}" y="{TOP}" width="{width:.1f}" height="{height}" fill="{GAP}"/>'
     yield _text((begin + end) / 2, TOP - 6, f"{figures.longest_gap_seconds:.1f} s without an answer", GREY, "middle")
 
 
@@ -109,11 +110,6 @@ def _notices(axes: _Axes, episode: Episode) -> Iterator[str]:
         x = axes.x(notice.at)
         what = escape(f"{notice.client}: {notice.kind}: {notice.text}")
         yield f'<path d="M{x:.1f} {y}l-4 -8h8z" fill="{BAD}"><title>{what}</title></path>'
-
-
-def _rectangle(begin: float, end: float, colour: str) -> str:
-    height = HEIGHT - TOP - BOTTOM
-    return f'<rect x="{begin:.1f}" y="{TOP}" width="{max(end - begin, 1):.1f}" height="{height}" fill="{colour}"/>'
 
 
 def _text(x: float, y: float, text: str, colour: str, anchor: str) -> str:

@@ -1,20 +1,16 @@
-"""One module for each drill, with its scenarios."""
+"""The scenarios of all drills, by what breaks."""
 
-from collections.abc import Mapping
-
-from streaming.drills.scenarios import broker, clock, damage, downtime, kill, rebuild, restore, standby
+from streaming.drills.scenarios import checkpoints, clock, downtime, processes
 from streaming.drills.stage import Scenario
 
 __all__ = ["SCENARIOS"]
 
-SCENARIOS: Mapping[str, tuple[Scenario, ...]] = {
-    "kill": kill.SCENARIOS,
-    "standby": standby.SCENARIOS,
-    "broker": broker.SCENARIOS,
-    "restore": restore.SCENARIOS,
-    "rebuild": rebuild.SCENARIOS,
-    "downtime": downtime.SCENARIOS,
-    "damage": damage.SCENARIOS,
-    "clock": clock.SCENARIOS,
-}
-"""The scenarios of each drill, in the order of ``drill all``."""
+SCENARIOS: tuple[Scenario, ...] = (
+    *processes.SCENARIOS,
+    checkpoints.RESTORE,
+    checkpoints.REBUILD,
+    downtime.SCENARIO,
+    checkpoints.DAMAGE,
+    *clock.SCENARIOS,
+)
+"""In the order of ``drill all``."""

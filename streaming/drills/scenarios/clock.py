@@ -12,9 +12,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from streaming.drills.errors import DrillSkipped
 from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
+from streaming.drills.waiting import DrillSkipped
 
 STEP_SECONDS = 600
 WRONG_SECONDS = 12.0
@@ -67,7 +67,7 @@ def preload(stage: Stage) -> None:
     for name in (BROKER, JOB):
         _clock(stage, name).write_text(f"{RIGHT}\n")
     stage.step("broker and job are started again with clocks that can be moved")
-    coordinator.job.process.terminate()
+    coordinator.job.terminate()
     coordinator.broker.stop()
     coordinator.broker.environment = variables(preloaded, _clock(stage, BROKER))
     coordinator.environment = variables(preloaded, _clock(stage, JOB))

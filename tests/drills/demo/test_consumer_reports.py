@@ -2,7 +2,8 @@
 
 import pytest
 
-from streaming.drills.demo.consumer_reports import ConsumerReport, ConsumerReports, committed_everything
+from streaming.drills.demo.consumer_process import ConsumerReport
+from streaming.drills.demo.group_consumers import ConsumerReports, committed_everything
 
 
 def owns(generation: int, *partitions: int) -> ConsumerReport:

@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup, DescribeGroupsRequest
-from streaming.cli.described_groups import print_group
+from streaming.cli.commands.groups import print_group
 from streaming.explain.live.described import headline
 from streaming.explain.live.group import description, group_now
 from streaming.explain.live.group_types.consumer import members_of

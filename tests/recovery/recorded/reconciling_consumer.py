@@ -15,17 +15,15 @@ from coordinator_logic.messages import (
     TopicIdPartitions,
 )
 from streaming.client.errors import CoordinatorError
-from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity
 from streaming.client.membership.consumer_groups.membership import ConsumerMembership, MembershipPhase, Sent
 from streaming.client.membership.consumer_groups.types import TopicSubscription
 from streaming.client.membership.membership_state import Generation
+from streaming.client.membership.types import MemberConfig
 from tests.recovery.checker.history import Function
 from tests.recovery.recorded.member import RecordedMember
 from tests.recovery.recorded.requests import Complete
 from tests.recovery.recorded.surroundings import GroupPlan, Network
 
-RETRY_SECONDS = 0.1
-MOST_RETRY_SECONDS = 1.0
 REVOCATION_MS = 100
 """About how long the application takes to give partitions up."""
 
@@ -36,12 +34,8 @@ class ReconcilingConsumer(RecordedMember):
     def __init__(self, network: Network, plan: GroupPlan, name: str, instance: str | None = None) -> None:
         super().__init__(network, plan, name, instance)
         self._member_id = name
-        self._membership = ConsumerMembership(
-            MemberIdentity(plan.group, name, instance, rebalance_timeout_ms=plan.rebalance_ms),
-            retry_backoff=RETRY_SECONDS,
-            retry_backoff_max=MOST_RETRY_SECONDS,
-            max_poll_interval=float("inf"),
-        )
+        config = MemberConfig(group_id=plan.group, group_instance_id=instance, rebalance_timeout_ms=plan.rebalance_ms)
+        self._membership = ConsumerMembership(name, config, max_poll_interval=float("inf"))
         self._subscription = TopicSubscription.of([plan.topic], topics=[plan.described])
         self._is_revoking = False
         self._plans = 0

@@ -8,11 +8,9 @@ from typing import Annotated
 import msgspec
 
 from coordinator_logic.records import JournalEntry
-from streaming.cli.commands.checkpoint import progress
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import failures_as_lines, time_given
-from streaming.cli.help_output import flag, option
-from streaming.contract.topics import TopicNames
+from streaming.cli.console import Since, failures_as_lines, progress, time_given
+from streaming.cli.help_output import flag
 from streaming.explain.publishing.publication import Publication
 from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAllGroups
 from streaming.explain.story.printable import printable
@@ -20,10 +18,6 @@ from streaming.explain.story.words import event_line
 from streaming.journal.entries import story_entry
 from streaming.journal.reader import JournalReader, ReadingProgress
 
-Since = Annotated[
-    str | None,
-    option("--since", metavar="TIME", text="Only what the journal got since then: a time, or an age such as 2h."),
-]
 Follow = Annotated[bool, flag("--follow", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
 
 
@@ -44,8 +38,7 @@ def events(connection: Connection, since: Since = None, follow: Follow = False, 
     says otherwise.
     """
     beginning = 0 if since is None else time_given(since, "--since")
-    config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
-    names, timeout = TopicNames(connection.topic_prefix), connection.timeout
+    config, names, timeout = connection.reader_config, connection.topics, connection.timeout
     with (
         failures_as_lines(),
         connection.errors_as_lines(),

@@ -10,11 +10,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from streaming.cli.commands.checkpoint import print_line, progress
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given, write_file
+from streaming.cli.console import REFUSED, USAGE, Since, fail, print_json, print_line, progress, time_given, write_file
 from streaming.cli.help_output import flag, option
-from streaming.contract.topics import TopicNames
 from streaming.explain.lag.lag import Lag
 from streaming.explain.lag.reading import read_lag
 from streaming.explain.page.lanes import Lanes
@@ -31,10 +29,6 @@ from streaming.journal.fold import GroupFold
 from streaming.journal.group_journal import GroupJournal
 from streaming.journal.reader import JournalReader
 
-Since = Annotated[
-    str | None,
-    option("--since", metavar="TIME", text="Only what the journal got since then: a time, or an age such as 2h."),
-]
 Until = Annotated[str | None, option("--until", metavar="TIME", text="Only what happened until then.")]
 Member = Annotated[
     str | None,
@@ -79,8 +73,7 @@ def explain(
         fail("--live excludes --until, --html and --trace", USAGE)
     if lag and (end is not None or not html):
         fail("--lag needs --html, and excludes --until: the brokers tell where the logs end now", USAGE)
-    config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
-    topic = TopicNames(connection.topic_prefix).journal
+    config, topic = connection.reader_config, connection.topics.journal
     told, timeout, report = ToldGroup(group, with_lag=lag), connection.timeout, progress(as_json=True)
     teller = told.teller
     fold, decode = (GroupFold(told), told.decode) if html or trace else (GroupFold(teller), story_entry)
@@ -109,8 +102,7 @@ def explain(
 
 def _kept(connection: Connection, reader: JournalReader, group: str, part: Part, *, must_read: bool) -> KeptRequests:
     """The group's requests; after this, the reader's entries have what a judge of them needs."""
-    config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
-    topic, report = TopicNames(connection.topic_prefix).requests, progress(as_json=True)
+    config, topic, report = connection.reader_config, connection.topics.requests, progress(as_json=True)
     kept = kept_requests(config, topic, group, connection.timeout, CLIENT_ID, part, must_read=must_read, report=report)
     if kept.judge is not None:
         if reader.decode is story_entry:

@@ -1,21 +1,27 @@
 """``group-coordinator replay``: run a group's requests again, as they were or with other settings."""
 
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
-from rich.table import Table
 
 from coordinator_logic.config import CoordinatorConfig
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import UNANSWERED, USAGE, fail, failures_as_lines, key_values, out, print_json, require
+from streaming.cli.console import (
+    UNANSWERED,
+    USAGE,
+    fail,
+    failures_as_lines,
+    key_values,
+    print_json,
+    print_table,
+    require,
+)
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorError
 from streaming.contract.errors import BadOptions
-from streaming.contract.topics import TopicNames
 
 CASE_PANEL, CHANGES_PANEL = "Case", "What if"
 
@@ -76,7 +82,7 @@ def replay(
 
     beginning, session_ms = _times(since, session)
     with failures_as_lines():
-        topic = TopicNames(connection.topic_prefix).requests
+        topic = connection.topics.requests
         config_then = _with_settings(CoordinatorConfig(requests_topic=topic), "--was", was)
         config_now = _with_settings(config_then, "--set", settings)
     try:
@@ -93,7 +99,8 @@ def replay(
         print_json(as_data(past, other))
     else:
         for first, rows in {"TIME (UTC)": timeline_rows(past, other), "FIGURE": figure_rows(past, other)}.items():
-            _print_rows((first, "AS IT WAS", *(["WHAT IF"] if other else [])), rows)
+            columns = (first, "AS IT WAS", *(["WHAT IF"] if other else []))
+            print_table(columns, [row[: len(columns)] for row in rows])
 
 
 def _times(since: str | None, session: str | None) -> tuple[int, int | None]:
@@ -105,13 +112,6 @@ def _times(since: str | None, session: str | None) -> tuple[int, int | None]:
         return beginning, None if session is None else milliseconds(session)
     except ValueError as error:
         fail(str(error), USAGE)
-
-
-def _print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*row[: len(columns)])
-    out.print(table)
 
 
 def _with_settings(config: CoordinatorConfig, option_name: str, pairs: list[str] | None) -> CoordinatorConfig:

@@ -1,47 +1,36 @@
 """``group-coordinator sql``: query the coordinator's groups, journal and requests as tables."""
 
-import os
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.table import Table
 
-from streaming.cli.commands.checkpoint import progress
-from streaming.cli.commands.doctor import NOT_GIVEN
+from streaming.cli.connection import with_options
 from streaming.cli.console import (
     REFUSED,
     USAGE,
-    AnyOption,
-    AsJson,
-    Brokers,
-    ConfigurationFile,
     PointInTime,
-    Prefix,
     fail,
     failures_as_lines,
-    key_values,
-    out,
+    print_table,
+    progress,
     require,
     time_given,
 )
 from streaming.cli.help_output import option
-from streaming.job.options import load_options
+from streaming.cli.run_options import NOT_GIVEN, RunOptions
 
 
+@with_options("given", RunOptions)
 def sql(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A query in Spark's SQL.")],
-    bootstrap_servers: Brokers = None,
+    given: RunOptions,
     checkpoint: Annotated[
         str | None, option(metavar="FOLDER", text="The job's checkpoint; the job may run.", default="none")
     ] = None,
     at: PointInTime = None,
-    topic_prefix: Prefix = None,
-    config: ConfigurationFile = None,
-    settings: AnyOption = None,
-    as_json: AsJson = False,
 ) -> None:
     """Query the tables groups, members, assignments, targets, offsets, rebalances, journal and requests with Spark.
 
@@ -55,14 +44,8 @@ def sql(
     from streaming.explain.tables.tables import Sources
 
     time = None if at is None else time_given(at, "--at")
-    flags: dict[str, object] = {
-        "bootstrap_servers": bootstrap_servers,
-        "topic_prefix": topic_prefix,
-        "checkpoint": checkpoint,
-        **key_values(settings, "--set"),
-    }
     with failures_as_lines():
-        options = load_options(flags, os.environ, config, {"bootstrap-servers": NOT_GIVEN, "checkpoint": NOT_GIVEN})
+        options = given.load(checkpoint)
         has_brokers, has_checkpoint = options.bootstrap_servers != NOT_GIVEN, options.checkpoint != NOT_GIVEN
         if not (has_brokers or has_checkpoint):
             fail("sql needs brokers (-b), or a checkpoint, or both", USAGE)
@@ -72,27 +55,21 @@ def sql(
             options.topics,
         )
         try:
-            with session_of(options, sources, progress(as_json), time) as tables:
+            with session_of(options, sources, progress(given.as_json), time) as tables:
                 result = tables.sql(query).toArrow()
         except PySparkException as error:
             fail(str(error).partition("\n\nJVM stacktrace")[0], REFUSED)
-    if as_json:
+    if given.as_json:
         _print_json_lines(result)
     else:
-        out.print(_table(result))
+        rows = [["-" if value is None else str(value) for value in row.values()] for row in _rows(result)]
+        print_table(result.column_names, rows)
 
 
 def _print_json_lines(result: Any) -> None:
     encoder = msgspec.json.Encoder(decimal_format="number")
     for row in _rows(result):
         sys.stdout.write(encoder.encode(row).decode() + "\n")
-
-
-def _table(result: Any) -> Table:
-    table = Table(*result.column_names)
-    for row in _rows(result):
-        table.add_row(*("-" if value is None else str(value) for value in row.values()))
-    return table
 
 
 def _rows(result: Any) -> Iterator[dict[str, Any]]:

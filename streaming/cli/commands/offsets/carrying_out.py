@@ -1,24 +1,22 @@
 """What the commands that set offsets share: their options, how a plan is shown, and how it is carried out."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.table import Table
 
 from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ResetOffsetsRequest, ResetOffsetsResponse
 from streaming.cli.connection import Connection, with_options
-from streaming.cli.console import REFUSED, err, fail, out, print_json, write_file
+from streaming.cli.console import REFUSED, err, fail, out, print_json, print_table, write_file
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
-from streaming.explain.offsets.plan import Plan, PlannedOffset, differences
+from streaming.explain.offsets.plan import Plan, differences
 
 RETRY_SECONDS = 0.5
 EXECUTION_PANEL = "Execution"
@@ -59,9 +57,8 @@ class Execution:
     ] = None
 
 
-def setting_offsets(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of :class:`Execution` in place of its parameter ``execution``."""
-    return with_options("execution", Execution)(command)
+setting_offsets = with_options("execution", Execution)
+"""Gives a command the options of :class:`Execution` in place of its parameter ``execution``."""
 
 
 def carry_out(connection: Connection, client: CoordinatorClient, plan: Plan, execution: Execution) -> None:
@@ -75,7 +72,7 @@ def carry_out(connection: Connection, client: CoordinatorClient, plan: Plan, exe
     if connection.as_json:
         print_json(_as_json(plan, answer))
         return
-    out.print(plan_table(plan))
+    _print_plan(plan)
     if answer is None:
         out.print("Nothing was changed: this was a dry run. --execute sets these offsets.", soft_wrap=True)
     else:
@@ -140,14 +137,13 @@ def _without_expectations(request: ResetOffsetsRequest) -> ResetOffsetsRequest:
     return msgspec.structs.replace(request, topics=topics, lists_all=False)
 
 
-def plan_table(plan: Plan) -> Table:
-    """A table of what happens to each partition."""
-    table = Table("TOPIC", "PARTITION", "FROM", "TO", "REPLAYED", "SKIPPED", "LAG", "NOTE")
+def _print_plan(plan: Plan) -> None:
+    rows = []
     for planned in plan.offsets:
         target = "deleted" if planned.target is None else str(planned.target.offset)
         figures = map(_number, (planned.replayed, planned.skipped, planned.lag))
-        table.add_row(planned.topic, str(planned.partition), _number(planned.current), target, *figures, planned.note)
-    return table
+        rows.append((planned.topic, str(planned.partition), _number(planned.current), target, *figures, planned.note))
+    print_table(("TOPIC", "PARTITION", "FROM", "TO", "REPLAYED", "SKIPPED", "LAG", "NOTE"), rows)
 
 
 def _number(figure: int | None) -> str:
@@ -159,18 +155,17 @@ def _as_json(plan: Plan, answer: ResetOffsetsResponse | None) -> dict[str, Any]:
         "groupId": plan.group_id,
         "executed": answer is not None,
         "rejoining": 0 if answer is None else answer.rejoining,
-        "offsets": [_planned_as_json(planned) for planned in plan.offsets],
-    }
-
-
-def _planned_as_json(planned: PlannedOffset) -> dict[str, Any]:
-    return {
-        "topic": planned.topic,
-        "partition": planned.partition,
-        "from": planned.current,
-        "to": None if planned.target is None else planned.target.offset,
-        "replayed": planned.replayed,
-        "skipped": planned.skipped,
-        "lag": planned.lag,
-        "note": planned.note,
+        "offsets": [
+            {
+                "topic": planned.topic,
+                "partition": planned.partition,
+                "from": planned.current,
+                "to": None if planned.target is None else planned.target.offset,
+                "replayed": planned.replayed,
+                "skipped": planned.skipped,
+                "lag": planned.lag,
+                "note": planned.note,
+            }
+            for planned in plan.offsets
+        ],
     }

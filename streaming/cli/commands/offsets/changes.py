@@ -4,12 +4,12 @@ from collections import deque
 from typing import Annotated
 
 import typer
-from rich.table import Column, Table
+from rich.table import Column
 
-from streaming.cli.commands.offsets.listing import GroupId
-from streaming.cli.commands.offsets.reading import changes_in_journal, offsets_as_of, selected, topic_of_journal
+from streaming.cli.commands.groups import GroupId
+from streaming.cli.commands.offsets.reading import changes_in_journal, offsets_as_of, selected
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import REFUSED, err, fail, out, print_json, time_given
+from streaming.cli.console import REFUSED, err, fail, print_json, print_table, time_given
 from streaming.cli.help_output import flag, option
 from streaming.explain.offsets.history_rows import ChangeRow, change_row, difference_rows
 
@@ -38,7 +38,7 @@ def history(
     with connection.errors_as_lines():
         changes = changes_in_journal(connection, group)
     if not changes:
-        fail(f"{topic_of_journal(connection)} has no offsets of group {group}", REFUSED)
+        fail(f"{connection.topics.journal} has no offsets of group {group}", REFUSED)
     kept = deque(
         (
             change_row(change)
@@ -52,7 +52,7 @@ def history(
     if connection.as_json:
         print_json(list(kept))
     else:
-        out.print(_table(kept))
+        _print_changes(kept)
 
 
 @connected
@@ -67,23 +67,23 @@ def diff(
     with connection.errors_as_lines():
         (before, knows_before), (after, _) = offsets_as_of(connection, group, times, must_exist=False)
     if not knows_before:
-        err.print(f"{group} is older than {topic_of_journal(connection)}: offsets may be missing", highlight=False)
+        err.print(f"{group} is older than {connection.topics.journal}: offsets may be missing", highlight=False)
     rows = difference_rows(before, after)
     if connection.as_json:
         print_json(rows)
         return
-    table = Table("TOPIC", "PARTITION", "FROM", "TO", "MOVED")
+    cells = []
     for row in rows:
         moved = "" if row.before is None or row.after is None else f"{row.after - row.before:+}"
-        table.add_row(row.topic, str(row.partition), _offset(row.before), _offset(row.after), moved)
-    out.print(table)
+        cells.append((row.topic, str(row.partition), _offset(row.before), _offset(row.after), moved))
+    print_table(("TOPIC", "PARTITION", "FROM", "TO", "MOVED"), cells)
 
 
-def _table(rows: deque[ChangeRow]) -> Table:
+def _print_changes(rows: deque[ChangeRow]) -> None:
     sender = Column("BY", overflow="fold")
-    table = Table("TIME", "TOPIC", "PARTITION", "FROM", "TO", "GENERATION", "CAUSE", sender, "REASON")
-    for row in rows:
-        table.add_row(
+    columns = ("TIME", "TOPIC", "PARTITION", "FROM", "TO", "GENERATION", "CAUSE", sender, "REASON")
+    cells = [
+        (
             f"{row.at:%Y-%m-%d %H:%M:%S}.{row.at.microsecond // 1000:03}Z",
             row.topic,
             str(row.partition),
@@ -94,7 +94,9 @@ def _table(rows: deque[ChangeRow]) -> Table:
             _sender(row),
             row.reason,
         )
-    return table
+        for row in rows
+    ]
+    print_table(columns, cells)
 
 
 def _sender(row: ChangeRow) -> str:

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from coordinator_logic.embedded_protocols import TopicPartition
+from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
-from streaming.cli.commands.offsets.listing import GroupId
 from streaming.cli.commands.offsets.reading import fetched_offsets, offsets_as_of, required_logs
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, out, print_json, require, time_given, write_file

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from coordinator_logic.messages import (
     FetchedGroup,
@@ -13,11 +12,9 @@ from coordinator_logic.messages import (
     PartitionToCommit,
     TopicToCommit,
 )
-from streaming.cli.commands.groups import exit_on_errors
+from streaming.cli.commands.groups import GroupId, exit_on_errors
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import USAGE, fail, out, print_json
-
-GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
+from streaming.cli.console import USAGE, fail, out, print_json, print_table
 
 
 @connected
@@ -28,19 +25,18 @@ def list_offsets(connection: Connection, group: GroupId) -> None:
     if connection.as_json:
         print_json(fetched)
     elif not fetched.error_code:
-        out.print(offsets_table(fetched))
+        _print_offsets(fetched)
     exit_on_errors({group: fetched.error_code})
 
 
-def offsets_table(fetched: FetchedGroup) -> Table:
-    """A table of the offsets, by topic and partition."""
-    table = Table("TOPIC", "PARTITION", "OFFSET", "LEADER EPOCH", "METADATA")
+def _print_offsets(fetched: FetchedGroup) -> None:
+    rows = []
     for topic in sorted(fetched.topics, key=lambda topic: topic.name):
         for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
             epoch = "-" if partition.committed_leader_epoch < 0 else str(partition.committed_leader_epoch)
             index, offset = str(partition.partition_index), str(partition.committed_offset)
-            table.add_row(topic.name, index, offset, epoch, partition.metadata)
-    return table
+            rows.append((topic.name, index, offset, epoch, partition.metadata))
+    print_table(("TOPIC", "PARTITION", "OFFSET", "LEADER EPOCH", "METADATA"), rows)
 
 
 @connected

@@ -16,7 +16,6 @@ from streaming.client import CoordinatorClient
 from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.librdkafka import admin_config
-from streaming.contract.topics import TopicNames
 from streaming.explain.offsets.changes import OffsetChange, changes_of, matters_for_offsets
 from streaming.explain.offsets.log_positions import logs_of
 from streaming.explain.offsets.plan import Log, Position, position, positions_of
@@ -32,15 +31,9 @@ Positions = dict[TopicPartition, Position]
 Logs = dict[TopicPartition, Log]
 
 
-def topic_of_journal(connection: Connection) -> str:
-    """The name of the journal's topic."""
-    return TopicNames(connection.topic_prefix).journal
-
-
 def journal_of(connection: Connection, group: str) -> Iterable[JournalEntry]:
     """All entries of the journal about a group."""
-    config = {**connection.config, "bootstrap.servers": connection.bootstrap_servers}
-    with JournalReader(config, topic_of_journal(connection), connection.timeout, CLIENT_ID) as reader:
+    with JournalReader(connection.reader_config, connection.topics.journal, connection.timeout, CLIENT_ID) as reader:
         yield from GroupJournal(reader, group).entries()
 
 
@@ -63,7 +56,7 @@ def offsets_as_of(
 def _known_offsets(connection: Connection, group: str, found: GroupAt, *, must_exist: bool) -> tuple[Positions, bool]:
     if found.group is None:
         if must_exist:
-            fail(f"{group}: {topic_of_journal(connection)} has no such group at that time", REFUSED)
+            fail(f"{group}: {connection.topics.journal} has no such group at that time", REFUSED)
         return {}, True
     offsets = {
         TopicPartition(topic, number): position(committed)
@@ -86,7 +79,7 @@ def changes_until_now(connection: Connection, client: CoordinatorClient, group: 
         if all((None if then is None else position(then)) == now.get(each) for each, then in told.items()):
             return changes
         if time.monotonic() >= deadline:
-            topic = topic_of_journal(connection)
+            topic = connection.topics.journal
             fail(f"{group}: commits come faster than {topic} can be read, or it is incomplete; try again", REFUSED)
         time.sleep(_PAUSE_SECONDS)
 

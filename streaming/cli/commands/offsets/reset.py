@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 from coordinator_logic.embedded_protocols import TopicPartition
+from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
 from streaming.cli.commands.offsets.files import positions_in
-from streaming.cli.commands.offsets.listing import GroupId
 from streaming.cli.commands.offsets.reading import admin_of, fetched_offsets, required_logs, selected_partitions
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import USAGE, err, fail, time_given

@@ -8,14 +8,13 @@ import typer
 
 from coordinator_logic.messages import ResetOffsetsRequest
 from coordinator_logic.records import RequestCause
+from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, report, send, setting_offsets
-from streaming.cli.commands.offsets.listing import GroupId
 from streaming.cli.commands.offsets.reading import (
     changes_until_now,
     fetched_offsets,
     logs,
     offsets_as_of,
-    topic_of_journal,
 )
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, err, fail, out, print_json, time_given
@@ -39,7 +38,7 @@ def restore(connection: Connection, execution: Execution, group: GroupId, as_of:
     with connection.client() as client:
         ((then, is_complete),) = offsets_as_of(connection, group, [time])
         if not is_complete:
-            topic = topic_of_journal(connection)
+            topic = connection.topics.journal
             err.print(f"{group} is older than {topic}: what it does not name is left alone", highlight=False)
         now = fetched_offsets(client, group)
         known = logs(connection, client, {*then, *now})
@@ -56,9 +55,9 @@ def undo(connection: Connection, execution: Execution, group: GroupId) -> None:
     with connection.client() as client:
         changes = last_reset(changes_until_now(connection, client, group))
         if not changes:
-            fail(f"{topic_of_journal(connection)} has no reset of group {group}", REFUSED)
+            fail(f"{connection.topics.journal} has no reset of group {group}", REFUSED)
         if not all(change.knows_before for change in changes):
-            fail(f"{topic_of_journal(connection)} no longer has the offsets from before the last reset", REFUSED)
+            fail(f"{connection.topics.journal} no longer has the offsets from before the last reset", REFUSED)
         if not connection.as_json:
             out.print(f"Undo: {_described(changes[0])}", markup=False, highlight=False, soft_wrap=True)
         now = fetched_offsets(client, group)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicIdPartitions
 from streaming.client.membership.consumer_groups.types import TopicSubscription
+from streaming.client.membership.types import MemberConfig
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 
@@ -20,29 +21,12 @@ class TopicIdPartition(NamedTuple):
     partition: int
 
 
-class MemberIdentity(NamedTuple):
-    """What a member's heartbeats say of it, beside its subscription. ``rebalance_timeout_ms`` is how long it may take
-    to revoke partitions; ``server_assignor`` is the assignor that it asks for.
-    """
-
-    group_id: str
-    member_id: str
-    group_instance_id: str | None = None
-    rack_id: str | None = None
-    server_assignor: str | None = None
-    rebalance_timeout_ms: int = 300_000
-
-    @property
-    def leave_epoch(self) -> int:
-        """The epoch with which it leaves: a static member leaves for a while, and keeps its partitions meanwhile."""
-        return LEAVE_EPOCH if self.group_instance_id is None else STATIC_LEAVE_EPOCH
-
-
 class HeartbeatFields:
     """Builds heartbeats, and remembers what of the subscription they have reported."""
 
-    def __init__(self, identity: MemberIdentity) -> None:
-        self._identity = identity
+    def __init__(self, member_id: str, config: MemberConfig) -> None:
+        self._member_id = member_id
+        self._config = config
         self._reported = TopicSubscription()
 
     def full(
@@ -50,17 +34,16 @@ class HeartbeatFields:
     ) -> ConsumerGroupHeartbeatRequest:
         """A heartbeat with all fields; its answer has the whole assignment."""
         self._reported = subscription
-        identity = self._identity
         return ConsumerGroupHeartbeatRequest(
-            identity.group_id,
-            identity.member_id,
+            self._config.group_id,
+            self._member_id,
             epoch,
-            identity.group_instance_id,
-            identity.rack_id,
-            identity.rebalance_timeout_ms,
+            self._config.group_instance_id,
+            self._config.rack_id,
+            self._config.rebalance_timeout_ms,
             sorted(subscription.names),
             subscription.pattern,
-            identity.server_assignor,
+            self._config.group_remote_assignor,
             [TopicIdPartitions(topic_id, numbers) for topic_id, numbers in grouped_by_topic(sorted(owned)).items()],
             sorted(subscription.topics.values(), key=lambda topic: topic.name),
         )
@@ -68,12 +51,11 @@ class HeartbeatFields:
     def changes(self, epoch: int, subscription: TopicSubscription) -> ConsumerGroupHeartbeatRequest:
         """A heartbeat with what has changed of the subscription since the last one; it confirms no revocation."""
         before, self._reported = self._reported, subscription
-        identity = self._identity
         return ConsumerGroupHeartbeatRequest(
-            identity.group_id,
-            identity.member_id,
+            self._config.group_id,
+            self._member_id,
             epoch,
-            identity.group_instance_id,
+            self._config.group_instance_id,
             subscribed_topic_names=None if before.names == subscription.names else sorted(subscription.names),
             subscribed_topic_regex=None if before.pattern == subscription.pattern else subscription.pattern,
             topics=[
@@ -84,8 +66,8 @@ class HeartbeatFields:
         )
 
     def leaving(self) -> ConsumerGroupHeartbeatRequest:
-        """The last heartbeat of a member that leaves."""
-        identity = self._identity
+        """The last heartbeat of a member that leaves; a static one leaves for a while, and keeps its partitions."""
+        epoch = STATIC_LEAVE_EPOCH if self._config.is_static else LEAVE_EPOCH
         return ConsumerGroupHeartbeatRequest(
-            identity.group_id, identity.member_id, identity.leave_epoch, identity.group_instance_id
+            self._config.group_id, self._member_id, epoch, self._config.group_instance_id
         )

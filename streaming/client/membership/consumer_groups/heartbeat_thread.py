@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest
+from streaming.client.membership.common import MemberThread
 from streaming.client.membership.consumer_groups.membership import ConsumerMembership, Sent
-from streaming.client.membership.member_thread import MemberThread
 
 
 class ConsumerHeartbeatThread(MemberThread):
@@ -16,13 +16,13 @@ class ConsumerHeartbeatThread(MemberThread):
 
     def __init__(
         self,
-        name: str,
+        group_id: str,
         membership: ConsumerMembership,
         *,
         send: Callable[[Sent, ConsumerGroupHeartbeatRequest], None],
         poll_timeout_expired: Callable[[ConsumerGroupHeartbeatRequest], None],
     ) -> None:
-        super().__init__(name, membership.changed)
+        super().__init__(group_id, membership.changed)
         self._membership = membership
         self._send = send
         self._poll_timeout_expired = poll_timeout_expired

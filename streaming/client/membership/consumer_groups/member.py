@@ -19,8 +19,9 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from streaming.client.answers import Answer
 from streaming.client.coordinator_client import CoordinatorClient
-from streaming.client.errors import CoordinatorError, FencedInstanceId
-from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity, TopicIdPartition
+from streaming.client.errors import CoordinatorError
+from streaming.client.membership.common import fenced, send_last, wait_in_poll
+from streaming.client.membership.consumer_groups.heartbeat_fields import TopicIdPartition
 from streaming.client.membership.consumer_groups.heartbeat_thread import ConsumerHeartbeatThread
 from streaming.client.membership.consumer_groups.membership import (
     Change,
@@ -34,9 +35,6 @@ from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberConfig, MemberEventKind
 
 log = logging.getLogger(__name__)
-
-_POLL_RECORD_INTERVAL_SECONDS = 0.5
-"""How often a waiting ``poll`` restarts the poll timeout."""
 
 _EVENT_OF_EFFECT = {
     Effect.LOST: MemberEventKind.LOST,
@@ -59,22 +57,9 @@ class ConsumerGroupMember:
         self._callbacks = callbacks
         self._config = config
         self._observe = observe
-        identity = MemberIdentity(
-            config.group_id,
-            _new_member_id(),
-            config.group_instance_id,
-            config.rack_id,
-            config.group_remote_assignor,
-            config.rebalance_timeout_ms,
-        )
-        self._membership = ConsumerMembership(
-            identity,
-            retry_backoff=config.retry_backoff_ms / 1000,
-            retry_backoff_max=config.retry_backoff_max_ms / 1000,
-            max_poll_interval=config.rebalance_timeout_ms / 1000,
-        )
+        self._membership = ConsumerMembership(_new_member_id(), config, config.rebalance_timeout_ms / 1000)
         self._heartbeats = ConsumerHeartbeatThread(
-            f"{config.group_id}-heartbeat",
+            config.group_id,
             self._membership,
             send=self._send_heartbeat,
             poll_timeout_expired=self._leave_at_poll_timeout,
@@ -126,7 +111,7 @@ class ConsumerGroupMember:
             leaving = self._membership.leave()
             if leaving is not None:
                 self._observe(MemberEventKind.LEFT, left, "")
-                self._leave_and_wait(leaving)
+                self._send_leaving(leaving, wait=True)
 
     def end_heartbeats(self) -> None:
         """End the heartbeats for good."""
@@ -135,7 +120,7 @@ class ConsumerGroupMember:
     def handle_error(self, error: Error, sent: Generation, api: str) -> None:
         """Apply an error answer to a request of ``api`` that was sent in the generation ``sent``."""
         if error is Error.FENCED_INSTANCE_ID and sent == self._membership.generation:
-            self._membership.fence(self._fenced())
+            self._membership.fence(fenced(self._config))
             self._observe(MemberEventKind.FENCED, sent, error.name)
         elif error is Error.UNKNOWN_MEMBER_ID and self._membership.lose(sent):
             self._observe(MemberEventKind.LOST, sent, f"{api}: {error.name}")
@@ -197,21 +182,15 @@ class ConsumerGroupMember:
 
     def _wait_for_change(self, deadline: float, unresolved: bool) -> bool:
         """Wait until the polling thread has something to do; False if ``deadline`` comes first."""
-        changed = self._membership.changed
 
         def is_over() -> bool:
             phase = self._membership.phase
             has_joined = phase is MembershipPhase.JOINED and not unresolved
             return phase is MembershipPhase.LOST or has_joined
 
-        while True:
-            self._membership.record_poll(time.monotonic())
-            with changed:
-                wait = min(deadline - time.monotonic(), _POLL_RECORD_INTERVAL_SECONDS)
-                if changed.wait_for(is_over, timeout=max(0.0, wait)):
-                    return True
-            if time.monotonic() >= deadline:
-                return False
+        return wait_in_poll(
+            self._membership.changed, is_over, deadline, lambda: self._membership.record_poll(time.monotonic())
+        )
 
     # ----------------------------------------------------------------------------------------------------------
     # The heartbeat thread and the reader thread
@@ -236,39 +215,21 @@ class ConsumerGroupMember:
     def _on_error(self, sent: Sent, failure: CoordinatorError) -> None:
         generation = Generation(sent.epoch, self._membership.generation.member_id)
         is_fenced = failure.error is Error.FENCED_INSTANCE_ID
-        effect = self._membership.apply_error(sent, self._fenced() if is_fenced else failure, time.monotonic())
+        effect = self._membership.apply_error(sent, fenced(self._config) if is_fenced else failure, time.monotonic())
         if effect in _EVENT_OF_EFFECT:
             self._observe(_EVENT_OF_EFFECT[effect], generation, f"ConsumerGroupHeartbeat: {failure.error.name}")
-
-    def _fenced(self) -> FencedInstanceId:
-        instance_id, group_id = self._config.group_instance_id, self._config.group_id
-        return FencedInstanceId(f"group {group_id!r}: another process uses instance id {instance_id!r}")
 
     def _leave_at_poll_timeout(self, leaving: ConsumerGroupHeartbeatRequest) -> None:
         log.warning(
             "member %s of group %r leaves the group: poll was not called for %d ms",
             leaving.member_id, leaving.group_id, self._config.rebalance_timeout_ms,
         )  # fmt: skip
-        self._send_leaving(leaving)
+        self._send_leaving(leaving, wait=False)
         self._observe(MemberEventKind.LOST, Generation(member_id=leaving.member_id), "poll timeout expired")
 
-    def _send_leaving(
-        self, leaving: ConsumerGroupHeartbeatRequest
-    ) -> Future[Answer[ConsumerGroupHeartbeatResponse]] | None:
-        """Send the last heartbeat; None if it cannot be sent, in which case the session times out."""
-        try:
-            return self._client.ask(apis.CONSUMER_GROUP_HEARTBEAT, self._config.group_id, leaving)
-        except CoordinatorError as failure:
-            log.warning("the last heartbeat for group %r failed: %s", self._config.group_id, failure)
-            return None
-
-    def _leave_and_wait(self, leaving: ConsumerGroupHeartbeatRequest) -> None:
-        left = self._send_leaving(leaving)
-        if left is not None:
-            try:
-                left.result().unwrap()
-            except CoordinatorError as failure:
-                log.warning("the last heartbeat for group %r failed: %s", self._config.group_id, failure)
+    def _send_leaving(self, leaving: ConsumerGroupHeartbeatRequest, *, wait: bool) -> None:
+        api, group_id = apis.CONSUMER_GROUP_HEARTBEAT, self._config.group_id
+        send_last(self._client, api, group_id, leaving, "the last heartbeat", wait=wait)
 
 
 def _new_member_id() -> str:

@@ -28,11 +28,11 @@ from streaming.client.errors import CoordinatorError
 from streaming.client.membership.consumer_groups.heartbeat_fields import (
     JOIN_EPOCH,
     HeartbeatFields,
-    MemberIdentity,
     TopicIdPartition,
 )
 from streaming.client.membership.consumer_groups.types import TopicSubscription
 from streaming.client.membership.membership_state import Generation
+from streaming.client.membership.types import MemberConfig
 
 FIRST_HEARTBEAT_INTERVAL = 5.0
 """Seconds between heartbeats until an answer says how often to send them; Kafka's default."""
@@ -80,13 +80,14 @@ class ConsumerMembership:
     ``changed`` is the lock of the state and is notified of every change. Times and durations are in seconds.
     """
 
-    def __init__(
-        self, identity: MemberIdentity, *, retry_backoff: float, retry_backoff_max: float, max_poll_interval: float
-    ) -> None:
+    def __init__(self, member_id: str, config: MemberConfig, max_poll_interval: float) -> None:
         self.changed = threading.Condition()
-        self._identity = identity
-        self._fields = HeartbeatFields(identity)
-        self._retry_backoff, self._retry_backoff_max = retry_backoff, retry_backoff_max
+        self._member_id = member_id
+        self._fields = HeartbeatFields(member_id, config)
+        self._retry_backoff, self._retry_backoff_max = (
+            config.retry_backoff_ms / 1000,
+            config.retry_backoff_max_ms / 1000,
+        )
         self._max_poll_interval = max_poll_interval
         self._interval = FIRST_HEARTBEAT_INTERVAL
         self._phase = MembershipPhase.UNJOINED
@@ -116,8 +117,8 @@ class ConsumerMembership:
         """The member id, and the member epoch as the generation id; -1 outside the group."""
         with self.changed:
             if self._phase is MembershipPhase.JOINED:
-                return Generation(self._epoch, self._identity.member_id)
-            return Generation(member_id=self._identity.member_id)
+                return Generation(self._epoch, self._member_id)
+            return Generation(member_id=self._member_id)
 
     @property
     def phase(self) -> MembershipPhase:

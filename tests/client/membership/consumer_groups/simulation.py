@@ -10,9 +10,10 @@ from typing import NamedTuple
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from streaming.client.errors import CoordinatorError, RequestTimedOut, coordinator_error
-from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity, TopicIdPartition
+from streaming.client.membership.consumer_groups.heartbeat_fields import TopicIdPartition
 from streaming.client.membership.consumer_groups.membership import ConsumerMembership, MembershipPhase, Sent
 from streaming.client.membership.consumer_groups.types import TopicSubscription
+from streaming.client.membership.types import MemberConfig
 from tests.logic.groups.consumer.driver import DrivenConsumers, description
 from tests.support.parts import consumer_part
 
@@ -33,10 +34,10 @@ class SimulatedMember:
 
     def __init__(self, group: "SimulatedGroup", member_id: str, instance_id: str | None = None) -> None:
         self.group = group
-        identity = MemberIdentity(group.driven.group_id, member_id, instance_id, rebalance_timeout_ms=30_000)
-        self.state = ConsumerMembership(
-            identity, retry_backoff=0.1, retry_backoff_max=1.0, max_poll_interval=MAX_POLL_SECONDS
+        config = MemberConfig(
+            group_id=group.driven.group_id, group_instance_id=instance_id, rebalance_timeout_ms=30_000
         )
+        self.state = ConsumerMembership(member_id, config, MAX_POLL_SECONDS)
         self.member_id = member_id
         self.calls: list[tuple[str, list[int]]] = []
         self.answers: deque[tuple[Sent, ConsumerGroupHeartbeatResponse]] = deque()

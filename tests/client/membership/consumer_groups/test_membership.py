@@ -10,9 +10,9 @@ from coordinator_logic.messages import (
     TopicIdPartitions,
 )
 from streaming.client.errors import CoordinatorError, FencedInstanceId, RequestTimedOut
-from streaming.client.membership.consumer_groups.heartbeat_fields import MemberIdentity
 from streaming.client.membership.consumer_groups.membership import ConsumerMembership, MembershipPhase
 from streaming.client.membership.consumer_groups.types import TopicSubscription
+from streaming.client.membership.types import MemberConfig
 from tests.client.membership.consumer_groups.simulation import (
     MAX_POLL_SECONDS,
     TOPIC,
@@ -173,9 +173,7 @@ def test_a_list_of_owned_partitions_has_those_that_the_member_may_still_get(grou
 
 
 def test_answers_to_heartbeats_before_a_list_of_owned_partitions_have_no_effect() -> None:
-    member = ConsumerMembership(
-        MemberIdentity("group", "a"), retry_backoff=0.1, retry_backoff_max=1.0, max_poll_interval=MAX_POLL_SECONDS
-    )
+    member = ConsumerMembership("a", MemberConfig(group_id="group"), MAX_POLL_SECONDS)
     member.subscribe(TopicSubscription.of([TOPIC]), 0.0)
     joined = member.next_heartbeat(0.0)
     assert joined is not None

@@ -1,10 +1,9 @@
-"""What the drills and the demo show on the console. Import it when such a command runs: it needs their extras."""
+"""What the drills and the demo show on the console while they run."""
 
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from streaming.drills.audience import Audience
 from streaming.drills.recording import Step
 from streaming.drills.reports.verdict import seconds as seconds_of
 
@@ -12,14 +11,14 @@ STEP_COLOURS = {"fault": "red", "repair": "green", "reached": "green", "command"
 VERDICT_COLOURS = {"passed": "green", "skipped": "yellow", "FAILED": "red"}
 
 
-class ConsoleAudience(Audience):
-    """Prints every event as a line."""
+class ConsoleOutput:
+    """Prints every event of a run as a line. :meth:`step` is called from any thread."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def begin(self, title: str, what: str) -> None:
-        """Print the title and what is done."""
+        """Print the title of a part of the run, and what is done in it."""
         self._print("")
         self._print(title, "bold")
         self._print(what, "dim")
@@ -34,12 +33,12 @@ class ConsoleAudience(Audience):
         return self._console.status(f"waiting: {what} ...")
 
     def check(self, passed: bool, text: str) -> None:
-        """Print whether the check passed."""
+        """Print whether a check passed. text: what was checked, and the figures behind it."""
         mark = Text("ok    ", "green") if passed else Text("MISSED", "red")
         self._print(mark + Text(f"  {text}"))
 
     def end(self, verdict: str, seconds: float, reason: str = "") -> None:
-        """Print the verdict, and the reason if there is one."""
+        """Print the verdict (passed, skipped or FAILED) of a part, and the reason if it was not finished."""
         self._print(Text(verdict, VERDICT_COLOURS[verdict]) + Text(f" in {seconds_of(seconds)}"))
         if reason:
             self._print(reason)

@@ -1,7 +1,18 @@
-"""The active job is killed, or stopped, while another one stands by."""
+"""The job or the broker is killed or stopped; the checkpoint stays as it is."""
 
 from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
+
+AWAY_SECONDS = 8.0
+
+
+def kill_job(stage: Stage) -> None:
+    """Kill the job, and start it again at once."""
+    coordinator = stage.coordinator
+    stage.fault("kill -9 of the job")
+    coordinator.job.send_kill()
+    stage.repair("the job is started again")
+    coordinator.start_job()
 
 
 def start_standby(stage: Stage) -> None:
@@ -13,19 +24,36 @@ def start_standby(stage: Stage) -> None:
 def kill_active(stage: Stage) -> None:
     """Kill the active job."""
     stage.fault("kill -9 of the active job")
-    stage.coordinator.job.process.send_kill()
+    stage.coordinator.job.send_kill()
     stage.coordinator.switch_to_standby()
 
 
 def stop_active(stage: Stage) -> None:
     """Stop the active job, as a rolling upgrade does."""
     stage.fault("SIGTERM to the active job")
-    exit_code = stage.coordinator.job.process.terminate()
+    exit_code = stage.coordinator.job.terminate()
     stage.coordinator.switch_to_standby()
     stage.step(f"the stopped job has ended with exit code {exit_code}")
 
 
+def stop_broker(stage: Stage) -> None:
+    """Stop the broker, and start it again later."""
+    broker = stage.coordinator.broker
+    stage.fault("the broker is stopped")
+    broker.stop()
+    stage.watch_for(AWAY_SECONDS, "the broker is away")
+    stage.repair("the broker is started again")
+    broker.start()
+
+
 SCENARIOS = (
+    Scenario(
+        drill="kill",
+        title="The job is killed and started again",
+        what="kill -9 of the job while no other job stands by. A supervisor starts it again on its checkpoint at once.",
+        objectives=RecoveryObjectives(first_answer_seconds=60),
+        play=kill_job,
+    ),
     Scenario(
         drill="standby",
         title="The active job is killed while another one stands by",
@@ -41,5 +69,12 @@ SCENARIOS = (
         objectives=RecoveryObjectives(first_answer_seconds=10, longest_gap_seconds=5, slowdown=4, errors=False),
         play=stop_active,
         prepare=start_standby,
+    ),
+    Scenario(
+        drill="broker",
+        title="The broker is away",
+        what=f"The only broker is stopped for {AWAY_SECONDS:g} s. The job stays up, and continues when it is back.",
+        objectives=RecoveryObjectives(first_answer_seconds=60),
+        play=stop_broker,
     ),
 )

@@ -6,7 +6,7 @@ from rich.table import Table
 from streaming.cli.console import out
 from streaming.cli.group_types import MEMBER_TABLES
 from streaming.client.group_types import AnyDescribedGroup, type_of
-from streaming.explain.live.described import headline
+from streaming.explain.live.group import headline
 
 __all__ = ["print_group"]
 

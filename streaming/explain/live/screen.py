@@ -11,7 +11,7 @@ from textual.widgets import DataTable, Footer, Header, Input, Static
 
 from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
 from streaming.explain.live.fleet import FleetRow
-from streaming.explain.live.source import LiveSource
+from streaming.explain.live.readers import LiveSource
 
 __all__ = ["FleetScreen"]
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 from coordinator_logic.records import JournalEntry
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.explain.lag.committed import CommittedOverTime
-from streaming.explain.lag.lag import Lag
+from streaming.explain.lag import CommittedOverTime, Lag
 from streaming.explain.page.data import page_of
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.writing import html_of

@@ -6,7 +6,8 @@ from xml.etree.ElementTree import Element
 
 from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
 from streaming.explain.live.fleet import FleetRow
-from streaming.explain.live.group import GroupNow, MemberNow
+from streaming.explain.live.group import GroupNow
+from streaming.explain.live.group_types import MemberNow
 from streaming.explain.live.readers import Pulse
 from streaming.explain.ui.elements import (
     GROUPS,

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from streaming.client import CoordinatorClient
 from streaming.client.librdkafka import admin_config
-from streaming.explain.lag.reading import read_lag
+from streaming.explain.lag import read_lag
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import GroupNow, groups_now, offsets_now, one_group_now
 from streaming.explain.live.readers import LiveFleet, Pulse, end_offsets

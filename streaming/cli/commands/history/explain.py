@@ -15,8 +15,7 @@ from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, print_json, time_given, write_file
 from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
-from streaming.explain.lag.lag import Lag
-from streaming.explain.lag.reading import read_lag
+from streaming.explain.lag import Lag, read_lag
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.of_group import ToldGroup, page_of_story
 from streaming.explain.page.trace import trace_of

@@ -24,17 +24,16 @@ from streaming.explain.story.group_types.telling import Telling, TypeTelling, Ty
 from streaming.explain.story.group_types.waits import ClassicWaits, Waiting
 from streaming.explain.story.moves import Owners, owners_of, partitions_of, renamed, without
 
-CLASSIC_WORDS = TypeWords(
-    number="generation",
-    phases=("joining", "the assignment"),
-    spans=("joining", "assignment"),
-    waits=("its members to join", "the leader's assignment"),
-)
-
 
 class ClassicTelling(TypeTelling):
     """Tells of a classic group."""
 
+    WORDS = TypeWords(
+        number="generation",
+        phases=("joining", "the assignment"),
+        spans=("joining", "assignment"),
+        waits=("its members to join", "the leader's assignment"),
+    )
     RECORDS = (ClassicGroupFormed, GroupCreated, GroupDeleted, QuarantinedStateDropped)
 
     def __init__(self, telling: Telling) -> None:

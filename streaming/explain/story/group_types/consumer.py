@@ -17,17 +17,16 @@ from streaming.explain.story.group_types.telling import Telling, TypeTelling, Ty
 from streaming.explain.story.group_types.waits import ConsumerWaits, Waiting
 from streaming.explain.story.moves import Owners
 
-CONSUMER_WORDS = TypeWords(
-    number="epoch",
-    phases=("the target", "its members"),
-    spans=("target", "members"),
-    waits=("its target assignment", "its members to reach the target"),
-)
-
 
 class ConsumerTelling(TypeTelling):
     """Tells of a consumer group."""
 
+    WORDS = TypeWords(
+        number="epoch",
+        phases=("the target", "its members"),
+        spans=("target", "members"),
+        waits=("its target assignment", "its members to reach the target"),
+    )
     RECORDS = (ConsumerGroupFormed, *ConsumerGroup.records)
 
     def __init__(self, telling: Telling) -> None:

@@ -11,8 +11,6 @@ from streaming.explain.live.positions import EndOffsets, Positions
 from streaming.explain.live.transitions import BEGINS_REBALANCE, Transition, Transitions
 from streaming.journal.fold import GroupFold, JournalFold, Observer
 
-__all__ = ["Fleet", "FleetRow"]
-
 REBALANCING = frozenset(
     state.value for state in (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.ASSIGNING, State.RECONCILING)
 )

@@ -13,8 +13,6 @@ from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import LiveSource
 
-__all__ = ["FleetScreen"]
-
 REFRESH_SECONDS = 1.0
 
 MAX_ROWS = 500

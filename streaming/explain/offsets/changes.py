@@ -27,8 +27,6 @@ from coordinator_logic.records import (
 from streaming.journal.fold import GroupFold, Observer
 from streaming.journal.histories import last_history
 
-__all__ = ["Committed", "OffsetChange", "changes_of", "last_reset", "matters_for_offsets"]
-
 Committed = dict[TopicPartition, CommittedOffset]
 """Committed offsets by partition."""
 

@@ -15,8 +15,6 @@ from streaming.job.log_order import sort_records
 from streaming.job.rows.reading import Rejection, read_request
 from streaming.job.rows.records import KafkaRecord
 
-__all__ = ["Case", "RecordedRequest", "anonymised", "load_case", "save_case"]
-
 ANY_PARTITION = 2**31 - 1
 """Above every reply partition: no request is rejected because of it."""
 

@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["milliseconds"]
-
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 

@@ -8,8 +8,6 @@ import msgspec
 from streaming.explain.replay.world import ReplayFigures, World
 from streaming.explain.story.words import clock
 
-__all__ = ["as_data", "figure_rows", "timeline_rows"]
-
 Row = tuple[str, str, str]
 
 _NAMES = {

@@ -20,8 +20,6 @@ from streaming.explain.ui.elements import (
     table,
 )
 
-__all__ = ["DEFAULT_SORT", "MAX_ROWS", "Listing", "Selection", "groups_page", "matching_members", "search_page"]
-
 MAX_ROWS = 500
 REFRESH_MS = 2_000
 DEFAULT_SORT = "rebalances"

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from streaming.explain.ui.elements import MAX_TARGET
 
-__all__ = ["HttpRefusal", "HttpRequest", "is_loopback", "refusal"]
-
 METHODS = ("GET", "HEAD")
 
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?", re.IGNORECASE)

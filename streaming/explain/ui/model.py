@@ -11,8 +11,6 @@ from streaming.explain.live.readers import LiveSource
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.story.model import Story
 
-__all__ = ["Described", "Told", "UiSource"]
-
 
 class Told(NamedTuple):
     """What the journal has of a group; ``lag`` is None if it was not asked for."""

@@ -27,8 +27,6 @@ from streaming.explain.ui.group_page import group_page
 from streaming.explain.ui.guard import METHODS, HttpRequest, refusal
 from streaming.explain.ui.model import Described, Told, UiSource
 
-__all__ = ["MAX_READINGS", "MAX_SEARCHED", "HttpResponse", "Site"]
-
 log = logging.getLogger(__name__)
 
 MAX_READINGS = 4

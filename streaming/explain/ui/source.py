@@ -15,8 +15,6 @@ from streaming.explain.live.readers import LiveFleet, Pulse, end_offsets
 from streaming.explain.page.of_group import ToldGroup, read_group
 from streaming.explain.ui.model import Described, Told
 
-__all__ = ["CoordinatorSource"]
-
 ROWS_SECONDS = 1.0
 """How long rows are shown to all viewers: with 100,000 groups, making them takes a good part of a second."""
 

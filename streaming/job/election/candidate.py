@@ -23,8 +23,6 @@ from streaming.job.election.lease import Lease, Overtaken, ReachNow
 from streaming.job.election.process_identity import has_ended, process_identity
 from streaming.job.group_batch.starts import Start
 
-__all__ = ["LEASE_SECONDS", "Candidate", "candidate"]
-
 LEASE_SECONDS = 3 * ANNOUNCEMENT_SECONDS
 """An active job that has not announced itself for this long has lost its place to the first job that acquires it."""
 

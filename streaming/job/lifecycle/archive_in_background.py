@@ -17,8 +17,6 @@ from streaming.job.options import JobOptions
 from streaming.job.session import extra_class_path
 from streaming.job.spark_internals.class_archive import class_archive_path
 
-__all__ = ["COMMAND", "making_class_archive", "needs_class_archive"]
-
 COMMAND = ("nice", "-n", "19", sys.executable, "-m", "streaming.job.make_class_archive")
 DELAY_SECONDS = 60.0
 """A job that has just started needs the cores, and one that runs for less will hardly be started again."""

@@ -18,8 +18,6 @@ import pyspark
 
 from streaming.embedded.jars import find_java
 
-__all__ = ["class_archive", "class_archive_path"]
-
 CLASS_PATH_VARIABLES = ("SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """The environment variables that Spark's launcher reads for the class path."""
 

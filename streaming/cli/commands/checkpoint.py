@@ -31,7 +31,8 @@ from streaming.contract.errors import CannotRun
 from streaming.job.options import load_options
 
 if TYPE_CHECKING:
-    from streaming.job.backups.verification import Report, Verification
+    from streaming.job.backups.placement import Report
+    from streaming.job.backups.verification import Verification
 
 
 def backup(
@@ -119,7 +120,7 @@ def _print_verification(found: "Verification") -> None:
 
 def local_folder(location: str) -> Path:
     """The folder that an argument names. Raises CannotRun for another file system."""
-    from streaming.job.checkpoints.location import local_path
+    from streaming.job.checkpoints.local_folder import local_path
 
     folder = local_path(location)
     if folder is None:

@@ -32,8 +32,6 @@ ANSWER_LIMIT_SECONDS = 10.0
 START_LIMIT_SECONDS = 60.0
 """How long a start tries to announce itself: it may come right after an outage."""
 
-Report = Callable[[str], None]
-
 
 class Candidate:
     """A job's way to become the active one. Not thread-safe."""
@@ -75,7 +73,7 @@ class Candidate:
                 raise CannotRun(f"{self._other()}: stop it first, or start this one with --standby")
             time.sleep(LOOK_SECONDS)
 
-    def wait_until_free(self, report: Report, meanwhile: Callable[[], object] = lambda: None) -> None:
+    def wait_until_free(self, report: Callable[[str], None], meanwhile: Callable[[], object] = lambda: None) -> None:
         """Wait until no other job is active, however long that takes; ``meanwhile`` is called often."""
         report(f"standby: {self._other()}")
         self._lease.prepare()

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic.messages import FetchedGroup, GroupToFetch
+from coordinator_logic.messages import GroupToFetch
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
 from streaming.client.group_types import AnyDescribedGroup, type_of
@@ -54,7 +54,13 @@ def one_group_now(client: CoordinatorClient, group_id: str) -> GroupNow:
 def offsets_now(client: CoordinatorClient, group_id: str) -> list[CommittedPosition] | str:
     """A group's committed offsets, sorted, or the name of the coordinator's error. Raises as :func:`groups_now`."""
     fetched = client.offset_fetch([GroupToFetch(group_id)]).groups[0]
-    return error_of(fetched.error_code).name if fetched.error_code else _positions(fetched)
+    if fetched.error_code:
+        return error_of(fetched.error_code).name
+    return sorted(
+        CommittedPosition(topic.name, partition.partition_index, partition.committed_offset)
+        for topic in fetched.topics
+        for partition in topic.partitions
+    )
 
 
 def group_now(group: AnyDescribedGroup) -> GroupNow:
@@ -95,11 +101,3 @@ def _offset_lines(offsets: list[CommittedPosition] | str) -> list[str]:
         return [f"offsets: {offsets}"]
     lines = [f"    {each.topic}:{each.partition} = {each.offset}" for each in offsets]
     return ["committed offsets:", *lines] if lines else ["no committed offsets"]
-
-
-def _positions(fetched: FetchedGroup) -> list[CommittedPosition]:
-    return sorted(
-        CommittedPosition(topic.name, partition.partition_index, partition.committed_offset)
-        for topic in fetched.topics
-        for partition in topic.partitions
-    )

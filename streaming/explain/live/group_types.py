@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_logic.embedded_protocols import ConsumerProtocolError, TopicPartition, decode_assignment
+from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.messages import (
     DescribedAssignment,
     DescribedConsumer,
@@ -145,10 +146,8 @@ def _places(assignment: DescribedAssignment) -> set[TopicPartition]:
 
 def _by_topic(places: Iterable[TopicPartition]) -> list[str]:
     """A line for each topic: ``orders: 0, 1``."""
-    by_topic: dict[str, list[str]] = {}
-    for topic, number in sorted(places):
-        by_topic.setdefault(topic, []).append(str(number))
-    return [f"{topic}: {', '.join(numbers)}" for topic, numbers in by_topic.items()]
+    grouped = grouped_by_topic(sorted(places))
+    return [f"{topic}: {', '.join(map(str, numbers))}" for topic, numbers in grouped.items()]
 
 
 class TypeDescription(NamedTuple):

@@ -32,14 +32,12 @@ class ToldGroup(Observer):
         return page_entry if self.committed is None else journal_entry
 
     def on_entry(self, entry: JournalEntry) -> None:
-        """Add the next entry."""
         self.teller.on_entry(entry)
         self.lanes.on_entry(entry)
         if self.committed is not None:
             self.committed.on_entry(entry)
 
     def on_turn(self, turn: Sequence[JournalEntry]) -> None:
-        """End a turn."""
         self.teller.on_turn(turn)
 
 

@@ -95,5 +95,3 @@ class PastGroup:
                 self.gone[old] = End(entry, f"another process took its group instance id {instance}")
             case MemberRemoved(member_id=member_id, reason=reason):
                 self.gone[member_id] = End(entry, reason)
-            case _:
-                pass

@@ -36,7 +36,6 @@ class CoordinatorSource:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all groups are known."""
         return self._fleet.is_complete
 
     def rows(self) -> list[FleetRow]:
@@ -48,17 +47,14 @@ class CoordinatorSource:
             return self._rows
 
     def pulse(self) -> Pulse:
-        """The coordinator itself."""
         return self._fleet.pulse()
 
     def describe(self, group_id: str) -> Described:
-        """A group as of now."""
         group, offsets = one_group_now(self._client, group_id), offsets_now(self._client, group_id)
         partitions = [] if isinstance(offsets, str) else [(each.topic, each.partition) for each in offsets]
         return Described(group, offsets, end_offsets(self._admin, partitions))
 
     def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
-        """What the journal has of a group since a time."""
         client = self._client
         config = {**client.config, "bootstrap.servers": client.bootstrap_servers}
         timeout = client.request_timeout_ms / 1000

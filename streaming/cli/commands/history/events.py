@@ -15,8 +15,7 @@ from streaming.cli.help_output import flag, option
 from streaming.contract.topics import TopicNames
 from streaming.explain.publishing.publication import publish_rebalances
 from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAllGroups
-from streaming.explain.story.printable import printable
-from streaming.explain.story.words import event_line
+from streaming.explain.story.words import event_line, printable
 from streaming.journal.entries import story_entry
 from streaming.journal.progress import ReadingProgress
 from streaming.journal.reader import JournalReader

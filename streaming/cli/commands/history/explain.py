@@ -22,9 +22,8 @@ from streaming.explain.page.trace import trace_of
 from streaming.explain.refusals.reading import KeptRequests, Part, kept_requests, with_earlier_entries
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import concerns, story_of
-from streaming.explain.story.printable import printable
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.story.words import lines_of, rebalance_lines
+from streaming.explain.story.words import lines_of, printable, rebalance_lines
 from streaming.journal.entries import page_entry, story_entry
 from streaming.journal.fold import GroupFold
 from streaming.journal.group_journal import GroupJournal

@@ -8,8 +8,6 @@ from streaming.explain.story.group_types.classic import ClassicTelling
 from streaming.explain.story.group_types.consumer import ConsumerTelling
 from streaming.explain.story.group_types.telling import TypeTelling, TypeWords
 
-__all__ = ["FIRST_TYPE", "TELLINGS", "TypeTelling", "type_after", "words_of"]
-
 TELLINGS: Mapping[str, type[TypeTelling]] = {CLASSIC_TYPE: ClassicTelling, CONSUMER_TYPE: ConsumerTelling}
 
 FIRST_TYPE = CLASSIC_TYPE

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_logic.messages import DescribedGroup
-from streaming.explain.live.group_types.classic import classic_assignment
-from streaming.explain.live.group_types.consumer import members_of
-from streaming.explain.live.group_types.description import NOTHING
+from streaming.explain.live.group_types import NOTHING, classic_assignment, members_of
 
 
 @dataclass(frozen=True)

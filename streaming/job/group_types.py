@@ -10,8 +10,6 @@ from coordinator_logic.messages.consumer_groups import DescribedAssignment, Desc
 from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 from coordinator_logic.states import State
 
-__all__ = ["GROUP_TYPES", "GroupType"]
-
 DESCRIBED_GROUP, DESCRIBED_MEMBER = 140, 100
 """Bytes in DescribeGroups of a group and of a member without its texts: the names of the fields."""
 

@@ -23,8 +23,6 @@ from streaming.job.session import JVM_FLAGS, extra_class_path
 from streaming.job.spark_internals.batch_end import stop_after_batch
 from streaming.job.spark_internals.class_archive import class_archive_path
 
-__all__ = ["check_class_archive", "make_class_archive"]
-
 BATCHES = 30
 ANSWER_LIMIT_MS = 60_000
 DUMP_LIMIT_SECONDS = 300.0

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streaming.contract.topics import LONGEST_GROUP_ID_BYTES
-from streaming.job.checkpoints.location import checkpoint_location
+from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.steps import DEADLINE_CHECK
 from streaming.job.monitoring.metrics import observe_measures
@@ -35,7 +35,7 @@ def coordinator_query(
         _output_rows(requests, settings, state_partitions)
         .writeStream.format("kafka")
         .options(**{**SINK, **_kafka_settings(options)})
-        .option("checkpointLocation", checkpoint_location(options))
+        .option("checkpointLocation", checkpoint_location(options.checkpoint))
         .queryName("group-coordinator")
         .outputMode("append")
         .trigger(processingTime=f"{options.batch_interval_ms} milliseconds")

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from streaming.contract.topics import BATCH_OVERHEAD_BYTES, MAX_ROW_BYTES
 from streaming.embedded.jars import Jars
-from streaming.job.checkpoints.location import local_path
+from streaming.job.checkpoints.local_folder import local_path
 from streaming.job.options import JobOptions
 from streaming.job.profiles import PROFILES
 from streaming.job.spark_internals.class_archive import class_archive

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from streaming.explain.replay.case import load_case
 from streaming.explain.replay.what_if import lived
 from tests.cli.test_commands import UNREACHABLE, printed_json, run, run_for
+from tests.explain.replay.recorded import load_case
 from tests.support.coordinator_process import CoordinatorProcess
 
 

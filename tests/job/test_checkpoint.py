@@ -20,7 +20,7 @@ from streaming.job.checkpoints.checkpoint import (
     check_layout,
     check_topic_id,
 )
-from streaming.job.checkpoints.location import local_path
+from streaming.job.checkpoints.local_folder import local_path
 from streaming.job.checkpoints.lock import checkpoint_lock
 from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions, load_options

@@ -19,7 +19,7 @@ from streaming.contract.errors import CannotRun
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.damage import READS_AGAIN, REPLACE, REPLACE_METADATA, damage_after_failure
-from streaming.job.checkpoints.location import checkpoint_location
+from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.election.candidate import candidate
 from streaming.job.lifecycle.activation import become_active, hand_over
 from streaming.job.lifecycle.job_session import start_session
@@ -126,7 +126,7 @@ class Job:
         options = msgspec.structs.replace(
             self.options, checkpoint=str(checkpoint), state_store=store, new_checkpoint=is_new
         )
-        found = Checkpoint(self.session.spark, checkpoint_location(options))
+        found = Checkpoint(self.session.spark, checkpoint_location(options.checkpoint))
         session = self.session._replace(options=options, checkpoint=found)
         partitions = session.watch.found.partition_counts(options.topics)
         with ExitStack() as stack:

@@ -21,7 +21,7 @@ def check_checkpoint(options: JobOptions, request_partitions: int | None, reques
     """
     if missing_modules("job"):
         return note(CHECK, "not checked: reading it needs the extra job")
-    from streaming.job.checkpoints.location import local_path
+    from streaming.job.checkpoints.local_folder import local_path
 
     folder = local_path(options.checkpoint)
     if folder is None:

@@ -243,7 +243,7 @@ def _print_rewritten(done: "Rewritten", as_json: bool) -> None:
 
 def local_folder(location: str) -> Path:
     """The folder that an argument names. Raises CannotRun for another file system."""
-    from streaming.job.checkpoints.location import local_path
+    from streaming.job.checkpoints.local_folder import local_path
 
     folder = local_path(location)
     if folder is None:

@@ -15,7 +15,7 @@ from streaming.cli.console import REFUSED, PointInTime, err, fail, key_values, o
 from streaming.cli.group_types import MEMBER_TABLES
 from streaming.client.errors import CoordinatorError, error_of
 from streaming.client.group_types import AnyDescribedGroup, type_of
-from streaming.explain.live.described import headline
+from streaming.explain.live.group import headline
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
 from streaming.journal.folded_group import Known

@@ -7,8 +7,6 @@ from typing import Any, Literal, NamedTuple
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import Pulse
 
-__all__ = ["COLUMNS", "Column", "coordinator_line", "matches"]
-
 SILENT_SECONDS = 2.0
 """Announcements are half a second apart."""
 

@@ -11,8 +11,6 @@ from streaming.explain.live.positions import EndOffsets, Positions
 from streaming.explain.live.transitions import BEGINS_REBALANCE, Transition, Transitions
 from streaming.journal.fold import GroupFold, JournalFold, Observer
 
-__all__ = ["Fleet", "FleetRow"]
-
 REBALANCING = frozenset(
     state.value for state in (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.ASSIGNING, State.RECONCILING)
 )
@@ -54,7 +52,6 @@ class _History(Observer):
         self.positions = Positions()
 
     def on_entry(self, entry: JournalEntry) -> None:
-        """Add the next entry."""
         self.positions.note(entry.record)
         self.transitions.note(entry.record, entry.timestamp)
 
@@ -85,12 +82,9 @@ class Fleet:
         If the journal is ahead of this host's clock, its last entry's time is the present.
         """
         now = max(now, self._newest)
-        self._forget_before(now - self.window_ms)
-        return [self._row(entry, now, ends) for entry in directory]
-
-    def _forget_before(self, time: int) -> None:
         for history in self._histories():
-            history.transitions.forget_before(time)
+            history.transitions.forget_before(now - self.window_ms)
+        return [self._row(entry, now, ends) for entry in directory]
 
     def _histories(self) -> Iterator[_History]:
         return (fold.observer for fold in self._journal.groups.values())

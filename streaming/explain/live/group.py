@@ -5,23 +5,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic.errors import Error
-from coordinator_logic.messages import FetchedGroup, GroupToFetch
+from coordinator_logic.messages import GroupToFetch
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
-from streaming.explain.live.group_types import DESCRIPTIONS, description_of, type_of
-from streaming.explain.live.group_types.description import AnyDescribedGroup, MemberNow, TypeDescription
-
-__all__ = [
-    "CommittedPosition",
-    "GroupNow",
-    "MemberNow",
-    "description",
-    "group_now",
-    "groups_now",
-    "offsets_now",
-    "one_group_now",
-]
+from streaming.client.group_types import AnyDescribedGroup, type_of
+from streaming.explain.live.group_types import MemberNow, TypeDescription, description_of
 
 
 class CommittedPosition(NamedTuple):
@@ -60,17 +48,19 @@ def groups_now(client: CoordinatorClient, types: Mapping[str, str]) -> dict[str,
 
 def one_group_now(client: CoordinatorClient, group_id: str) -> GroupNow:
     """The group of this id, of whichever type it is. Raises as :func:`groups_now`."""
-    for group_type in DESCRIPTIONS:
-        found = groups_now(client, {group_id: group_type})[group_id]
-        if found.error != Error.GROUP_ID_NOT_FOUND.name:
-            break
-    return found
+    return group_now(client.describe_any([group_id])[0])
 
 
 def offsets_now(client: CoordinatorClient, group_id: str) -> list[CommittedPosition] | str:
     """A group's committed offsets, sorted, or the name of the coordinator's error. Raises as :func:`groups_now`."""
     fetched = client.offset_fetch([GroupToFetch(group_id)]).groups[0]
-    return error_of(fetched.error_code).name if fetched.error_code else _positions(fetched)
+    if fetched.error_code:
+        return error_of(fetched.error_code).name
+    return sorted(
+        CommittedPosition(topic.name, partition.partition_index, partition.committed_offset)
+        for topic in fetched.topics
+        for partition in topic.partitions
+    )
 
 
 def group_now(group: AnyDescribedGroup) -> GroupNow:
@@ -85,6 +75,12 @@ def group_now(group: AnyDescribedGroup) -> GroupNow:
         protocol=described.protocol(group),
         members=described.members(group),
     )
+
+
+def headline(group: AnyDescribedGroup) -> tuple[str, str]:
+    """A group's id, and the rest of its headline: its state, its protocol or epochs, and its number of members."""
+    protocol = description_of(type_of(group)).protocol(group)
+    return group.group_id, f": {group.group_state} ({protocol}), {len(group.members)} member(s)"
 
 
 def description(group: GroupNow, offsets: list[CommittedPosition] | str) -> str:
@@ -105,11 +101,3 @@ def _offset_lines(offsets: list[CommittedPosition] | str) -> list[str]:
         return [f"offsets: {offsets}"]
     lines = [f"    {each.topic}:{each.partition} = {each.offset}" for each in offsets]
     return ["committed offsets:", *lines] if lines else ["no committed offsets"]
-
-
-def _positions(fetched: FetchedGroup) -> list[CommittedPosition]:
-    return sorted(
-        CommittedPosition(topic.name, partition.partition_index, partition.committed_offset)
-        for topic in fetched.topics
-        for partition in topic.partitions
-    )

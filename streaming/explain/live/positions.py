@@ -12,8 +12,6 @@ from coordinator_logic.records import (
     TransactionEnded,
 )
 
-__all__ = ["EndOffsets", "Positions"]
-
 EndOffsets = Mapping[tuple[str, int], int]
 """The offset of the next record of partitions, by topic and partition."""
 

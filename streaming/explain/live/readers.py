@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from typing import Self
+from typing import Protocol, Self
 
 import msgspec
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
@@ -22,8 +22,6 @@ from streaming.explain.live.positions import EndOffsets
 from streaming.explain.offsets.log_positions import listed_offsets
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
 from streaming.journal.entries import UNREADABLE, journal_entry
-
-__all__ = ["LiveFleet", "Pulse"]
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +45,20 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
     silent_seconds: float = 0.0
     backlog: int | None = None
     answer_ms: float | None = None
+
+
+class LiveSource(Protocol):
+    """What the views of all groups show; :class:`LiveFleet` reads it."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all groups are known."""
+
+    def rows(self) -> list[FleetRow]:
+        """A row for each group."""
+
+    def pulse(self) -> Pulse:
+        """The coordinator itself."""
 
 
 class LiveFleet:

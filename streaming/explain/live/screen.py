@@ -11,9 +11,7 @@ from textual.widgets import DataTable, Footer, Header, Input, Static
 
 from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
 from streaming.explain.live.fleet import FleetRow
-from streaming.explain.live.source import LiveSource
-
-__all__ = ["FleetScreen"]
+from streaming.explain.live.readers import LiveSource
 
 REFRESH_SECONDS = 1.0
 
@@ -90,19 +88,15 @@ class FleetScreen(App[None]):
         return self.query_one(DataTable)
 
     def action_filter(self) -> None:
-        """Type a filter."""
         self.query_one(Input).focus()
 
     def action_table(self) -> None:
-        """Move in the table."""
         self._table.focus()
 
     def action_sort_next(self) -> None:
-        """Sort by the next column."""
         self._sort_by((self._sorted_by + 1) % len(COLUMNS))
 
     def action_reverse(self) -> None:
-        """Sort in the other direction."""
         self._is_descending = not self._is_descending
         self.refresh_rows()
 

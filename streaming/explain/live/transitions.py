@@ -22,8 +22,6 @@ from coordinator_logic.groups.consumer.records import (
 from coordinator_logic.records import MemberRemoved, StaticMemberReplaced
 from coordinator_logic.states import State
 
-__all__ = ["BEGINS_REBALANCE", "Transition", "Transitions"]
-
 BEGINS_REBALANCE = frozenset({State.PREPARING_REBALANCE.value, State.ASSIGNING.value})
 
 _STABLE, _EMPTY = State.STABLE.value, State.EMPTY.value

@@ -27,11 +27,6 @@ from coordinator_logic.records import (
 from streaming.journal.fold import GroupFold, Observer
 from streaming.journal.histories import last_history
 
-__all__ = ["Committed", "OffsetChange", "changes_of", "last_reset", "matters_for_offsets"]
-
-Committed = dict[TopicPartition, CommittedOffset]
-"""Committed offsets by partition."""
-
 
 class OffsetChange(NamedTuple):
     """A change of the committed offset of one partition.
@@ -116,7 +111,6 @@ class _OffsetsTold(Observer):
         self._generation = 0 if self._is_complete else None
 
     def on_entry(self, entry: JournalEntry) -> None:
-        """Add the changes that an entry makes."""
         record = entry.record
         match record:
             case GenerationStarted(generation=generation):
@@ -132,8 +126,6 @@ class _OffsetsTold(Observer):
                 GroupDeleted() | QuarantinedStateDropped() | OffsetsCommitted() | OffsetsDeleted() | TransactionEnded()
             ):
                 self.changes += self._change(entry)
-            case _:
-                pass
 
     def _change(self, entry: JournalEntry) -> Iterator[OffsetChange]:
         record, cause, transactional_id = entry.record, entry.cause, None

@@ -51,7 +51,10 @@ def format_of(file: Path) -> FileFormat:
 
 def encoded(positions: Mapping[TopicPartition, Position], file_format: FileFormat) -> bytes:
     """The offsets in a format, in the order of their partitions."""
-    rows = [_stored(partition, positions[partition]) for partition in sorted(positions)]
+    rows = [
+        StoredOffset(*partition, found.offset, found.leader_epoch, found.metadata)
+        for partition, found in sorted(positions.items())
+    ]
     match file_format:
         case FileFormat.CSV:
             text = io.StringIO()
@@ -90,10 +93,6 @@ def decoded(content: bytes, file_format: FileFormat) -> dict[TopicPartition, Pos
     if not positions:
         raise UnreadableOffsetsFile("it has no offsets")
     return positions
-
-
-def _stored(partition: TopicPartition, position: Position) -> StoredOffset:
-    return StoredOffset(*partition, position.offset, position.leader_epoch, position.metadata)
 
 
 def _decoded_csv(content: bytes) -> list[StoredOffset]:

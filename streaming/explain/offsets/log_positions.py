@@ -9,8 +9,6 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from coordinator_logic import embedded_protocols as consumer_protocol
 from streaming.explain.offsets.plan import Log
 
-__all__ = ["listed_offsets", "logs_of", "offsets_at"]
-
 log = logging.getLogger(__name__)
 
 Partition = consumer_protocol.TopicPartition

@@ -18,8 +18,6 @@ from coordinator_logic.messages import (
 )
 from streaming.explain.offsets.changes import OffsetChange
 
-__all__ = ["Log", "Plan", "PlannedOffset", "Position", "clone", "differences", "positions_of", "restoration", "undoing"]
-
 
 class Position(NamedTuple):
     """A committed offset as a client sees it."""

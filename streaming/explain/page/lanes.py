@@ -4,6 +4,7 @@ from array import array
 from dataclasses import dataclass, field
 
 from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.groups.classic.records import AssignmentChanged, MemberAdded, StateChanged
 from coordinator_logic.groups.consumer.records import ConsumerMemberChanged, MemberAssignmentChanged
 from coordinator_logic.records import (
@@ -19,10 +20,9 @@ from coordinator_logic.records import (
     TransactionalOffsetsCommitted,
 )
 from coordinator_logic.states import State
-from streaming.explain.story.model import Partitions
-from streaming.explain.story.printable import printable
-from streaming.explain.story.ranges import in_words
+from streaming.explain.story.moves import in_words
 from streaming.explain.story.telling import StoryTeller
+from streaming.explain.story.words import printable
 from streaming.journal.fold import Observer
 
 Held = frozenset[TopicPartition]
@@ -30,10 +30,7 @@ Held = frozenset[TopicPartition]
 
 def partitions_in_words(held: Held) -> str:
     """Partitions in words, such as ``orders 0-3``, safe to show."""
-    topics: Partitions = {}
-    for topic, number in sorted(held):
-        topics.setdefault(topic, []).append(number)
-    return printable(in_words(topics))
+    return printable(in_words(grouped_by_topic(sorted(held))))
 
 
 @dataclass
@@ -91,7 +88,6 @@ class Lanes(Observer):
         self._by_client: dict[tuple[str, str | None], list[Lane]] = {}
 
     def on_entry(self, entry: JournalEntry) -> None:
-        """Add the next entry."""
         record, time = entry.record, entry.timestamp
         if self._first is None:
             self._first = time
@@ -107,14 +103,12 @@ class Lanes(Observer):
             case AssignmentChanged(assignments=assignments) if assignments:
                 self._own_all(time)
             case MemberAssignmentChanged(member_id=member_id):
-                self._own_one(record, time)
+                self._enter_known(member_id).own(time, self._teller.held_by(member_id))
             case StateChanged(to_state=State.EMPTY.value) | GroupCreated() | GroupDeleted() | QuarantinedStateDropped():
                 for member_id in list(self._of_member):
                     self._go(member_id, time, "the group is empty", was_expelled=False)
             case OffsetsCommitted() | TransactionalOffsetsCommitted():
                 self._commit(entry)
-            case _:
-                pass
 
     def _enter(self, member_id: str, name: str, instance_id: str | None, time: int, *, before: bool = False) -> Lane:
         if member_id in self._of_member:
@@ -144,10 +138,6 @@ class Lanes(Observer):
             self._enter_known(member_id)
         for member_id, lane in self._of_member.items():
             lane.own(time, frozenset(held.get(member_id, ())))
-
-    def _own_one(self, record: MemberAssignmentChanged, time: int) -> None:
-        lane = self._enter_known(record.member_id)
-        lane.own(time, self._teller.held_by(record.member_id))
 
     def _enter_known(self, member_id: str) -> Lane:
         """The lane of a member, which may have joined before the first entry that was read."""

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 from coordinator_logic.records import JournalEntry
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.explain.lag.committed import CommittedOverTime
-from streaming.explain.lag.lag import Lag
+from streaming.explain.lag import CommittedOverTime, Lag
 from streaming.explain.page.data import page_of
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.writing import html_of
@@ -33,14 +32,12 @@ class ToldGroup(Observer):
         return page_entry if self.committed is None else journal_entry
 
     def on_entry(self, entry: JournalEntry) -> None:
-        """Add the next entry."""
         self.teller.on_entry(entry)
         self.lanes.on_entry(entry)
         if self.committed is not None:
             self.committed.on_entry(entry)
 
     def on_turn(self, turn: Sequence[JournalEntry]) -> None:
-        """End a turn."""
         self.teller.on_turn(turn)
 
 

@@ -12,8 +12,7 @@ import msgspec
 from streaming.explain.page.lanes import Lane, Lanes, partitions_in_words
 from streaming.explain.story.group_types import words_of
 from streaming.explain.story.model import Rebalance, RefusedRequest, Story
-from streaming.explain.story.printable import printable
-from streaming.explain.story.words import sender_line
+from streaming.explain.story.words import printable, sender_line
 
 PROCESS = 1
 REBALANCES = 0

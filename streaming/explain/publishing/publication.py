@@ -5,61 +5,54 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from coordinator_logic.records import JournalEntry
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.topics import TopicNames
-from streaming.explain.publishing.outbox import Outbox
+from streaming.explain.publishing.outbox import Outbox, sent
 from streaming.explain.publishing.publisher import Publisher
 from streaming.explain.publishing.records import PublishedRebalance
-from streaming.explain.publishing.sending import sent
 from streaming.explain.publishing.topic_end import published_positions
 from streaming.job.topics.creation import ensure_topic
 from streaming.job.topics.layout import rebalances_topic
 from streaming.journal.reader import JournalReader
 
 
-class Publication:
-    """The topic of rebalances, which is created if it does not exist; the process publishes alone from now on.
+def publish_rebalances(
+    config: LibrdkafkaConfig,
+    names: TopicNames,
+    timeout: float,
+    reader: JournalReader,
+    entries: Iterable[JournalEntry | None],
+    report: Callable[[str], object],
+    *,
+    client_id: str,
+    begins_now: bool,
+) -> Iterator[PublishedRebalance]:
+    """Publish what ends with the entries that ``reader`` yields; yields each record once it is published.
+
+    The topic of rebalances is created if it does not exist, and the process publishes alone from now on.
 
     Args:
         config: librdkafka's configuration, with ``bootstrap.servers``.
         names: The names of the topics.
-        client_id: The client id of the consumer that reads the topic.
         timeout: The limit of each answer of the brokers, in seconds.
+        reader: Reads the entries.
+        entries: Those to publish from; None when none has come for a moment.
         report: Is called with a line when it is ready.
+        client_id: The client id of the consumer that reads the topic.
+        begins_now: Whether a topic that never had a record begins with the first entry from now on, and not with the
+            first of these.
 
     Raises:
-        CannotRun: the topic cannot be created, or has no record that a publication has written.
-        CoordinatorError: the brokers do not answer, or the topic cannot be read.
+        CannotRun: the topic cannot be created, has no record that a publication has written, or another process has
+            taken over.
+        CoordinatorError: the brokers do not answer, or the topic or the journal cannot be read.
     """
-
-    def __init__(
-        self,
-        config: LibrdkafkaConfig,
-        names: TopicNames,
-        client_id: str,
-        timeout: float,
-        report: Callable[[str], object],
-    ) -> None:
-        ensure_topic({key: str(value) for key, value in config.items()}, rebalances_topic(names))
-        self._topic = names.rebalances
-        self._report = report
-        self._publisher = Publisher(config, self._topic, timeout)
-        # Only now: an older process may have written until then.
-        self._positions = published_positions(config, self._topic, client_id, timeout)
-
-    def publish(
-        self, reader: JournalReader, entries: Iterable[JournalEntry | None], *, begins_now: bool
-    ) -> Iterator[PublishedRebalance]:
-        """Publish what ends with the entries that ``reader`` yields; yields each record once it is published.
-
-        A topic that never had a record begins with the first of these entries, or with the first one from now on.
-
-        Raises:
-            CannotRun: another process has taken over.
-            CoordinatorError: the brokers do not answer, or the journal cannot be read.
-        """
-        ends = reader.ends(reader.partitions)
-        positions = first_positions(self._positions, ends, begins_now=begins_now)
-        self._report(f"publishing to {self._topic}{'' if positions else ', from the beginning of the journal'}")
-        return sent(entries, lambda: reader.place, Outbox(positions), self._publisher.publish)
+    topic = names.rebalances
+    ensure_topic({key: str(value) for key, value in config.items()}, rebalances_topic(names))
+    publisher = Publisher(config, topic, timeout)
+    # Only now: an older process may have written until then.
+    published = published_positions(config, topic, client_id, timeout)
+    positions = first_positions(published, reader.ends(reader.partitions), begins_now=begins_now)
+    report(f"publishing to {topic}{'' if positions else ', from the beginning of the journal'}")
+    return sent(entries, lambda: reader.place, Outbox(positions), publisher.publish)
 
 
 def first_positions(

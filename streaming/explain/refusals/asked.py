@@ -1,7 +1,5 @@
 """What a request asked for, in words."""
 
-from collections.abc import Iterator
-
 from coordinator_logic.events import Request
 from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -47,7 +45,18 @@ def asked(body: RequestBody) -> str:
 
 def offsets_in(body: RequestBody) -> list[tuple[Place, int]]:
     """The partitions that a request commits or resets, with their offsets."""
-    return list(_offsets(body))
+    if isinstance(body, OffsetCommitRequest | TxnOffsetCommitRequest):
+        commits = [(topic.name, one) for topic in body.topics for one in topic.partitions]
+        return [((topic, one.partition_index), one.committed_offset) for topic, one in commits]
+    if isinstance(body, ResetOffsetsRequest):
+        return [((topic.name, one.partition_index), one.offset) for topic in body.topics for one in topic.partitions]
+    return []
+
+
+def member_in(body: RequestBody) -> str:
+    """The member id that a request names; empty without one."""
+    member_id = getattr(body, "member_id", "")
+    return member_id if isinstance(member_id, str) else ""
 
 
 def generation_in(body: RequestBody) -> int | None:
@@ -73,17 +82,6 @@ def sender_of(request: Request) -> str:
 def shortened(text: str) -> str:
     """The beginning of a text that a client has chosen."""
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
-
-
-def _offsets(body: RequestBody) -> Iterator[tuple[Place, int]]:
-    if isinstance(body, OffsetCommitRequest | TxnOffsetCommitRequest):
-        for topic in body.topics:
-            for partition in topic.partitions:
-                yield (topic.name, partition.partition_index), partition.committed_offset
-    elif isinstance(body, ResetOffsetsRequest):
-        for reset in body.topics:
-            for wanted in reset.partitions:
-                yield (reset.name, wanted.partition_index), wanted.offset
 
 
 def _listed(offsets: list[tuple[Place, int]]) -> str:

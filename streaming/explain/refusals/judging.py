@@ -131,7 +131,6 @@ class Judge(Observer):
         self._snapshot = None
 
     def on_entry(self, entry: JournalEntry) -> None:
-        """Add the next entry."""
         self._judge_before(entry)
         if self.past.apply(entry):
             self._snapshot = None
@@ -189,7 +188,9 @@ class Judge(Observer):
                 self.unknown += 1
 
     def _judge(self, index: int, request: Request) -> None:
-        if self._is_ordinary(request):
+        group = self.past.group
+        # Nearly all heartbeats are certainly accepted, and to handle one takes long.
+        if group is not None and lookup_in(group).is_ordinary_heartbeat(group, request.body):
             return
         output, response = self._answer(request, self._limitless)
         error = Error.NONE if response is None else Error(refusal(response))
@@ -203,11 +204,6 @@ class Judge(Observer):
             self._verdicts[index] = Judgement(request, error, loss_of(request, response, error, self.past))
         elif error is Error.NONE and output.journal and request.address.api in ALWAYS_RECORDED:
             self._unrecorded.add(index)
-
-    def _is_ordinary(self, request: Request) -> bool:
-        """Whether a heartbeat is certainly accepted: nearly all are, and to handle one takes long."""
-        group = self.past.group
-        return group is not None and lookup_in(group).is_ordinary_heartbeat(group, request.body)
 
     def _is_refused_by_options(self, request: Request) -> bool:
         _, response = self._answer(request, self._config)

@@ -7,7 +7,7 @@ from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
 from coordinator_logic.messages import SyncGroupRequest, TxnOffsetCommitRequest
 from coordinator_logic.records import JournalEntry, RequestCause
-from streaming.explain.refusals.asked import instance_in, offsets_in, shortened
+from streaming.explain.refusals.asked import instance_in, member_in, offsets_in, shortened
 from streaming.explain.refusals.group_types import lookup_in
 from streaming.explain.refusals.past_group import PastGroup
 from streaming.explain.story.words import clock
@@ -39,9 +39,9 @@ def _loss(request: Request, response: Response, error: Error, past: PastGroup) -
     if error in (Error.FENCED_INSTANCE_ID, Error.UNRELEASED_INSTANCE_ID):
         return _fenced(instance_in(body), error, past)
     if error is Error.UNKNOWN_MEMBER_ID or group is None:
-        return _unknown(_member_id(request), past)
+        return _unknown(member_in(body), past)
     if error in GENERATIONS:
-        return _other_generation(_member_id(request), group, past)
+        return _other_generation(member_in(body), group, past)
     if error is Error.INCONSISTENT_GROUP_PROTOCOL:
         return _inconsistent(body, group)
     if error is Error.NON_EMPTY_GROUP:
@@ -117,11 +117,6 @@ def _owner(request: Request, past: PastGroup) -> tuple[tuple[str, int], str] | N
 
 def _member_of(instance: str | None, group: Group | None) -> str | None:
     return None if group is None or instance is None else lookup_in(group).member_of_instance(group, instance)
-
-
-def _member_id(request: Request) -> str:
-    member_id = getattr(request.body, "member_id", "")
-    return member_id if isinstance(member_id, str) else ""
 
 
 def _named(member_id: str, past: PastGroup) -> str:

@@ -86,7 +86,8 @@ class PastGroup:
                 self.generation_began = entry
             case MemberAdded(member_id=member_id) | ConsumerMemberChanged(member_id=member_id):
                 instance = record.group_instance_id
-                if instance is not None and (member_id in self.gone or not self._has(member_id)):
+                is_member = self.group is not None and member_id in self.group.part.member_ids
+                if instance is not None and (member_id in self.gone or not is_member):
                     self.taken[instance] = entry
                 self.gone.pop(member_id, None)
             case StaticMemberReplaced(group_instance_id=instance, old_member_id=old):
@@ -94,11 +95,3 @@ class PastGroup:
                 self.gone[old] = End(entry, f"another process took its group instance id {instance}")
             case MemberRemoved(member_id=member_id, reason=reason):
                 self.gone[member_id] = End(entry, reason)
-            case _:
-                pass
-
-    def _has(self, member_id: str) -> bool:
-        group = self.group
-        if group is None:
-            return False
-        return member_id in group.part.member_ids

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from coordinator_logic.events import Request
-from streaming.explain.refusals.asked import asked, generation_in, instance_in, sender_of, shortened
+from streaming.explain.refusals.asked import asked, generation_in, instance_in, member_in, sender_of, shortened
 from streaming.explain.refusals.judging import Judge, Judgement
 from streaming.explain.replay.world import COMMITS
 from streaming.explain.story.model import Refused, RefusedRequest
@@ -65,7 +64,7 @@ def _together(verdicts: Iterable[Judgement]) -> list[RefusedRequest]:
             request.client_host,
             request.address.api,
             error,
-            _member_in(request),
+            member_in(body),
             instance_in(body),
             generation_in(body),
         )
@@ -84,7 +83,7 @@ def _together(verdicts: Iterable[Judgement]) -> list[RefusedRequest]:
                 request.address.api,
                 error.name,
                 sender_of(request),
-                shortened(_member_in(request)),
+                shortened(member_in(body)),
                 None if instance is None else shortened(instance),
                 generation_in(body),
                 f"{asked(body)}: {loss.text}",
@@ -95,8 +94,3 @@ def _together(verdicts: Iterable[Judgement]) -> list[RefusedRequest]:
             )
         )
     return refusals
-
-
-def _member_in(request: Request) -> str:
-    member_id = getattr(request.body, "member_id", "")
-    return member_id if isinstance(member_id, str) else ""

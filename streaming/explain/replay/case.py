@@ -10,12 +10,9 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Request
-from streaming.contract.errors import BadOptions
 from streaming.job.log_order import sort_records
 from streaming.job.rows.reading import Rejection, read_request
 from streaming.job.rows.records import KafkaRecord
-
-__all__ = ["Case", "RecordedRequest", "anonymised", "load_case", "save_case"]
 
 ANY_PARTITION = 2**31 - 1
 """Above every reply partition: no request is rejected because of it."""
@@ -53,18 +50,6 @@ class Case(msgspec.Struct, frozen=True, rename="camel"):
         sort_records(records)
         read = [read_request(record, ANY_PARTITION) for record in records]
         return [request for request in read if not isinstance(request, Rejection)]
-
-
-def load_case(path: Path) -> Case:
-    """Read a case file.
-
-    Raises:
-        BadOptions: the file cannot be read, or is no case.
-    """
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Case)
-    except (OSError, msgspec.DecodeError) as error:
-        raise BadOptions(f"{path} is no case: {error}") from error
 
 
 def save_case(case: Case, path: Path) -> None:

@@ -21,8 +21,6 @@ from coordinator_logic.messages import (
 )
 from streaming.explain.replay.world import World, refusal
 
-__all__ = ["Clients"]
-
 REPLAY_PARTITION = 2**31 - 1
 """The partition of the requests that the replay makes up; the log has no such partition."""
 

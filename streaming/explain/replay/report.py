@@ -1,14 +1,12 @@
 """A replay, or a replay and a what-if side by side, as lines of text and as data."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from streaming.explain.replay.world import Decision, ReplayFigures, World
-
-__all__ = ["as_data", "figure_rows", "timeline_rows"]
+from streaming.explain.replay.world import ReplayFigures, World
+from streaming.explain.story.words import clock
 
 Row = tuple[str, str, str]
 
@@ -28,7 +26,7 @@ def timeline_rows(lived: World, other: World | None = None) -> Iterator[Row]:
     sides = [(one, 0) for one in lived.decisions] + [(one, 1) for one in (other.decisions if other else [])]
     for decision, side in sorted(sides, key=lambda each: each[0].time):
         text = f"{decision.text} ({decision.cause})"
-        yield (_clock(decision.time), "", text) if side else (_clock(decision.time), text, "")
+        yield (clock(decision.time), "", text) if side else (clock(decision.time), text, "")
 
 
 def figure_rows(lived: World, other: World | None = None) -> Iterator[Row]:
@@ -43,17 +41,9 @@ def as_data(lived: World, other: World | None = None) -> dict[str, Any]:
 
 
 def _world(world: World) -> dict[str, Any]:
-    return {"figures": msgspec.to_builtins(world.figures), "decisions": [_decision(one) for one in world.decisions]}
-
-
-def _decision(decision: Decision) -> dict[str, Any]:
-    return decision._asdict()
+    return {"figures": msgspec.to_builtins(world.figures), "decisions": [one._asdict() for one in world.decisions]}
 
 
 def _figure(figures: ReplayFigures, field: str) -> str:
     value: int = getattr(figures, field)
     return f"{value / 1000:.1f}" if field.endswith("_ms") else str(value)
-
-
-def _clock(time: int) -> str:
-    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

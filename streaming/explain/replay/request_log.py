@@ -10,8 +10,6 @@ from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.topic_consumer import TopicConsumer
 from streaming.explain.replay.case import RecordedRequest
 
-__all__ = ["RequestLog", "Stretch", "requests_of"]
-
 CLIENT_ID = "group-coordinator-replay"
 
 

@@ -17,8 +17,6 @@ from streaming.explain.replay.case import Case
 from streaming.explain.replay.clients import Clients
 from streaming.explain.replay.world import World
 
-__all__ = ["Changes", "lived", "what_if"]
-
 _OF_MEMBERS = frozenset({HEARTBEAT.name, OFFSET_COMMIT.name, LEAVE_GROUP.name, SYNC_GROUP.name, JOIN_GROUP.name})
 
 

@@ -24,8 +24,6 @@ from coordinator_logic.records import (
 from coordinator_logic.states import State
 from coordinator_logic.step import step
 
-__all__ = ["Decision", "ReplayFigures", "World"]
-
 COMMITS = frozenset({"OffsetCommit", "TxnOffsetCommit"})
 
 

@@ -20,16 +20,9 @@ class Course:
         self._roster = roster
 
     @property
-    def began_of_open(self) -> int | None:
-        """When the rebalance that goes on began, in ms; None if none does."""
-        last = self._open
-        return None if last is None else last.began
-
-    @property
-    def joined_of_open(self) -> int | None:
-        """When the rebalance that goes on had its members, in ms; None if it has not, or none goes on."""
-        last = self._open
-        return None if last is None else last.joined
+    def open(self) -> Rebalance | None:
+        """The rebalance that goes on."""
+        return self.rebalances[-1] if self.rebalances and self.rebalances[-1].ended is None else None
 
     def begin(
         self,
@@ -59,12 +52,12 @@ class Course:
 
     def amend(self, **changes: object) -> None:
         """Set fields."""
-        if self._open is not None:
+        if self.open is not None:
             self.rebalances[-1] = msgspec.structs.replace(self.rebalances[-1], **changes)
 
     def end(self, time: int, *, is_interrupted: bool = False) -> None:
         """End it at a time, in ms."""
-        last = self._open
+        last = self.open
         if last is not None:
             before = last.members_before
             after = None if before is None else before + len(last.came) - len(last.went)
@@ -72,14 +65,14 @@ class Course:
 
     def note_change(self, entry: JournalEntry) -> None:
         """Note a member that came or went."""
-        last, change = self._open, self._change(entry)
+        last, change = self.open, self._change(entry)
         if last is not None and change is not None:
             field = "came" if change.reason is None else "went"
             self.amend(**{field: [*getattr(last, field), change]})
 
     def add_waits(self, waits: Iterable[Wait]) -> None:
         """Add members for which the group has waited."""
-        added, last = list(waits), self._open
+        added, last = list(waits), self.open
         if last is not None and added:
             self.amend(waited_for=[*last.waited_for, *added])
 
@@ -90,14 +83,10 @@ class Course:
 
     def pop_ended(self) -> list[Rebalance]:
         """Remove the rebalances that have ended, and return them."""
-        kept = 0 if self._open is None else 1
+        kept = 0 if self.open is None else 1
         ended = self.rebalances[: len(self.rebalances) - kept]
         del self.rebalances[: len(ended)]
         return ended
-
-    @property
-    def _open(self) -> Rebalance | None:
-        return self.rebalances[-1] if self.rebalances and self.rebalances[-1].ended is None else None
 
     def _change(self, entry: JournalEntry) -> MemberChange | None:
         record, name = entry.record, self._roster.name

@@ -1,6 +1,6 @@
-"""Which partitions changed their owner, and how many had to."""
+"""Which partitions changed their owner, how many had to, and partitions in words."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 
 from coordinator_logic.embedded_protocols import ConsumerProtocolError, TopicPartition, decode_assignment
@@ -82,3 +82,22 @@ def _least(before: Owners, after: Owners, members: int) -> int:
     shares = [share + (place < more) for place in range(len(held))]
     kept = sum(map(min, sorted(held.values(), reverse=True), shares))
     return len(both) - kept
+
+
+def in_words(partitions: Mapping[str, Sequence[int]]) -> str:
+    """Partitions by topic as ``orders 0-3,7; returns 0``; the numbers of a topic are sorted."""
+    return "; ".join(f"{topic} {','.join(_ranges(numbers))}" for topic, numbers in partitions.items() if numbers)
+
+
+def _ranges(numbers: Sequence[int]) -> Iterator[str]:
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number != last + 1:
+            yield _range(first, last)
+            first = number
+        last = number
+    yield _range(first, last)
+
+
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"

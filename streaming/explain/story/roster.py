@@ -73,8 +73,6 @@ class Roster:
                 self._identities[new] = self._identities.get(old, frozenset()) | {record.group_instance_id}
             case _ if isinstance(record, NO_MEMBERS):
                 self.is_complete = True
-            case _:
-                pass
 
     def change(self, record: Record) -> None:
         """Change the members as a record does."""
@@ -92,8 +90,6 @@ class Roster:
                 members.pop(member_id, None)
             case _ if isinstance(record, NO_MEMBERS):
                 members.clear()
-            case _:
-                pass
 
 
 def updated(member: KnownMember, record: MemberUpdated) -> KnownMember:

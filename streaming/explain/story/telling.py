@@ -1,21 +1,25 @@
 """Tells a group's story from its journal."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.groups.classic.records import LeaderElected
 from coordinator_logic.groups.consumer.records import ConsumerGroupFormed
 from coordinator_logic.records import GroupCreated, GroupDeleted, JournalEntry, OffsetRecord, QuarantinedStateDropped
-from streaming.explain.story.group_types import FIRST_TYPE, TELLINGS, TypeTelling, type_after
-from streaming.explain.story.group_types.telling import Telling
-from streaming.explain.story.model import Now, Owner, Rebalance, Story
+from streaming.explain.story.group_types import FIRST_TYPE, TELLINGS, type_after
+from streaming.explain.story.group_types.telling import Telling, TypeTelling
+from streaming.explain.story.model import Now, Owner, Rebalance, Story, Summary
 from streaming.explain.story.moves import Owners, partitions_of
-from streaming.explain.story.summary import summary_of
+from streaming.explain.story.roster import Roster
 from streaming.explain.story.triggers import is_reset
 from streaming.journal.fold import Observer
 
 OFFSET_RECORDS = frozenset(get_args(OffsetRecord))
+
+FLAPPING_MS = 600_000
+HOUR_MS = 3_600_000
 
 
 class StoryTeller(Observer):
@@ -67,7 +71,6 @@ class StoryTeller(Observer):
         return self._telling.roster.client(member_id)
 
     def on_entry(self, entry: JournalEntry) -> None:
-        """Add the next entry."""
         telling = self._telling
         if self._job_epoch is None:
             self._first = telling.state_since = entry.timestamp
@@ -92,13 +95,21 @@ class StoryTeller(Observer):
 
     def on_turn(self, _turn: Sequence[JournalEntry]) -> None:
         """Remember the members after a turn: within it, a cause needs what was known of them before."""
-        self._end_turn()
+        telling = self._telling
+        for entry in telling.turn:
+            telling.roster.change(entry.record)
+            match entry.record:
+                case LeaderElected(member_id=leader):
+                    telling.leader = leader
+                case GroupCreated() | GroupDeleted() | QuarantinedStateDropped() | ConsumerGroupFormed():
+                    telling.leader = None
+        telling.turn = []
 
     def story(self) -> Story:
         """The story until now; the last turn may go on."""
         telling = self._telling
         members, leader, turn = dict(telling.roster.members), telling.leader, telling.turn
-        self._end_turn()
+        self.on_turn(turn)
         story = self._story()
         telling.roster.members, telling.leader, telling.turn = members, leader, turn
         return story
@@ -113,7 +124,7 @@ class StoryTeller(Observer):
             self._type,
             self._now(),
             list(course.rebalances),
-            summary_of(course.rebalances, self._telling.roster, self._last - self._first, unstable_ms),
+            _summary(course.rebalances, self._telling.roster, self._last - self._first, unstable_ms),
         )
 
     def _now(self) -> Now:
@@ -138,15 +149,28 @@ class StoryTeller(Observer):
         roster = self._telling.roster
         return len(roster.members) if roster.is_complete else None
 
-    def _end_turn(self) -> None:
-        telling = self._telling
-        for entry in telling.turn:
-            telling.roster.change(entry.record)
-            match entry.record:
-                case LeaderElected(member_id=leader):
-                    telling.leader = leader
-                case GroupCreated() | GroupDeleted() | QuarantinedStateDropped() | ConsumerGroupFormed():
-                    telling.leader = None
-                case _:
-                    pass
-        telling.turn = []
+
+def _summary(rebalances: Sequence[Rebalance], roster: Roster, span_ms: int, unstable_ms: int) -> Summary:
+    """The figures of so long a time, of which the group was not Stable for ``unstable_ms``."""
+    span = max(span_ms, 1)
+    causing = [roster.client(one.cause.member) for one in rebalances]
+    counts = Counter(name for name in causing if name is not None)
+    busiest, count = counts.most_common(1)[0] if counts else (None, 0)
+    return Summary(
+        len(rebalances),
+        len(rebalances) * HOUR_MS / max(span, HOUR_MS),
+        unstable_ms / span,
+        _flapping(zip(rebalances, causing, strict=True), len(rebalances)),
+        busiest,
+        count,
+    )
+
+
+def _flapping(told: Iterable[tuple[Rebalance, str | None]], count: int) -> float:
+    last: dict[str, int] = {}
+    repeated = 0
+    for rebalance, name in told:
+        if name is not None:
+            repeated += name in last and rebalance.began - last[name] <= FLAPPING_MS
+            last[name] = rebalance.began
+    return repeated / count if count else 0.0

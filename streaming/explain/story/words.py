@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from streaming.explain.story.group_types import words_of
 from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refused, RefusedRequest, Story, Wait
-from streaming.explain.story.ranges import in_words
+from streaming.explain.story.moves import in_words
 
 SHOWN_MEMBERS = 5
 SHOWN_SHARES = 10
@@ -20,7 +20,7 @@ def lines_of(story: Story) -> Iterator[str]:
     if refused is not None and refused.requests:
         yield _refused_summary(refused)
     told: list[Rebalance | RefusedRequest] = [*story.rebalances, *([] if refused is None else refused.refusals)]
-    for one in sorted(told, key=_beginning):
+    for one in sorted(told, key=lambda each: each.began if isinstance(each, Rebalance) else each.first):
         yield ""
         yield from rebalance_lines(one) if isinstance(one, Rebalance) else refusal_lines(one)
     yield ""
@@ -52,10 +52,6 @@ def entries_in_words(evidence: list[Evidence]) -> str:
     """The places of entries in the journal."""
     first, last = evidence[0].sequence, evidence[-1].sequence
     return f"entry {first} of the journal" if first == last else f"entries {first} to {last} of the journal"
-
-
-def _beginning(one: Rebalance | RefusedRequest) -> int:
-    return one.began if isinstance(one, Rebalance) else one.first
 
 
 def _refused_summary(refused: Refused) -> str:
@@ -112,6 +108,13 @@ def _cause(cause: Cause) -> str:
     certainty = "certain" if cause.is_certain else "possible"
     who = f"{cause.member}: " if cause.member else ""
     return f"{who}{cause.text} [{certainty}; {entries_in_words(cause.evidence)}]"
+
+
+def printable(text: str) -> str:
+    """A line with escapes in place of characters that control a terminal or the direction of writing."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
 
 
 def event_line(group_id: str, rebalance: Rebalance) -> str:

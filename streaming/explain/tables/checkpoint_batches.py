@@ -63,9 +63,7 @@ def batch_at(
 
 
 def _complete_batch(number: int, plan: BatchPlan, starts: Sequence[Start], topic: str) -> CompleteBatch:
-    read, store = plan.offsets.get(topic), store_of(plan.state_store_class)
-    if read is None:
-        raise CannotRun(f"the checkpoint belongs to {', '.join(plan.offsets)}, not to {topic}: set its topic-prefix")
+    read, store = plan.offsets_of(topic, "the checkpoint"), store_of(plan.state_store_class)
     if store is None:
         raise CannotRun("the checkpoint was made with a state store that this job does not use")
     epoch = max((start.epoch for start in starts if start.started_at <= plan.time), default=0)

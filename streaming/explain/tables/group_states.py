@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_logic import snapshot
-from coordinator_logic.group import Group
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
 from streaming.explain.time_travel.group_history import group_at
 from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import GROUP_TABLES, quarantined_row
-from streaming.job.group_batch.state_row import StateRow, load
+from streaming.job.group_batch.state_row import load_whole
 from streaming.journal.entries import journal_entry, readable
 from streaming.journal.fold import Base
 from streaming.journal.folded_group import Known
@@ -45,7 +44,7 @@ class GroupsFold:
         A group whose stored state cannot be read is known if the journal has all of it.
         """
         try:
-            base, is_readable = _loaded(stored), True
+            base, is_readable = None if stored is None else load_whole(stored), True
         except (UnreadableSnapshot, UnreadablePart):
             base, is_readable = None, False
         found = group_at(readable(values, journal_entry), self.time, Base(base, self.read, self.epoch))
@@ -59,12 +58,3 @@ def rows_in(table: str, state: GroupState) -> Iterable[TableRow]:
     if state.snapshot is None:
         return (quarantined_row(state.group_id),) if table == "groups" else ()
     return GROUP_TABLES[table].rows(snapshot.decode(state.snapshot), Known[state.known])
-
-
-def _loaded(stored: bytes | None) -> Group | None:
-    """Decode a group, offsets included."""
-    group = None if stored is None else load(StateRow.unpacked(stored))
-    if group is not None:
-        # They are decoded on first access.
-        list(group.committed_offsets())
-    return group

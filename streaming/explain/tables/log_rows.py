@@ -6,13 +6,11 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_logic.messages import RequestEnvelope
-from coordinator_logic.records import Cause, RequestCause, TimerCause, entry_decoder
+from coordinator_logic.records import RequestCause, TimerCause
 from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import utc
+from streaming.journal.entries import UNREADABLE, journal_entry
 
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-_decode_entry = entry_decoder().decode
 _decode_envelope = msgspec.json.Decoder(RequestEnvelope).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -83,9 +81,10 @@ class RequestRow(TableRow, frozen=True):
 def journal_row(record: LogRecord) -> JournalRow | None:
     """The row of a record of the journal; None if it is no journal entry."""
     try:
-        entry = _decode_entry(record.value or b"")
-    except _UNREADABLE:
+        entry = journal_entry(record.value or b"")
+    except UNREADABLE:
         return None
+    cause = entry.cause
     row = JournalRow(
         entry.group_id,
         entry.incarnation,
@@ -93,16 +92,12 @@ def journal_row(record: LogRecord) -> JournalRow | None:
         utc(entry.timestamp),
         type(entry.record).__name__,
         _encode(entry.record).decode(),
-        "Request" if isinstance(entry.cause, RequestCause) else "Timer",
-        entry.cause.member_id,
+        "Request" if isinstance(cause, RequestCause) else "Timer",
+        cause.member_id,
         entry.job_epoch,
         record.partition,
         record.offset,
     )
-    return _with_cause(row, entry.cause)
-
-
-def _with_cause(row: JournalRow, cause: Cause) -> JournalRow:
     match cause:
         case RequestCause():
             return msgspec.structs.replace(
@@ -125,7 +120,7 @@ def request_row(record: LogRecord) -> RequestRow:
     group_id = None if record.key is None else record.key.decode(errors="replace")
     try:
         envelope = _decode_envelope(record.value or b"")
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return RequestRow(record.partition, record.offset, record.appended_at, group_id, problem=str(error))
     return RequestRow(
         record.partition,

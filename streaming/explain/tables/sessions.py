@@ -21,17 +21,13 @@ QUERY_SETTINGS = {
 }
 
 
-def _silent(_line: str) -> None:
-    """Print nothing."""
-
-
 @contextmanager
 def open_tables(
     bootstrap_servers: str | None = None,
     checkpoint: str | None = None,
     *,
     topic_prefix: str = "",
-    report: Callable[[str], None] = _silent,
+    report: Callable[[str], None] = lambda _line: None,
 ) -> Iterator[Tables]:
     """The tables of a coordinator, with a Spark session that ends with the block.
 

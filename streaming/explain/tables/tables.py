@@ -20,7 +20,7 @@ from streaming.explain.time_travel.point_in_time import point_in_time
 from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import GROUP_TABLES
 from streaming.job.checkpoints.checkpoint import Checkpoint
-from streaming.job.checkpoints.location import local_path
+from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.spark_internals.checkpoint_layout.state_reader import state_frame
 from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, reason_to_leave_out
 
@@ -124,7 +124,8 @@ class Tables:
             stored = self._spark.createDataFrame([], "groupId string, stored binary")
             fold = GroupsFold(self._time)
         else:
-            location = _location(self._sources)
+            assert self._sources.checkpoint is not None
+            location = checkpoint_location(self._sources.checkpoint)
             stored = state_frame(self._spark, location, batch.number, batch.store).select("groupId", "stored")
             fold = GroupsFold(self._time, batch.read, batch.epoch)
         entries = self._entries()
@@ -138,7 +139,7 @@ class Tables:
             return None
         if reason := reason_to_leave_out(CHECKPOINT_LAYOUT, self._spark):
             raise CannotRun(f"the checkpoint cannot be read: {CHECKPOINT_LAYOUT.name} is {reason}")
-        checkpoint = Checkpoint(self._spark, _location(self._sources))
+        checkpoint = Checkpoint(self._spark, checkpoint_location(self._sources.checkpoint))
         numbers = [int(name) for name in checkpoint.names("commits") if name.isdigit()]
 
         def plan_text(number: int) -> str:
@@ -245,10 +246,3 @@ def _in_order(entries: Any) -> list[bytes | None]:
 
 def _values(batch: Any) -> Iterator[tuple[Any, ...]]:
     return zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def _location(sources: Sources) -> str:
-    """The checkpoint's location for Spark."""
-    assert sources.checkpoint is not None
-    folder = local_path(sources.checkpoint)
-    return sources.checkpoint if folder is None else folder.as_uri()

@@ -63,17 +63,14 @@ class GroupHistory:
             self._newest[entry.incarnation] = entry.sequence
         if self._time is None or entry.timestamp <= self._time:
             if is_new:
-                self._add_later()
+                for later in self._later:
+                    self._fold.add(later)
+                self._later.clear()
             self._fold.add(entry)
         elif entry.timestamp <= self._time + CLOCK_ERROR_MS:
             self._later.append(entry)
         else:
             self._has_ended = True
-
-    def _add_later(self) -> None:
-        for entry in self._later:
-            self._fold.add(entry)
-        self._later.clear()
 
     def finish(self) -> GroupAt:
         """The group after its last entry; nothing can be added afterwards."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic.committed_offsets import CommittedOffset, Offsets, offset_count
+from coordinator_logic.committed_offsets import Offsets, offset_count
 from coordinator_logic.group import Group
 from coordinator_logic.records import QUARANTINED
 from streaming.explain.time_travel.group_types import rows_of_type
@@ -48,21 +48,6 @@ def group_row(group: Group, known: Known = Known.ALL) -> GroupRow:
     )
 
 
-def member_rows(group: Group) -> Iterable[MemberRow]:
-    """The group's rows in ``members``."""
-    return rows_of_type(group).members(group)
-
-
-def assignment_rows(group: Group) -> Iterable[AssignmentRow]:
-    """The group's rows in ``assignments``."""
-    return rows_of_type(group).assignments(group)
-
-
-def target_rows(group: Group) -> Iterable[TargetRow]:
-    """The group's rows in ``targets``; a classic group has none."""
-    return rows_of_type(group).targets(group)
-
-
 def offset_rows(group: Group) -> Iterator[OffsetRow]:
     """The group's rows in ``offsets``: the committed ones, then the pending ones of each open transaction."""
     yield from _offset_rows(group.group_id, group.offsets, None)
@@ -78,25 +63,19 @@ def utc(milliseconds: int) -> datetime:
 def _offset_rows(group_id: str, offsets: Offsets, producer_id: int | None) -> Iterator[OffsetRow]:
     for topic, partitions in offsets.items():
         for partition, committed in partitions.items():
-            yield _offset_row(group_id, topic, partition, committed, producer_id)
-
-
-def _offset_row(
-    group_id: str, topic: str, partition: int, committed: CommittedOffset, producer_id: int | None
-) -> OffsetRow:
-    expires = committed.expire_timestamp
-    return OffsetRow(
-        group_id,
-        topic,
-        partition,
-        committed.offset,
-        committed.leader_epoch,
-        committed.metadata,
-        utc(committed.commit_timestamp),
-        None if expires is None else utc(expires),
-        producer_id,
-        committed.sequence or None,
-    )
+            expires = committed.expire_timestamp
+            yield OffsetRow(
+                group_id,
+                topic,
+                partition,
+                committed.offset,
+                committed.leader_epoch,
+                committed.metadata,
+                utc(committed.commit_timestamp),
+                None if expires is None else utc(expires),
+                producer_id,
+                committed.sequence or None,
+            )
 
 
 class GroupTable(NamedTuple):
@@ -112,9 +91,9 @@ class GroupTable(NamedTuple):
 
 GROUP_TABLES: Mapping[str, GroupTable] = {
     "groups": GroupTable(GroupRow, lambda group, known: (group_row(group, known),)),
-    "members": GroupTable(MemberRow, lambda group, _: member_rows(group)),
-    "assignments": GroupTable(AssignmentRow, lambda group, _: assignment_rows(group)),
-    "targets": GroupTable(TargetRow, lambda group, _: target_rows(group)),
+    "members": GroupTable(MemberRow, lambda group, _: rows_of_type(group).members(group)),
+    "assignments": GroupTable(AssignmentRow, lambda group, _: rows_of_type(group).assignments(group)),
+    "targets": GroupTable(TargetRow, lambda group, _: rows_of_type(group).targets(group)),
     "offsets": GroupTable(OffsetRow, lambda group, _: offset_rows(group)),
 }
 """The tables of groups, by name."""

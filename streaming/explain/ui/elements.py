@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from xml.etree.ElementTree import Element, tostring
 
 from streaming.explain.page.writing import base_style, content_policy
-from streaming.explain.story.printable import printable
+from streaming.explain.story.words import printable
 
 GROUPS, GROUP, TIMELINE, SEARCH = "/", "/group", "/timeline", "/search"
 """The paths of the pages."""

@@ -6,34 +6,16 @@ from xml.etree.ElementTree import Element
 
 from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
 from streaming.explain.live.fleet import FleetRow
-from streaming.explain.live.group import GroupNow, MemberNow
-from streaming.explain.live.readers import Pulse
-from streaming.explain.ui.elements import (
-    GROUPS,
-    dim,
-    document,
-    element,
-    group_link,
-    page_address,
-    shortened,
-    table,
-)
-
-__all__ = ["DEFAULT_SORT", "MAX_ROWS", "Listing", "Selection", "groups_page", "matching_members", "search_page"]
+from streaming.explain.live.group import GroupNow
+from streaming.explain.live.group_types import MemberNow
+from streaming.explain.live.readers import LiveSource
+from streaming.explain.ui.elements import GROUPS, dim, document, element, group_link, page_address, shortened, table
 
 MAX_ROWS = 500
 REFRESH_MS = 2_000
 DEFAULT_SORT = "rebalances"
 
 KEYS = "Keys: / filters, arrow up and down choose a group, Enter opens it, p pauses."
-
-
-class Listing(NamedTuple):
-    """All groups as of now."""
-
-    rows: Sequence[FleetRow]
-    pulse: Pulse
-    is_complete: bool
 
 
 class Selection(NamedTuple):
@@ -60,11 +42,12 @@ class Selection(NamedTuple):
         return page_address(GROUPS, **{name: value for name, value in values.items() if value})
 
 
-def groups_page(listing: Listing, selection: Selection) -> str:
+def groups_page(source: LiveSource, selection: Selection) -> str:
     """The list of groups, which its script keeps current."""
-    found = sorted((row for row in listing.rows if matches(row, selection.pattern)), key=lambda row: row.group_id)
+    rows = source.rows()
+    found = sorted((row for row in rows if matches(row, selection.pattern)), key=lambda row: row.group_id)
     found.sort(key=COLUMNS[selection.column].value, reverse=selection.is_descending)
-    line = coordinator_line(listing.pulse, listing.rows, listing.is_complete)
+    line = coordinator_line(source.pulse(), rows, source.is_complete)
     if len(found) > MAX_ROWS:
         line += f" | the first {MAX_ROWS} of {len(found):,}"
     live = element(

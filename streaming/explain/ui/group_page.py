@@ -10,8 +10,6 @@ from streaming.explain.story.words import clock, now_lines, rebalance_lines
 from streaming.explain.ui.elements import TIMELINE, dim, document, element, lines, link, page_address, shortened, table
 from streaming.explain.ui.model import Described, Told
 
-__all__ = ["group_page"]
-
 SHOWN_REBALANCES = 20
 SHOWN_LINES = 2_000
 """The most members and the most offsets on a page."""

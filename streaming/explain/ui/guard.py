@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from streaming.explain.ui.elements import MAX_TARGET
 
-__all__ = ["HttpRefusal", "HttpRequest", "is_loopback", "refusal"]
-
 METHODS = ("GET", "HEAD")
 
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?", re.IGNORECASE)
@@ -56,7 +54,8 @@ def refusal(request: HttpRequest, names: Collection[str]) -> HttpRefusal | None:
             HTTPStatus.MISDIRECTED_REQUEST,
             "This is not the host that was asked for. Open it by its address, or start it with --allow-host NAME.",
         )
-    if request.fetch_site not in ("", "none", "same-origin") and not _is_followed_link(request):
+    is_followed_link = request.fetch_mode == "navigate" and request.fetch_destination == "document"
+    if request.fetch_site not in ("", "none", "same-origin") and not is_followed_link:
         return HttpRefusal(HTTPStatus.FORBIDDEN, "A page of another site may link to this server, but not read it.")
     return None
 
@@ -77,10 +76,6 @@ def _is_own(host: str, local_address: str, names: Collection[str]) -> bool:
     if local is not None and (_address(name) == local or (name == "localhost" and local.is_loopback)):
         return True
     return name in {each.lower() for each in names}
-
-
-def _is_followed_link(request: HttpRequest) -> bool:
-    return request.fetch_mode == "navigate" and request.fetch_destination == "document"
 
 
 def _address(text: str) -> _Address | None:

@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from streaming.explain.lag.lag import Lag
+from streaming.explain.lag import Lag
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import CommittedPosition, GroupNow
 from streaming.explain.live.positions import EndOffsets
-from streaming.explain.live.source import LiveSource
+from streaming.explain.live.readers import LiveSource
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.story.model import Story
-
-__all__ = ["Described", "Told", "UiSource"]
 
 
 class Told(NamedTuple):

@@ -15,19 +15,10 @@ from streaming.explain.page.writing import page_policy
 from streaming.explain.story.words import clock
 from streaming.explain.time_travel.point_in_time import point_in_time
 from streaming.explain.ui.elements import GROUP, GROUPS, SEARCH, TIMELINE, document, element, look, shortened
-from streaming.explain.ui.fleet_pages import (
-    DEFAULT_SORT,
-    Listing,
-    Selection,
-    groups_page,
-    matching_members,
-    search_page,
-)
+from streaming.explain.ui.fleet_pages import DEFAULT_SORT, Selection, groups_page, matching_members, search_page
 from streaming.explain.ui.group_page import group_page
 from streaming.explain.ui.guard import METHODS, HttpRequest, refusal
 from streaming.explain.ui.model import Described, Told, UiSource
-
-__all__ = ["MAX_READINGS", "MAX_SEARCHED", "HttpResponse", "Site"]
 
 log = logging.getLogger(__name__)
 
@@ -91,13 +82,16 @@ class Site:
         try:
             page = self._page(request)
         except _Problem as problem:
-            return _problem_page(problem.status, problem.text, _retry(problem.status))
+            return _problem_page(problem.status, problem.text)
         except CoordinatorError as failure:
-            return _problem_page(HTTPStatus.SERVICE_UNAVAILABLE, str(failure), _retry(HTTPStatus.SERVICE_UNAVAILABLE))
+            return _problem_page(HTTPStatus.SERVICE_UNAVAILABLE, str(failure))
         except Exception:
             log.exception("the page %s cannot be made", request.path)
             return _problem_page(HTTPStatus.INTERNAL_SERVER_ERROR, "This page cannot be made; the log says why.")
-        return HttpResponse(HTTPStatus.OK, page, _timeline_policy() if request.path == TIMELINE else look().policy)
+        policy = look().policy
+        if request.path == TIMELINE:
+            policy = f"{page_policy()}; form-action 'none'; frame-ancestors 'none'"
+        return HttpResponse(HTTPStatus.OK, page, policy)
 
     def _page(self, request: HttpRequest) -> str:
         made = self._pages.get(request.path)
@@ -115,10 +109,8 @@ class Site:
             self._readings.release()
 
     def _groups(self, values: dict[str, str]) -> str:
-        source = self._source
-        listing = Listing(source.rows(), source.pulse(), source.is_complete)
         selection = Selection(values.get("filter", ""), values.get("sort", DEFAULT_SORT), bool(values.get("reverse")))
-        return groups_page(listing, selection)
+        return groups_page(self._source, selection)
 
     def _group(self, values: dict[str, str]) -> str:
         group_id = _group_id(values)
@@ -194,12 +186,6 @@ def _group_id(values: dict[str, str]) -> str:
 
 def _problem_page(status: HTTPStatus, text: str, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
     page = document(status.phrase, element("h1", {}, status.phrase), element("p", {}, text))
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers = (*headers, ("Retry-After", "2"))
     return HttpResponse(status, page, look().policy, headers)
-
-
-def _retry(status: HTTPStatus) -> tuple[tuple[str, str], ...]:
-    return (("Retry-After", "2"),) if status == HTTPStatus.SERVICE_UNAVAILABLE else ()
-
-
-def _timeline_policy() -> str:
-    return f"{page_policy()}; form-action 'none'; frame-ancestors 'none'"

@@ -13,8 +13,6 @@ from streaming.contract.http_server import QuietHandler, family_of, running
 from streaming.explain.ui.guard import HttpRequest
 from streaming.explain.ui.routes import Site
 
-__all__ = ["MAX_CONNECTIONS", "serving"]
-
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 32

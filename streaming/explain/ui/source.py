@@ -8,14 +8,12 @@ from confluent_kafka.admin import AdminClient
 
 from streaming.client import CoordinatorClient
 from streaming.client.librdkafka import admin_config
-from streaming.explain.lag.reading import read_lag
+from streaming.explain.lag import read_lag
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import GroupNow, groups_now, offsets_now, one_group_now
 from streaming.explain.live.readers import LiveFleet, Pulse, end_offsets
 from streaming.explain.page.of_group import ToldGroup, read_group
 from streaming.explain.ui.model import Described, Told
-
-__all__ = ["CoordinatorSource"]
 
 ROWS_SECONDS = 1.0
 """How long rows are shown to all viewers: with 100,000 groups, making them takes a good part of a second."""
@@ -38,7 +36,6 @@ class CoordinatorSource:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all groups are known."""
         return self._fleet.is_complete
 
     def rows(self) -> list[FleetRow]:
@@ -50,17 +47,14 @@ class CoordinatorSource:
             return self._rows
 
     def pulse(self) -> Pulse:
-        """The coordinator itself."""
         return self._fleet.pulse()
 
     def describe(self, group_id: str) -> Described:
-        """A group as of now."""
         group, offsets = one_group_now(self._client, group_id), offsets_now(self._client, group_id)
         partitions = [] if isinstance(offsets, str) else [(each.topic, each.partition) for each in offsets]
         return Described(group, offsets, end_offsets(self._admin, partitions))
 
     def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
-        """What the journal has of a group since a time."""
         client = self._client
         config = {**client.config, "bootstrap.servers": client.bootstrap_servers}
         timeout = client.request_timeout_ms / 1000

@@ -9,7 +9,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from streaming.job.backups.manifest import (
     sync_tree,
     write_manifest,
 )
+from streaming.job.backups.placement import Report
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER
 from streaming.job.checkpoints.local_folder import LocalFolder
 from streaming.job.spark_internals.checkpoint_layout.needed_files import (
@@ -49,8 +50,6 @@ _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z-batch-\d+")
 
 PROGRESS_FILES = 1000
 """A line of progress follows so many files."""
-
-Report = Callable[[str], None]
 
 
 class Taken(msgspec.Struct, frozen=True, rename="camel"):

@@ -129,7 +129,6 @@ class _GroupComparison(Observer):
             self.found = self.found or f"the journal lacks entries {claims.sequence + 1} to {entry.sequence - 1}"
 
     def on_entry(self, entry: JournalEntry) -> None:
-        """Add the next entry."""
         if entry.incarnation != self._incarnation:
             self._note_life(entry)
         elif self._claims_of_state(entry):

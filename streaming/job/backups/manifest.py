@@ -14,8 +14,6 @@ MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint"
 """The folder of a backup that is a checkpoint: a copy of it, in place of the job's checkpoint, can be started."""
 
-_CHUNK_BYTES = 1024 * 1024
-
 
 class BackupFile(msgspec.Struct, frozen=True, rename="camel"):
     """A file of a backup: its size in bytes and its SHA-256, hexadecimal."""
@@ -81,12 +79,9 @@ def write_manifest(backup: Path, manifest: Manifest) -> None:
 
 def fingerprint(path: Path) -> BackupFile:
     """The size and the hash of a file. Raises OSError."""
-    digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-            size += len(chunk)
-    return BackupFile(size, digest.hexdigest())
+        digest = hashlib.file_digest(file, "sha256")
+        return BackupFile(file.tell(), digest.hexdigest())
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Restore a backup: a copy of its checkpoint, each file compared with the manifest, put in its place all at once."""
 
-import hashlib
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,7 @@ from streaming.job.backups.backup import PROGRESS_FILES, finished_backups
 from streaming.job.backups.epochs import keep_epoch, newest_epoch_of, start_with_epoch
 from streaming.job.backups.last_job import require_no_job
 from streaming.job.backups.losses import LossReport, RestorePoint, restore_losses
-from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, BackupFile, Manifest, read_manifest
+from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
 from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
 from streaming.job.backups.topic_reach import CLIENT_ID, topic_reach
 from streaming.job.checkpoints.checkpoint import TOPIC_FOLDER
@@ -19,8 +19,6 @@ from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, 
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, describe_topics, text_of_id
 from streaming.journal.reader import journal_entries
-
-_CHUNK_BYTES = 1024 * 1024
 
 UNKNOWN_LOSSES = "what can be lost is not known without the brokers: -b compares the backup with the topics"
 
@@ -99,10 +97,10 @@ def copy_files(backup: Path, manifest: Manifest, new: Path, report: Report) -> N
         target = new / name
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            found = _copy(backup / CHECKPOINT / name, target)
+            shutil.copyfile(backup / CHECKPOINT / name, target)
         except FileNotFoundError as lost:
             raise CannotRun(f"{backup} is damaged: {name} is lost: choose another backup") from lost
-        if found != expected:
+        if fingerprint(target) != expected:
             raise CannotRun(f"{backup} is damaged: {name} is not as in its manifest: choose another backup")
         if count % PROGRESS_FILES == 0:
             report(f"{count} of {len(manifest.files)} files")
@@ -135,9 +133,7 @@ def _losses(backup: Path, manifest: Manifest, options: JobOptions, timeout: floa
     if timeout is None:
         return LossReport([UNKNOWN_LOSSES], is_lossless=False)
     plan, topic = plan_of(backup, manifest), options.topics.requests
-    read = plan.offsets.get(topic)
-    if read is None:
-        raise CannotRun(f"{backup} belongs to {', '.join(plan.offsets)}, not to {topic}: set its topic-prefix")
+    read = plan.offsets_of(topic, backup)
     kept, present = kept_topic_id(backup / CHECKPOINT), present_topic_id(options)
     requests = topic_reach(options.librdkafka_config, topic, timeout)
     journal = topic_reach(options.librdkafka_config, options.topics.journal, timeout)
@@ -151,14 +147,3 @@ def _epoch_in_journal(options: JobOptions, timeout: float, report: Report) -> in
     topics = options.topics
     report(f"{topics.coordinators} names no job: reading {topics.journal} for the job's epoch")
     return newest_epoch_of(journal_entries(options.librdkafka_config, topics.journal, timeout, client_id=CLIENT_ID))
-
-
-def _copy(source: Path, target: Path) -> BackupFile:
-    """Copy a file; returns the size and the hash of what was read."""
-    digest, size = hashlib.sha256(), 0
-    with source.open("rb") as read, target.open("wb") as written:
-        while chunk := read.read(_CHUNK_BYTES):
-            written.write(chunk)
-            digest.update(chunk)
-            size += len(chunk)
-    return BackupFile(size, digest.hexdigest())

@@ -1,6 +1,6 @@
 """Verify a checkpoint that no job uses, or a backup: its files, its groups, and what the journal says of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -11,10 +11,12 @@ from coordinator_logic.stored_parts import UnreadablePart
 from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import resolve_jars
 from streaming.job.backups.backup import finished_backups
+from streaming.job.backups.checkpoint_writing import store_in
 from streaming.job.backups.journal_claims import JournalComparison
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
+from streaming.job.backups.placement import Report
 from streaming.job.checkpoints.lock import is_locked
-from streaming.job.group_batch.state_row import StateRow, load
+from streaming.job.group_batch.state_row import load_whole
 from streaming.job.options import JobOptions
 from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals.checkpoint_layout.needed_files import (
@@ -24,13 +26,10 @@ from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     newest_complete_batch,
 )
 from streaming.job.spark_internals.checkpoint_layout.state_reader import UnreadableState, stored_groups
-from streaming.job.state_stores import store_of
 from streaming.journal.reader import journal_entries
 
 PROGRESS_ENTRIES = 100_000
 """A line of progress follows so many entries of the journal."""
-
-Report = Callable[[str], None]
 
 
 class Verification(msgspec.Struct, rename="camel"):
@@ -88,12 +87,7 @@ def verify(folder: Path, options: JobOptions, journal_timeout: float | None, rep
         return result
     stored = _verify_groups(options, checkpoint, needed, result, report)
     if stored is not None and journal_timeout is not None:
-        read = needed.plan.offsets.get(options.topics.requests)
-        if read is None:
-            raise CannotRun(
-                f"{folder} belongs to {', '.join(needed.plan.offsets)}, not to {options.topics.requests}: "
-                "set its topic-prefix"
-            )
+        read = needed.plan.offsets_of(options.topics.requests, folder)
         comparison = JournalComparison(stored.positions, read)
         _read_journal(options, comparison, journal_timeout, report)
         _compare(stored, comparison, result)
@@ -156,15 +150,13 @@ def _verify_groups(
     options: JobOptions, checkpoint: Path, needed: NeededFiles, result: Verification, report: Report
 ) -> _StoredGroups | None:
     """Decode every group; None if the state cannot be read."""
-    store = store_of(needed.plan.state_store_class)
-    assert store is not None
     report(f"reading the groups of batch {needed.batch} with Spark")
     found = _StoredGroups()
     # The folder is local, so a local session reads it whatever the job's master is.
     local = msgspec.structs.replace(options, master="local[*]", checkpoint=str(checkpoint))
     try:
         with spark_session(spark_settings(local, resolve_jars(report))) as spark:
-            for group_id, stored, _ in stored_groups(spark, checkpoint, needed.batch, store):
+            for group_id, stored, _ in stored_groups(spark, checkpoint, needed.batch, store_in(needed)):
                 found.add(group_id, stored, result)
     except UnreadableState as unreadable:
         result.differences.append(f"the state of batch {needed.batch} cannot be read: {unreadable}")
@@ -174,11 +166,8 @@ def _verify_groups(
 
 
 def _decoded(group_id: str, stored: bytes) -> Group:
-    """Decode a group's state row, offsets included. Raises UnreadableSnapshot and UnreadablePart."""
-    group = load(StateRow.unpacked(stored))
-    assert group is not None
-    # They are decoded on first access.
-    list(group.committed_offsets())
+    """Decode a group's state row as :func:`load_whole` does, and compare the group's id."""
+    group = load_whole(stored)
     if group.group_id != group_id:
         raise UnreadableSnapshot(f"its state is that of group {group.group_id}")
     return group

@@ -12,13 +12,12 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
-from streaming.job.checkpoints.local_folder import LocalFolder
-from streaming.job.checkpoints.location import local_path
+from streaming.job.checkpoints.local_folder import LocalFolder, local_path
 from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.start_check import UnreadableFile
 from streaming.job.spark_internals.java_objects import JavaFailure, hadoop_configuration, java_virtual_machine
-from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
+from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
 from streaming.job.spark_internals.registry import OFFSET_LOG, is_used
 from streaming.job.state_stores import StateStore, store_of
 from streaming.job.topics.layout import Partitions
@@ -116,13 +115,9 @@ class Checkpoint:
 
     def planned(self, topic: str) -> Planned:
         """How far the batches of this checkpoint have read a topic, the one included that may not be complete."""
-        newest = self._newest_batch()
-        if newest is None:
-            return NOTHING_PLANNED
-        try:
-            plan = read_batch_plan(self.text(f"offsets/{newest}"))
-        except (UnreadablePlan, UnreadableFile):
-            # The start of the query reports a damaged checkpoint.
+        newest = self._newest_file("offsets")
+        plan = self._readable_plan(newest)
+        if plan is None:
             return NOTHING_PLANNED
         return Planned(plan.offsets.get(topic, {}), plan.time, newest in self.names("commits"))
 
@@ -139,14 +134,8 @@ class Checkpoint:
 
     def offsets_read(self, topic: str) -> dict[int, int]:
         """The offset after the last record of the newest complete batch, by partition; empty without such a batch."""
-        newest = self._newest_file("commits")
-        if newest is None or newest not in self.names("offsets"):
-            return {}
-        try:
-            return read_batch_plan(self.text(f"offsets/{newest}")).offsets.get(topic, {})
-        except (UnreadablePlan, UnreadableFile):
-            # The start of the query reports a damaged checkpoint.
-            return {}
+        plan = self._readable_plan(self._newest_file("commits"))
+        return {} if plan is None else plan.offsets.get(topic, {})
 
     def newest_complete_batch(self) -> int | None:
         """The number of the last batch that has its state; None when there is none."""
@@ -155,7 +144,7 @@ class Checkpoint:
 
     def is_new(self) -> bool:
         """Whether the checkpoint has no batches."""
-        return self._newest_batch() is None
+        return self._newest_file("offsets") is None
 
     def layout(self) -> CheckpointLayout | None:
         """The layout of the newest batch.
@@ -166,7 +155,7 @@ class Checkpoint:
         Raises:
             CannotRun: the newest batch cannot be read.
         """
-        newest = self._newest_batch()
+        newest = self._newest_file("offsets")
         if newest is None:
             return None
         try:
@@ -210,9 +199,12 @@ class Checkpoint:
             stream.seek(max(0, self.size(path) - end_bytes))
             return bytes(self._io.toByteArray(stream))
 
-    def _newest_batch(self) -> str | None:
-        """The newest batch in Spark's offset log; None when there is none."""
-        return self._newest_file("offsets")
+    def _readable_plan(self, batch: str | None) -> BatchPlan | None:
+        """The plan of a batch; None without a batch, and for a plan whose damage the start of the query reports."""
+        try:
+            return None if batch is None else read_batch_plan(self.text(f"offsets/{batch}"))
+        except (UnreadablePlan, UnreadableFile):
+            return None
 
     def _newest_file(self, log: str) -> str | None:
         """The name of the newest batch's file in one of Spark's logs; None when there is none."""

@@ -1,8 +1,23 @@
-"""A checkpoint's folder as Python reads it."""
+"""Where a checkpoint is, and a local one's folder as Python reads it."""
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from streaming.job.spark_internals.checkpoint_layout.start_check import UnreadableFile
+
+
+def local_path(location: str) -> Path | None:
+    """The folder of a location on this machine's file system; None for any other file system."""
+    parts = urlsplit(location)
+    if parts.scheme in ("", "file"):
+        return Path(parts.path if parts.scheme else location).absolute()
+    return None
+
+
+def checkpoint_location(checkpoint: str) -> str:
+    """A checkpoint's location for Spark: a URI with an absolute path for a local folder, else as given."""
+    folder = local_path(checkpoint)
+    return checkpoint if folder is None else folder.as_uri()
 
 
 class LocalFolder:

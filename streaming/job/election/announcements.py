@@ -17,17 +17,6 @@ from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.topic_consumer import TO_END, TopicConsumer
 from streaming.job.group_batch.starts import Start, later
 
-__all__ = [
-    "ANNOUNCEMENT_SECONDS",
-    "CLIENT_ID",
-    "KEY",
-    "ActiveJob",
-    "AnnouncedStart",
-    "AnnouncementWatch",
-    "Reach",
-    "start_key",
-]
-
 CLIENT_ID = "group-coordinator-election"
 """Of the clients that read for the election; librdkafka looks up the coordinator of a group with this name."""
 

@@ -23,8 +23,6 @@ from streaming.job.election.lease import Lease, Overtaken, ReachNow
 from streaming.job.election.process_identity import has_ended, process_identity
 from streaming.job.group_batch.starts import Start
 
-__all__ = ["LEASE_SECONDS", "Candidate", "candidate"]
-
 LEASE_SECONDS = 3 * ANNOUNCEMENT_SECONDS
 """An active job that has not announced itself for this long has lost its place to the first job that acquires it."""
 
@@ -33,8 +31,6 @@ ANSWER_LIMIT_SECONDS = 10.0
 
 START_LIMIT_SECONDS = 60.0
 """How long a start tries to announce itself: it may come right after an outage."""
-
-Report = Callable[[str], None]
 
 
 class Candidate:
@@ -77,7 +73,7 @@ class Candidate:
                 raise CannotRun(f"{self._other()}: stop it first, or start this one with --standby")
             time.sleep(LOOK_SECONDS)
 
-    def wait_until_free(self, report: Report, meanwhile: Callable[[], object] = lambda: None) -> None:
+    def wait_until_free(self, report: Callable[[str], None], meanwhile: Callable[[], object] = lambda: None) -> None:
         """Wait until no other job is active, however long that takes; ``meanwhile`` is called often."""
         report(f"standby: {self._other()}")
         self._lease.prepare()

@@ -28,8 +28,6 @@ from streaming.job.election.announcements import (
     start_key,
 )
 
-__all__ = ["Lease", "Overtaken"]
-
 log = logging.getLogger(__name__)
 
 TRANSACTION_LIMIT_MS = 10_000

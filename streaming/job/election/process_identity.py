@@ -7,8 +7,6 @@ for the end of the lease.
 import os
 from pathlib import Path
 
-__all__ = ["has_ended", "process_identity"]
-
 PROC = Path("/proc")
 
 STATE, START_TIME = 0, 19

@@ -10,8 +10,6 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 
-__all__ = ["NO_START", "Start", "copied_epoch", "later", "start_that_read"]
-
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A start of the job.

@@ -69,6 +69,18 @@ def load(stored: StateRow | None) -> Group | None:
     return group
 
 
+def load_whole(stored: bytes) -> Group:
+    """Decode the group in the state's column with its offsets, which are otherwise decoded on first access.
+
+    Raises :class:`~coordinator_logic.snapshot.UnreadableSnapshot` and
+    :class:`~coordinator_logic.stored_parts.UnreadablePart`.
+    """
+    group = load(StateRow.unpacked(stored))
+    assert group is not None
+    list(group.committed_offsets())
+    return group
+
+
 def store(group: Group | None, limits: SizeLimits) -> StateRow | None:
     """Encode a group; None if it does not exist. Raises :class:`RowTooLarge`."""
     if group is None:

@@ -5,7 +5,6 @@ same bytes for every group; its key is the group.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from coordinator_logic.group import Group
 from coordinator_logic.partitioning import partition_for
@@ -22,13 +21,6 @@ def check_row(settings: Settings, group_id: str) -> Row:
     """A check for a group, to be appended to the partition of its requests."""
     partition = partition_for(group_id, settings.config.requests_partitions)
     return Row(settings.topics.requests, partition, group_id.encode(), DEADLINE_CHECK, None)
-
-
-class EndOfBatch(NamedTuple):
-    """The results of all steps of a group in a batch, and a check if the group asks for one."""
-
-    result: StepResult
-    check: Row | None
 
 
 class LastSteps:
@@ -51,11 +43,14 @@ class LastSteps:
         self._started_at = started_at
         self._records = records
 
-    def fire(self, result: StepResult) -> EndOfBatch:
-        """Fire what is due after the step with the requests, which has fired nothing after the last of them."""
+    def fire(self, result: StepResult) -> tuple[StepResult, Row | None]:
+        """Fire what is due after the step with the requests, which has fired nothing after the last of them.
+
+        Returns the results of all steps of the group in the batch, and a check if the group asks for one.
+        """
         settings, group = self._settings, result.group
         if group is None:
-            return EndOfBatch(result, None)
+            return result, None
         # A check in another partition says nothing about the partition of the group's requests.
         partition = partition_for(self._group_id, settings.config.requests_partitions)
         checks = [record for record in self._records if record.value == DEADLINE_CHECK]
@@ -66,7 +61,7 @@ class LastSteps:
                 group, max(checked_at), self._batch_time, settings.config, compares_clocks=compares_clocks
             )
         result, asks = self._fire_what_is_due(result, reads_check=bool(checked_at))
-        return EndOfBatch(result, check_row(settings, self._group_id) if asks else None)
+        return result, check_row(settings, self._group_id) if asks else None
 
     def _fire_what_is_due(self, result: StepResult, *, reads_check: bool) -> tuple[StepResult, bool]:
         config, batch_time, started_at = self._settings.config, self._batch_time, self._started_at

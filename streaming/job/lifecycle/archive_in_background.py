@@ -8,24 +8,21 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from streaming.embedded import die_with_parent
 from streaming.embedded.jars import resolve_jars
+from streaming.job.lifecycle.job_session import Report
 from streaming.job.options import JobOptions
 from streaming.job.session import extra_class_path
 from streaming.job.spark_internals.class_archive import class_archive_path
-
-__all__ = ["COMMAND", "making_class_archive", "needs_class_archive"]
 
 COMMAND = ("nice", "-n", "19", sys.executable, "-m", "streaming.job.make_class_archive")
 DELAY_SECONDS = 60.0
 """A job that has just started needs the cores, and one that runs for less will hardly be started again."""
 
 END_LIMIT_SECONDS = 10.0
-
-Report = Callable[[str], None]
 
 
 def needs_class_archive(options: JobOptions) -> bool:

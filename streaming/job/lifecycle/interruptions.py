@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from streaming.embedded.stop_signals import StopRequest
 from streaming.job.lifecycle.job_session import Report
 
-__all__ = ["BackwardClock", "BrokersAway", "ending_if_set_back", "has_given_brokers_up"]
-
 CLIENT_TIMEOUT = "org.apache.kafka.common.errors.TimeoutException"
 
 LEAST_STEP_SECONDS = 10.0

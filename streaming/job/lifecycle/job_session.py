@@ -11,13 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from streaming.contract.monitoring_server import serving_monitoring
 from streaming.embedded.jars import resolve_jars
 from streaming.job.checkpoints.checkpoint import Checkpoint
-from streaming.job.checkpoints.location import checkpoint_location, local_path
+from streaming.job.checkpoints.local_folder import checkpoint_location, local_path
 from streaming.job.checkpoints.lock import CheckpointLock, checkpoint_lock
 from streaming.job.election.candidate import Candidate, candidate
 from streaming.job.monitoring.health import HealthLimits, job_health
-from streaming.job.monitoring.internals_metrics import serve_internals
 from streaming.job.monitoring.metrics import Metrics
-from streaming.job.monitoring.topics_metrics import serve_topics
+from streaming.job.monitoring.session_gauges import serve_internals, serve_topics
 from streaming.job.options import JobOptions
 from streaming.job.query import requests_by_group
 from streaming.job.session import spark_session, spark_settings
@@ -94,6 +93,6 @@ def start_session(
         served = serving_monitoring(options.metrics_host, options.metrics_port, metrics.registry, health)
         report(f"serving metrics at port {stack.enter_context(served)}")
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
-    checkpoint = Checkpoint(spark, checkpoint_location(options))
+    checkpoint = Checkpoint(spark, checkpoint_location(options.checkpoint))
     requests = requests_by_group(spark, options)
     return JobSession(spark, requests, checkpoint, options, watch, metrics, own, lock, wakes, scratch)

@@ -11,13 +11,7 @@ from coordinator_logic.groups.consumer.rebalance.heartbeats import reconciling_h
 from coordinator_logic.timing.sessions import late_answer_ms
 from streaming.contract.errors import CannotRun
 from streaming.contract.identity import read_identity_keys
-from streaming.job.checkpoints.checkpoint import (
-    STARTS_FOLDER,
-    TOPIC_FOLDER,
-    Checkpoint,
-    check_layout,
-    check_topic_id,
-)
+from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER, Checkpoint, check_layout, check_topic_id
 from streaming.job.checkpoints.damage import check_damage
 from streaming.job.election.announcements import Reach
 from streaming.job.group_batch.settings import Settings
@@ -77,8 +71,7 @@ def start_query(
     session.wakes.append_first()
     query = coordinator_query(session.requests, options, settings, state_partitions).start()
     is_waking = stack.enter_context(waking_due_groups(session.wakes, query, options.batch_interval_ms, is_new=is_new))
-    topic = options.topics.requests
-    candidate.follow(QueryReach(query, topic, watch.found.topic_ids.get(topic)))
+    candidate.follow(QueryReach(query, watch.found.topic_ids.get(options.topics.requests)))
     if options.metrics_port is not None:
         session.metrics.add_reader(WAKE_EVENTS, is_waking)
         stack.enter_context(

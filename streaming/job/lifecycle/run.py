@@ -183,14 +183,11 @@ def _ready_line(options: JobOptions, backlog: Backlog) -> str:
 
 
 def _failure_line(failure: PySparkException, session: JobSession) -> str:
-    lines, damage = _first_lines(failure), None
+    # The query's plan follows in Spark's message, and stack traces of all layers are between its lines.
+    message = str(failure).partition("=== Streaming Query ===")[0]
+    stripped = [line.strip() for line in message.splitlines()]
+    lines = " | ".join([line for line in stripped if line and not line.startswith("at ")][:MAX_FAILURE_LINES])
+    damage = None
     if registry.is_used(registry.CHECKPOINT_LAYOUT, session.spark):
         damage = damage_after_failure(session.checkpoint, session.options.checkpoint, lines)
     return damage or f"the query failed: {lines}"
-
-
-def _first_lines(failure: PySparkException) -> str:
-    # The query's plan follows in Spark's message, and stack traces of all layers are between its lines.
-    message = str(failure).partition("=== Streaming Query ===")[0]
-    lines = [line.strip() for line in message.splitlines()]
-    return " | ".join([line for line in lines if line and not line.startswith("at ")][:MAX_FAILURE_LINES])

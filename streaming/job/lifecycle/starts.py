@@ -7,7 +7,6 @@ A checkpoint that was restored from a copy is older than the last active job. Th
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
 from importlib.metadata import version
 
 import msgspec
@@ -22,6 +21,7 @@ from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.election.announcements import CLIENT_ID, Reach
 from streaming.job.group_batch.starts import NO_START, Start, copied_epoch, later
 from streaming.job.lifecycle.job_session import JobSession, Report
+from streaming.job.monitoring.metrics import Progress
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, newest_progress_after
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.layout import Partitions
@@ -108,9 +108,8 @@ def needed_starts(known: Sequence[Start], start: Start) -> list[Start]:
 class QueryReach:
     """How far a query has read the topic of requests with this id, by its last complete batch."""
 
-    def __init__(self, query: StreamingQuery, topic: str, topic_id: str | None) -> None:
+    def __init__(self, query: StreamingQuery, topic_id: str | None) -> None:
         self._query = query
-        self._topic = topic
         self._topic_id = topic_id
         self._last_batch = -1
         self._reach: Reach | None = None
@@ -120,27 +119,12 @@ class QueryReach:
         with suppress(*JVM_IS_GONE):
             text = newest_progress_after(self._query, self._last_batch)
             if text is not None:
-                self._note(msgspec.json.decode(text, type=_Progress))
+                progress = msgspec.json.decode(text, type=Progress)
+                self._last_batch = progress.batch_id
+                if progress.read_until and progress.timestamp is not None:
+                    time_ms = round(progress.timestamp.timestamp() * 1000)
+                    self._reach = Reach(self._topic_id, progress.read_until, time_ms)
         return self._reach
-
-    def _note(self, progress: "_Progress") -> None:
-        self._last_batch = progress.batch_id
-        ends = [source.end_offset for source in progress.sources if source.end_offset]
-        if ends:
-            read_until = ends[0].get(self._topic, {})
-            self._reach = Reach(self._topic_id, read_until, round(progress.timestamp.timestamp() * 1000))
-
-
-class _Source(msgspec.Struct, rename="camel"):
-    end_offset: dict[str, dict[int, int]] | None = None
-
-
-class _Progress(msgspec.Struct, rename="camel"):
-    """Spark's report of a batch, as far as it says what the batch has read, and when it was planned."""
-
-    batch_id: int
-    timestamp: datetime
-    sources: list[_Source] = []
 
 
 def epoch_of_batch(known: Sequence[Start], batch_time: int) -> int:

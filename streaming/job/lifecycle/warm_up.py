@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming.job.checkpoints.location import checkpoint_location
+from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.lifecycle.job_session import JobSession
 from streaming.job.lifecycle.query_start import configure_state, group_settings
 from streaming.job.query import warm_up_query
@@ -99,4 +99,4 @@ def _read_groups(session: JobSession, store: StateStore, has_ended: threading.Ev
         with suppress(*JVM_IS_GONE, PySparkException):
             batch = session.checkpoint.newest_complete_batch()
             if batch is not None:
-                state_frame(session.spark, checkpoint_location(session.options), batch, store).count()
+                state_frame(session.spark, checkpoint_location(session.options.checkpoint), batch, store).count()

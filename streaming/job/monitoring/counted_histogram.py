@@ -12,8 +12,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-__all__ = ["CountedHistogram"]
-
 
 class CountedHistogram(Collector):
     """A histogram with one label. ``buckets`` are the upper bounds, ascending, without infinity."""

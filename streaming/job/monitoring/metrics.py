@@ -138,21 +138,17 @@ class Metrics:
         self._read_until: Mapping[int, int] = {}
         self.backlog = Backlog(0, 0.0)
         self.skew_seconds = 0.0
-        self._readers: dict[str, Callable[[], bool]] = {}
+        self.readers: dict[str, Callable[[], bool]] = {}
+        """By name of a reader: whether its thread runs."""
 
     @property
     def is_active(self) -> bool:
         """Whether the query has started, and neither another job nor the brokers keep it waiting."""
         return self.query_started_at is not None and not self.stands_by and not self.brokers_away
 
-    @property
-    def readers(self) -> Mapping[str, Callable[[], bool]]:
-        """By name of a reader: whether its thread runs."""
-        return self._readers
-
     def add_reader(self, reader: str, is_alive: Callable[[], bool]) -> None:
         """Show whether a reader's thread runs, from now on."""
-        self._readers[reader] = is_alive
+        self.readers[reader] = is_alive
         self._reader_failures.labels(reader)
         self._reader_alive.labels(reader).set_function(is_alive)
 

@@ -4,11 +4,11 @@ Reading never raises: every record of ``group-requests`` becomes a :class:`Reque
 reason and, if it can be read, the address for the answer.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from coordinator_logic.apis import APIS, OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS, Api
+from coordinator_logic.apis import APIS, OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request
 from coordinator_logic.messages import OffsetFetchRequest, RequestBody, RequestEnvelope
@@ -161,19 +161,16 @@ def _body(envelope: RequestEnvelope, group_id: str) -> RequestBody:
     if api is None:
         reason = f"unknown api {envelope.api[:LONGEST_API_NAME]!r}; known: {', '.join(sorted(APIS))}"
         raise _InvalidRecord("api", Error.INVALID_REQUEST, reason)
-    _check_version(api, envelope.version)
+    if not api.min_version <= envelope.version <= api.max_version:
+        versions = f"{api.min_version} to {api.max_version}"
+        reason = f"{api.name} version {envelope.version} is not served; versions {versions} are"
+        raise _InvalidRecord("version", Error.UNSUPPORTED_VERSION, reason)
     try:
         body: RequestBody = _body_decoders[api.name].decode(envelope.body)
     except UNREADABLE as error:
         raise _InvalidRecord("body", Error.INVALID_REQUEST, f"not a {api.name} request: {error}") from None
     _check_key(body, envelope.version, group_id)
     return body
-
-
-def _check_version(api: Api[Any, Any], version: int) -> None:
-    if not api.min_version <= version <= api.max_version:
-        reason = f"{api.name} version {version} is not served; versions {api.min_version} to {api.max_version} are"
-        raise _InvalidRecord("version", Error.UNSUPPORTED_VERSION, reason)
 
 
 def _check_key(body: RequestBody, version: int, key: str) -> None:

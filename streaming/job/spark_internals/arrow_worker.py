@@ -252,6 +252,7 @@ class ColumnSerializer(ApplyInPandasWithStateSerializer):
             for output in outputs
             if output.properties is not None
         ]
+        state_columns = zip(*states, strict=True) if states else [()] * OUTPUT_STATE_FIELDS
         length = max(rows, len(states))
         row_type = to_arrow_type(outputs[0].row_type, timezone="UTC", prefers_large_types=self._prefers_large_types)
         counts = [(rows, len(states))]
@@ -259,14 +260,10 @@ class ColumnSerializer(ApplyInPandasWithStateSerializer):
             [
                 _structs(self.result_count_pdf_arrow_type, zip(*counts * length, strict=True), length),
                 _structs(row_type, columns, length),
-                _structs(self.result_state_pdf_arrow_type, _transposed(states), length),
+                _structs(self.result_state_pdf_arrow_type, state_columns, length),
             ],
             names=["_0", "_1", "_2"],
         )
-
-
-def _transposed(states: list[tuple[Any, ...]]) -> Iterable[Sequence[Any]]:
-    return zip(*states, strict=True) if states else [()] * OUTPUT_STATE_FIELDS
 
 
 def _states(states: pa.StructArray) -> Iterator[tuple[Any, ...]]:

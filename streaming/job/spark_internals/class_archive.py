@@ -18,8 +18,6 @@ import pyspark
 
 from streaming.embedded.jars import find_java
 
-__all__ = ["class_archive", "class_archive_path"]
-
 CLASS_PATH_VARIABLES = ("SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """The environment variables that Spark's launcher reads for the class path."""
 
@@ -39,7 +37,9 @@ def class_archive_path(class_path: str) -> Path:
 def _key_parts(class_path: str) -> Iterator[str]:
     # The file with Java's own classes is different in each of its releases.
     java_classes = Path(find_java()).resolve().parent.parent / "lib" / "modules"
-    jars = [java_classes, *map(Path, class_path.split(os.pathsep)), *sorted(Path(_spark_home(), "jars").glob("*"))]
+    # As Spark's launcher.
+    spark_home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
+    jars = [java_classes, *map(Path, class_path.split(os.pathsep)), *sorted(Path(spark_home, "jars").glob("*"))]
     for jar in jars:
         if jar.is_file():
             found = jar.stat()
@@ -47,8 +47,3 @@ def _key_parts(class_path: str) -> Iterator[str]:
             yield f"{jar} {found.st_size} {int(found.st_mtime)}"
     for variable in CLASS_PATH_VARIABLES:
         yield f"{variable}={os.environ.get(variable)}"
-
-
-def _spark_home() -> str:
-    """The folder whose jars Spark's launcher uses."""
-    return os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)

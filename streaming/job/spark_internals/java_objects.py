@@ -3,19 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from py4j.protocol import Py4JError
-from py4j.protocol import Py4JJavaError as JavaFailure
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = [
-    "JVM_IS_GONE",
-    "JavaFailure",
-    "hadoop_configuration",
-    "java_virtual_machine",
-    "newest_progress_after",
-    "progress_after",
-]
+JavaFailure = Py4JJavaError
+"""What a call raises whose Java method has thrown an exception."""
 
 JVM_IS_GONE = (Py4JError, ConnectionError)
 """What a call into a JVM that has ended raises: py4j tries to connect again, and may fail before or after that."""

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from streaming.contract.errors import CannotRun
 from streaming.job.state_stores import PROVIDER
 
 STATE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -28,6 +29,16 @@ class BatchPlan(NamedTuple):
     def request_partitions(self) -> dict[str, int]:
         """The number of partitions of each topic that is read."""
         return {topic: len(by_partition) for topic, by_partition in self.offsets.items()}
+
+    def offsets_of(self, topic: str, owner: object) -> dict[int, int]:
+        """The offset after the batch's last record of a topic, by partition; ``owner`` is what the plan belongs to.
+
+        Raises:
+            CannotRun: the batch has read another topic.
+        """
+        if topic not in self.offsets:
+            raise CannotRun(f"{owner} belongs to {', '.join(self.offsets)}, not to {topic}: set its topic-prefix")
+        return self.offsets[topic]
 
 
 def read_batch_plan(text: str) -> BatchPlan:

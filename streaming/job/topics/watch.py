@@ -101,7 +101,8 @@ class CoordinatorTopicsWatch:
         """
         if not self._look_is_due:
             with suppress(KafkaException):
-                self._compare_partitions()
+                known = self.found.partitions
+                self._look_is_due = partition_counts(self._admin, known, ADMIN_LIMIT_SECONDS) != known
         if self._missing_since is None:
             with suppress(KafkaException):
                 self._compare_offsets()
@@ -150,10 +151,6 @@ class CoordinatorTopicsWatch:
         requests = self._names.requests
         if self.found.topic_ids.get(requests) not in (None, topic_id):
             self.failure = f"topic {requests} was deleted and created again while the job was running; {NEXT_START}"
-
-    def _compare_partitions(self) -> None:
-        known = self.found.partitions
-        self._look_is_due = partition_counts(self._admin, known, ADMIN_LIMIT_SECONDS) != known
 
     def _compare_offsets(self) -> None:
         requests = self._names.requests

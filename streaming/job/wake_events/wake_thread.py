@@ -14,8 +14,6 @@ from streaming.job.spark_internals.java_objects import JVM_IS_GONE, JavaFailure,
 from streaming.job.wake_events.producer import WakeEvents
 from streaming.job.wake_events.schedule import CompletedBatch, WakeSchedule
 
-__all__ = ["waking_due_groups"]
-
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25

@@ -8,8 +8,17 @@ from hypothesis import strategies as st
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.records import GroupCreated, JournalEntry, OffsetCommitted, OffsetsCommitted, TimerCause
-from streaming.explain.lag.committed import MAX_SAMPLES, Committed, CommittedOverTime
-from streaming.explain.lag.lag import MAX_LOOKUPS, NO_LOGS, NO_OFFSETS, Lag, PartitionLag, lag_of
+from streaming.explain.lag import (
+    MAX_LOOKUPS,
+    MAX_SAMPLES,
+    NO_LOGS,
+    NO_OFFSETS,
+    Committed,
+    CommittedOverTime,
+    Lag,
+    PartitionLag,
+    lag_of,
+)
 from streaming.explain.offsets.plan import Log
 
 BEGIN = 1_764_000_000_000

@@ -4,9 +4,8 @@ import pytest
 
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup, DescribeGroupsRequest
 from streaming.cli.commands.groups import print_group
-from streaming.explain.live.described import headline
-from streaming.explain.live.group import description, group_now
-from streaming.explain.live.group_types.consumer import members_of
+from streaming.explain.live.group import description, group_now, headline
+from streaming.explain.live.group_types import members_of
 from tests.logic.driver import Driven
 from tests.logic.groups.consumer.driver import Consumer, DrivenConsumers
 from tests.logic.groups.consumer.test_migration import Classic, beat_all, classic_group

@@ -3,12 +3,8 @@
 from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup, DescribedMember
-from streaming.explain.live.group import (
-    CommittedPosition,
-    MemberNow,
-    description,
-    group_now,
-)
+from streaming.explain.live.group import CommittedPosition, description, group_now
+from streaming.explain.live.group_types import MemberNow
 from tests.logic.groups.consumer.driver import DrivenConsumers
 
 ASSIGNED = encode_assignment(

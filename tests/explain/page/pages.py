@@ -1,6 +1,6 @@
 """Pages of scripted groups."""
 
-from streaming.explain.lag.lag import Lag
+from streaming.explain.lag import Lag
 from streaming.explain.page.data import Page, page_of
 from streaming.explain.page.of_group import page_of_story
 from streaming.explain.story.words import now_lines

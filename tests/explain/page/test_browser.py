@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streaming.explain.lag.lag import Lag, LagSample, PartitionLag
+from streaming.explain.lag import Lag, LagSample, PartitionLag
 from tests.explain.page.chromium import chromium, dom_of
 from tests.explain.page.pages import html_page
 from tests.explain.page.scripted import BEGIN, ScriptedGroup, incident, large

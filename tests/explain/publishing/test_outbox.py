@@ -8,10 +8,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from coordinator_logic.records import JournalEntry
-from streaming.explain.publishing.outbox import Outbox
+from streaming.explain.publishing.outbox import LONGEST_WAIT_SECONDS, MOST_TOGETHER, Outbox, sent
 from streaming.explain.publishing.publication import first_positions
 from streaming.explain.publishing.records import PublishedRebalance
-from streaming.explain.publishing.sending import LONGEST_WAIT_SECONDS, MOST_TOGETHER, sent
 from streaming.job.group_batch.starts import later
 from streaming.journal.reader import JournalPlace
 from tests.explain.story.test_of_all_groups import rebalanced_group, told_of_all

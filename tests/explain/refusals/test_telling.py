@@ -13,8 +13,7 @@ from streaming.explain.page.of_group import page_of_story
 from streaming.explain.page.trace import REBALANCES, trace_of
 from streaming.explain.story.model import Refused, RefusedRequest, Story
 from streaming.explain.story.of_member import story_of
-from streaming.explain.story.printable import printable
-from streaming.explain.story.words import lines_of
+from streaming.explain.story.words import lines_of, printable
 from tests.explain.page.scripted import told
 from tests.explain.refusals.judged import refused
 from tests.logic.driver import Driven, Joined, listing

@@ -1,11 +1,13 @@
 """Makes cases: two clients in a group, one of which restarts without leaving."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.messages import JoinGroupResponse
+from streaming.contract.errors import BadOptions
 from streaming.explain.replay.case import Case, RecordedRequest
 from streaming.explain.replay.world import World
 from tests.support.request_events import dumped, envelope
@@ -94,3 +96,15 @@ def restarted_client() -> Case:
         log.heartbeat("a", first)
         log.heartbeat("b", second)
     return log.case
+
+
+def load_case(path: Path) -> Case:
+    """Read a case file.
+
+    Raises:
+        BadOptions: the file cannot be read, or is no case.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Case)
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadOptions(f"{path} is no case: {error}") from error

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from streaming.contract.errors import BadOptions
-from streaming.explain.replay.case import load_case, save_case
+from streaming.explain.replay.case import save_case
 from streaming.explain.replay.what_if import lived
 from streaming.explain.replay.world import ReplayFigures
-from tests.explain.replay.recorded import restarted_client
+from tests.explain.replay.recorded import load_case, restarted_client
 
 CASES = sorted(path for path in (Path(__file__).parent / "cases").glob("*.json") if ".figures" not in path.suffixes)
 

@@ -13,9 +13,10 @@ from coordinator_logic.messages import DescribedConsumerGroup
 from coordinator_logic.snapshot import decode
 from streaming.explain.tables.group_states import GroupsFold
 from streaming.explain.time_travel.group_history import GroupAt, group_at
+from streaming.explain.time_travel.group_types import rows_of_type
 from streaming.explain.time_travel.journal_groups import UNKNOWN, described_at, directory_entry_at, groups_at
 from streaming.explain.time_travel.row_types import AssignmentRow, TargetRow
-from streaming.explain.time_travel.rows import assignment_rows, group_row, member_rows, target_rows
+from streaming.explain.time_travel.rows import group_row
 from streaming.job.group_batch.state_row import StateRow
 from streaming.journal.folded_group import Known
 from tests.explain.tables.test_group_states import rows, values
@@ -88,7 +89,8 @@ def test_a_group_has_its_type_its_epochs_and_its_members() -> None:
 
 
 def test_a_member_has_its_epoch_and_names_those_for_whom_it_waits() -> None:
-    a, b = member_rows(revoking_group().group)
+    group = revoking_group().group
+    a, b = rows_of_type(group).members(group)
     assert (a.member_epoch, a.member_state, b.member_epoch, b.member_state) == (
         2,
         "unrevoked-partitions",
@@ -104,8 +106,8 @@ def test_a_member_has_its_epoch_and_names_those_for_whom_it_waits() -> None:
 def test_assignments_and_targets_are_rows_of_partitions() -> None:
     group = revoking_group().group
     kept, moving = AssignmentRow("the-group", "a", "t", 0, T, 2), AssignmentRow("the-group", "a", "t", 1, T, 2, True)
-    assert list(assignment_rows(group)) == [kept, moving]
-    assert list(target_rows(group)) == [
+    assert list(rows_of_type(group).assignments(group)) == [kept, moving]
+    assert list(rows_of_type(group).targets(group)) == [
         TargetRow("the-group", "a", "t", 0, T, True, None),
         TargetRow("the-group", "b", "t", 1, T, False, "a"),
     ]
@@ -114,7 +116,7 @@ def test_assignments_and_targets_are_rows_of_partitions() -> None:
 def test_a_topic_that_was_deleted_has_its_id_for_a_name() -> None:
     group = revoking_group()
     group.topics_deleted("t")
-    assert {row.topic for row in assignment_rows(group.group)} == {T}
+    assert {row.topic for row in rows_of_type(group.group).assignments(group.group)} == {T}
 
 
 def test_a_pattern_and_a_member_of_the_classic_protocol_are_shown_as_such() -> None:
@@ -122,7 +124,7 @@ def test_a_pattern_and_a_member_of_the_classic_protocol_are_shown_as_such() -> N
     group.enter("a", subscribed_topic_regex="t.*", topics={"t": 2})
     metadata = encode_subscription(Subscription(["t"]))
     group.join("classic", protocols=listing("range", metadata=metadata), session_ms=5_000)
-    newer, classic = member_rows(group.group)
+    newer, classic = rows_of_type(group.group).members(group.group)
     assert (newer.subscribed_topics, newer.subscribed_pattern) == ([], "t.*")
     assert (classic.member_type, classic.protocols, classic.session_timeout_ms) == ("classic", ["range"], 5_000)
 

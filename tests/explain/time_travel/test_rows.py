@@ -9,11 +9,10 @@ from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.messages import Protocol
 from coordinator_logic.states import State
+from streaming.explain.time_travel.group_types import rows_of_type
 from streaming.explain.time_travel.row_types import AssignmentRow
 from streaming.explain.time_travel.rows import (
-    assignment_rows,
     group_row,
-    member_rows,
     offset_rows,
     quarantined_row,
     utc,
@@ -26,10 +25,10 @@ def test_a_member_has_its_topics_and_the_number_of_its_partitions() -> None:
     (member,) = driven.join_with_members(1, protocols=reading("orders", "bills"))
     assignment = Assignment([TopicPartition("bills", 1), TopicPartition("orders", 0)])
     driven.sync(member, {member.member_id: encode_assignment(assignment)})
-    (row,) = member_rows(driven.group)
+    (row,) = rows_of_type(driven.group).members(driven.group)
     assert (row.member_id, row.is_leader, row.assigned_partitions) == (member.member_id, True, 2)
     assert row.subscribed_topics == ["bills", "orders"]
-    assert list(assignment_rows(driven.group)) == [
+    assert list(rows_of_type(driven.group).assignments(driven.group)) == [
         AssignmentRow(driven.group_id, member.member_id, "bills", 1),
         AssignmentRow(driven.group_id, member.member_id, "orders", 0),
     ]
@@ -38,16 +37,20 @@ def test_a_member_has_its_topics_and_the_number_of_its_partitions() -> None:
 def test_bytes_that_are_no_assignment_give_no_rows() -> None:
     member = Member("m", None, "c", "h", 1, 1, [Protocol("range", b"?")], b"\x00")
     group = Group("g", "0-0", ClassicGroup(protocol_type="consumer", protocol_name="range", members={"m": member}))
-    (row,) = member_rows(group)
-    assert (row.subscribed_topics, row.assigned_partitions, list(assignment_rows(group))) == (None, None, [])
+    (row,) = rows_of_type(group).members(group)
+    assert (row.subscribed_topics, row.assigned_partitions, list(rows_of_type(group).assignments(group))) == (
+        None,
+        None,
+        [],
+    )
 
 
 def test_another_protocol_type_has_members_but_no_topics() -> None:
     driven = Driven()
     driven.stable_group(1, protocol_type="connect")
-    (row,) = member_rows(driven.group)
+    (row,) = rows_of_type(driven.group).members(driven.group)
     assert (row.subscribed_topics, row.assigned_partitions) == (None, None)
-    assert list(assignment_rows(driven.group)) == []
+    assert list(rows_of_type(driven.group).assignments(driven.group)) == []
 
 
 def test_an_offset_of_an_open_transaction_names_its_producer() -> None:

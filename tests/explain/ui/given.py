@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from streaming.client import CoordinatorNotAvailable
-from streaming.explain.lag.lag import Lag
+from streaming.explain.lag import Lag
 from streaming.explain.live.fleet import FleetRow
-from streaming.explain.live.group import CommittedPosition, GroupNow, MemberNow
+from streaming.explain.live.group import CommittedPosition, GroupNow
+from streaming.explain.live.group_types import MemberNow
 from streaming.explain.ui.guard import HttpRequest
 from streaming.explain.ui.model import Described, Told
 from streaming.explain.ui.routes import HttpResponse, Site

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.explain.live.columns import COLUMNS
-from streaming.explain.live.group import CommittedPosition, MemberNow
+from streaming.explain.live.group import CommittedPosition
+from streaming.explain.live.group_types import MemberNow
 from streaming.explain.ui.fleet_pages import MAX_ROWS
 from streaming.explain.ui.routes import MAX_SEARCHED
 from tests.explain.live.given import THREE, row

@@ -129,13 +129,13 @@ import sys, time
 from pathlib import Path
 from streaming.job.backups import restoration
 from streaming.job.options import load_options
-copy = restoration._copy
+copy = restoration.shutil.copyfile
 def slowly(source, target):
     copied = copy(source, target)
     print("copied", flush=True)
     time.sleep(60)
     return copied
-restoration._copy = slowly
+restoration.shutil.copyfile = slowly
 options = load_options({"bootstrap_servers": "-", "checkpoint": sys.argv[2]}, {})
 restoration.restore(Path(sys.argv[1]), Path(sys.argv[2]), options, None, lambda line: None, accepts_losses=True)
 """

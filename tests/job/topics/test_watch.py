@@ -11,7 +11,7 @@ from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.monitoring.health import HealthLimits, job_health
 from streaming.job.monitoring.metrics import Metrics
-from streaming.job.monitoring.topics_metrics import serve_topics
+from streaming.job.monitoring.session_gauges import serve_topics
 from streaming.job.topics import watch as watch_module
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout

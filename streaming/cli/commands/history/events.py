@@ -11,10 +11,9 @@ from coordinator_logic.records import JournalEntry
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import Since, failures_as_lines, progress, time_given
 from streaming.cli.help_output import flag
-from streaming.explain.publishing.publication import Publication
+from streaming.explain.publishing.publication import publish_rebalances
 from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAllGroups
-from streaming.explain.story.printable import printable
-from streaming.explain.story.words import event_line
+from streaming.explain.story.words import event_line, printable
 from streaming.journal.entries import story_entry
 from streaming.journal.reader import JournalReader, ReadingProgress
 
@@ -45,9 +44,10 @@ def events(connection: Connection, since: Since = None, follow: Follow = False, 
         JournalReader(config, names.journal, timeout, CLIENT_ID, story_entry) as reader,
     ):
         if publish:
-            opened = Publication(config, names, CLIENT_ID, timeout, _note)
-            entries = _entries(reader, beginning, follow)
-            for record in opened.publish(reader, entries, begins_now=follow and since is None):
+            entries, begins_now = _entries(reader, beginning, follow), follow and since is None
+            for record in publish_rebalances(
+                config, names, timeout, reader, entries, _note, client_id=CLIENT_ID, begins_now=begins_now
+            ):
                 _print(GroupRebalance(record.group_id, record), connection.as_json)
             return
         for one in _told(reader, beginning, follow):

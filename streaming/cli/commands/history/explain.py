@@ -13,17 +13,15 @@ import typer
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, Since, fail, print_json, print_line, progress, time_given, write_file
 from streaming.cli.help_output import flag, option
-from streaming.explain.lag.lag import Lag
-from streaming.explain.lag.reading import read_lag
+from streaming.explain.lag import Lag, read_lag
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.of_group import ToldGroup, page_of_story
 from streaming.explain.page.trace import trace_of
 from streaming.explain.refusals.reading import KeptRequests, Part, kept_requests, with_earlier_entries
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import concerns, story_of
-from streaming.explain.story.printable import printable
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.story.words import lines_of, rebalance_lines
+from streaming.explain.story.words import lines_of, printable, rebalance_lines
 from streaming.journal.entries import page_entry, story_entry
 from streaming.journal.fold import GroupFold
 from streaming.journal.group_journal import GroupJournal

@@ -105,7 +105,7 @@ def replay(
 
 def _times(since: str | None, session: str | None) -> tuple[int, int | None]:
     """When to begin, ms since the epoch, and the session timeout in ms; ends the command if one is no duration."""
-    from streaming.explain.replay.durations import milliseconds
+    from streaming.explain.time_travel.point_in_time import milliseconds
 
     try:
         beginning = 0 if since is None else round(time.time() * 1000) - milliseconds(since)

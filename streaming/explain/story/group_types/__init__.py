@@ -4,13 +4,9 @@ from collections.abc import Mapping
 
 from coordinator_logic.group.record import Record
 from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
-from streaming.explain.story.group_types.classic import CLASSIC_WORDS, ClassicTelling
-from streaming.explain.story.group_types.consumer import CONSUMER_WORDS, ConsumerTelling
+from streaming.explain.story.group_types.classic import ClassicTelling
+from streaming.explain.story.group_types.consumer import ConsumerTelling
 from streaming.explain.story.group_types.telling import TypeTelling, TypeWords
-
-__all__ = ["FIRST_TYPE", "TELLINGS", "TypeTelling", "type_after", "words_of"]
-
-WORDS: Mapping[str, TypeWords] = {CLASSIC_TYPE: CLASSIC_WORDS, CONSUMER_TYPE: CONSUMER_WORDS}
 
 TELLINGS: Mapping[str, type[TypeTelling]] = {CLASSIC_TYPE: ClassicTelling, CONSUMER_TYPE: ConsumerTelling}
 
@@ -22,7 +18,7 @@ _BY_RECORD = {record: name for name, telling in TELLINGS.items() for record in t
 
 def words_of(group_type: str) -> TypeWords:
     """The words for a type of group."""
-    return WORDS[group_type]
+    return TELLINGS[group_type].WORDS
 
 
 def type_after(record: Record, group_type: str) -> str:

@@ -24,17 +24,16 @@ from streaming.explain.story.group_types.telling import Telling, TypeTelling, Ty
 from streaming.explain.story.group_types.waits import ClassicWaits, Waiting
 from streaming.explain.story.moves import Owners, owners_of, partitions_of, renamed, without
 
-CLASSIC_WORDS = TypeWords(
-    number="generation",
-    phases=("joining", "the assignment"),
-    spans=("joining", "assignment"),
-    waits=("its members to join", "the leader's assignment"),
-)
-
 
 class ClassicTelling(TypeTelling):
     """Tells of a classic group."""
 
+    WORDS = TypeWords(
+        number="generation",
+        phases=("joining", "the assignment"),
+        spans=("joining", "assignment"),
+        waits=("its members to join", "the leader's assignment"),
+    )
     RECORDS = (ClassicGroupFormed, GroupCreated, GroupDeleted, QuarantinedStateDropped)
 
     def __init__(self, telling: Telling) -> None:
@@ -43,7 +42,6 @@ class ClassicTelling(TypeTelling):
         self._gone: set[str] = set()
 
     def tell(self, entry: JournalEntry) -> None:
-        """Add the next entry."""
         telling, record, time = self._telling, entry.record, entry.timestamp
         match record:
             case ClassicGroupFormed(state=state):
@@ -61,21 +59,18 @@ class ClassicTelling(TypeTelling):
                 telling.owners = None if telling.owners is None else renamed(telling.owners, old, new)
             case GenerationStarted(generation=generation):
                 telling.generation = generation
-                began = telling.course.began_of_open
-                waited = [] if began is None else self._waits.for_members(telling.turn, began)
+                going_on = telling.course.open
+                waited = [] if going_on is None else self._waits.for_members(telling.turn, going_on.began)
                 telling.course.amend(joined=time, generation=generation)
                 telling.course.add_waits(waited)
             case AssignmentChanged(assignments=assignments) if assignments:
                 self._assign(owners_of(assignments), entry)
-            case _:
-                pass
 
     def leave(self, _entry: JournalEntry) -> None:
         """Leave everything as it is: the record of the other type ends a rebalance if it begins one."""
 
     @property
     def owners(self) -> Owners:
-        """The partitions with their owners."""
         return without(self._telling.owners or {}, self._gone)
 
     def epochs(self) -> Mapping[str, int | None]:
@@ -83,7 +78,6 @@ class ClassicTelling(TypeTelling):
         return dict.fromkeys([*self._telling.roster.members, *partitions_of(self.owners)])
 
     def waiting(self) -> Waiting:
-        """For whom the group waits now."""
         return self._waits.now(self._telling.state, self._telling.state_since, self._telling.leader)
 
     def _note_member(self, entry: JournalEntry, record: MemberAdded | MemberUpdated | MemberRemoved) -> None:
@@ -99,7 +93,8 @@ class ClassicTelling(TypeTelling):
         telling = self._telling
         if owners is not None:
             telling.move_to(owners, len(telling.roster.members))
-        telling.course.add_waits(self._waits.for_leader(entry, telling.course.joined_of_open))
+        if telling.course.open is not None:
+            telling.course.add_waits(self._waits.for_leader(entry, telling.course.open.joined))
         telling.owners = owners
         self._gone.clear()
 

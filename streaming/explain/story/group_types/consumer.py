@@ -4,11 +4,7 @@ from collections.abc import Mapping
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.groups.consumer.data import ConsumerGroup
-from coordinator_logic.groups.consumer.records import (
-    ConsumerGroupFormed,
-    GroupEpochBumped,
-    TargetAssignmentChanged,
-)
+from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, GroupEpochBumped, TargetAssignmentChanged
 from coordinator_logic.messages.groups import CONSUMER_TYPE
 from coordinator_logic.records import JournalEntry
 from coordinator_logic.states import State
@@ -17,17 +13,16 @@ from streaming.explain.story.group_types.telling import Telling, TypeTelling, Ty
 from streaming.explain.story.group_types.waits import ConsumerWaits, Waiting
 from streaming.explain.story.moves import Owners
 
-CONSUMER_WORDS = TypeWords(
-    number="epoch",
-    phases=("the target", "its members"),
-    spans=("target", "members"),
-    waits=("its target assignment", "its members to reach the target"),
-)
-
 
 class ConsumerTelling(TypeTelling):
     """Tells of a consumer group."""
 
+    WORDS = TypeWords(
+        number="epoch",
+        phases=("the target", "its members"),
+        spans=("target", "members"),
+        waits=("its target assignment", "its members to reach the target"),
+    )
     RECORDS = (ConsumerGroupFormed, *ConsumerGroup.records)
 
     def __init__(self, telling: Telling) -> None:
@@ -36,7 +31,6 @@ class ConsumerTelling(TypeTelling):
         self._epochs = Epochs(0)
 
     def tell(self, entry: JournalEntry) -> None:
-        """Add the next entry."""
         telling, record, time = self._telling, entry.record, entry.timestamp
         if isinstance(record, ConsumerGroupFormed):
             self._epochs, telling.generation = Epochs(record.epoch), record.epoch
@@ -59,8 +53,8 @@ class ConsumerTelling(TypeTelling):
         elif isinstance(record, TargetAssignmentChanged):
             course.amend(joined=time)
         telling.enter(epochs.state, time)
-        if epochs.state in (State.STABLE, State.EMPTY) and course.began_of_open is not None:
-            course.add_waits(self._waits.last_to_arrive(entry, course.began_of_open))
+        if epochs.state in (State.STABLE, State.EMPTY) and course.open is not None:
+            course.add_waits(self._waits.last_to_arrive(entry, course.open.began))
             telling.move_to(epochs.owners, len(epochs.members))
             course.end(time)
 
@@ -71,7 +65,6 @@ class ConsumerTelling(TypeTelling):
 
     @property
     def owners(self) -> Owners:
-        """The partitions with their owners."""
         return self._epochs.owners
 
     def held_by(self, member_id: str) -> frozenset[TopicPartition]:
@@ -79,9 +72,7 @@ class ConsumerTelling(TypeTelling):
         return self._epochs.held_by(member_id)
 
     def epochs(self) -> Mapping[str, int | None]:
-        """The members with their epochs."""
         return {member_id: member.epoch for member_id, member in self._epochs.members.items()}
 
     def waiting(self) -> Waiting:
-        """For whom the group waits now."""
         return self._waits.now(self._epochs)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.group.record import Record
 from coordinator_logic.groups.consumer.members import AssignedPartitions, MemberState
 from coordinator_logic.groups.consumer.records import (
@@ -77,8 +78,6 @@ class Epochs:
                     member_id,
                     MemberEpochs(record.epoch, record.state, record.assigned, record.pending_revocation, since),
                 )
-            case _:
-                pass
 
     def _put(self, member_id: str, member: MemberEpochs) -> None:
         self.members[member_id] = member
@@ -116,10 +115,7 @@ class Epochs:
 
     def named(self, partitions: AssignedPartitions) -> Partitions:
         """Partitions by the names of their topics."""
-        found: Partitions = {}
-        for topic, number in sorted(self._places(partitions)):
-            found.setdefault(topic, []).append(number)
-        return found
+        return grouped_by_topic(sorted(self._places(partitions)))
 
     def _places(self, partitions: AssignedPartitions) -> Iterator[TopicPartition]:
         # A topic that the journal does not name has its id for a name.

@@ -70,6 +70,7 @@ class Telling:
 class TypeTelling(ABC):
     """Tells of a group while it is of one type."""
 
+    WORDS: ClassVar[TypeWords]
     RECORDS: ClassVar[tuple[type, ...]]
     """The records that only a group of this type has, or with which it becomes one."""
 

@@ -7,7 +7,7 @@ from coordinator_logic.records import JournalEntry, MemberRemoved, RequestCause,
 from coordinator_logic.states import State
 from streaming.explain.story.group_types.epochs import Epochs, MemberEpochs
 from streaming.explain.story.model import Wait
-from streaming.explain.story.ranges import in_words
+from streaming.explain.story.moves import in_words
 from streaming.explain.story.roster import Roster
 
 Waiting = tuple[list[Wait], int | None]

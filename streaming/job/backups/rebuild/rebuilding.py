@@ -1,8 +1,9 @@
 """Rebuild a checkpoint from the journal, or from a backup and the journal after it."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +40,10 @@ from streaming.journal.reader import journal_entries
 
 PROGRESS_ENTRIES = 100_000
 """A line of progress follows so many entries of the journal."""
+
+
+SparkOnDemand = Callable[[], SparkSession]
+"""A Spark session, which starts when it is needed first."""
 
 
 class Rebuilt(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,15 +96,19 @@ def rebuild(
         last_job = find_last_job(options, topic_id, timeout)
         folder = stack.enter_context(unfinished_folder(checkpoint, report))
         with ExitStack() as until_written:
-            session = _Session(until_written, options, folder / CHECKPOINT, report)
-            base = _base(backup, folder / "backup", options, topic_id, session, report)
+
+            @cache
+            def spark() -> SparkSession:
+                return until_written.enter_context(local_session(options, folder / CHECKPOINT, report))
+
+            base = _base(backup, folder / "backup", options, topic_id, spark, report)
             rebuilt = RebuiltGroups(base.groups, base.read, base.epoch)
             content, found = _rebuilt(rebuilt, base, last_job, options, timeout, report)
             for line in found.lines():
                 report(line)
             if not found.is_lossless and not accepts_losses:
                 return Rebuilt(str(checkpoint), False, dict(content.offsets), found)
-            write_checkpoint(session.spark(), content, folder, folder / CHECKPOINT, report)
+            write_checkpoint(spark(), content, folder, folder / CHECKPOINT, report)
         with writing(checkpoint):
             if base.own_files is not None:
                 copy_own_files(base.own_files, folder / CHECKPOINT)
@@ -109,21 +118,8 @@ def rebuild(
     return Rebuilt(str(checkpoint), True, dict(content.offsets), found)
 
 
-class _Session:
-    """A Spark session that starts when it is needed."""
-
-    def __init__(self, stack: ExitStack, options: JobOptions, checkpoint: Path, report: Report) -> None:
-        self._stack, self._options, self._checkpoint, self._report = stack, options, checkpoint, report
-        self._spark: SparkSession | None = None
-
-    def spark(self) -> SparkSession:
-        if self._spark is None:
-            self._spark = self._stack.enter_context(local_session(self._options, self._checkpoint, self._report))
-        return self._spark
-
-
 def _base(
-    backup: Path | None, copy: Path, options: JobOptions, topic_id: str | None, session: _Session, report: Report
+    backup: Path | None, copy: Path, options: JobOptions, topic_id: str | None, spark: SparkOnDemand, report: Report
 ) -> _Base:
     """The groups of the backup, read from a copy whose files were compared with the manifest."""
     partitions, store = options.state_partitions, options.state_store
@@ -133,19 +129,14 @@ def _base(
     with writing(copy):
         copy_files(backup, manifest, copy, report)
     needed = complete_batch(copy)
-    read = needed.plan.offsets.get(options.topics.requests)
-    if read is None:
-        raise CannotRun(
-            f"{backup} belongs to {', '.join(needed.plan.offsets)}, not to {options.topics.requests}: "
-            "set its topic-prefix"
-        )
+    read = needed.plan.offsets_of(options.topics.requests, backup)
     kept = kept_topic_id(copy)
     if kept is not None and topic_id is not None and kept != topic_id:
         raise CannotRun(
             f"{options.topics.requests} was deleted and created again since the backup: the places of the backup's and "
             "the journal's requests cannot be compared; rebuild without the backup"
         )
-    groups = read_groups(session.spark(), copy, needed, report)
+    groups = read_groups(spark(), copy, needed, report)
     by_id = {group.group_id: group for group in groups}
     partitions, store = partitions or needed.plan.state_partitions, store or store_in(needed)
     return _Base(by_id, read, partitions, store, copy, newest_epoch_in(copy))
@@ -167,7 +158,7 @@ def _rebuilt(
     report(f"after its start, the job reads the last {again} requests of {topics.requests}")
     times = append_times(client, topics.requests, positions, timeout)
     resumption = Resumption(positions, times, now, frozenset(cut))
-    found = RebuildReport(entries=rebuilt.journal.entries, forked=sorted(rebuilt.forked))
+    found = RebuildReport(entries=rebuilt.journal.entries, forked=sorted(rebuilt.journal.forked))
     found.topic_problems = [
         f"partition {partition} of {topics.requests} ends at offset {requests[partition].end}, the journal names "
         f"{offset}: it was deleted and created again, or cut; the job reads what was appended after the last change"
@@ -192,7 +183,7 @@ def _read_journal(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, r
 
 
 def _tell_forked_again(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, report: Report) -> None:
-    forked = rebuilt.forked
+    forked = rebuilt.journal.forked
     if not forked:
         return
     report(f"reading {options.topics.journal} again for {len(forked)} groups with two histories")

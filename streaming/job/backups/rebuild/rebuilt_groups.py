@@ -11,7 +11,7 @@ from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, Request
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
 from coordinator_logic.timing.loading import load as load_group
-from streaming.job.group_batch.state_row import StateRow, load, store
+from streaming.job.group_batch.state_row import load_whole, store
 from streaming.job.rows.records import DEFAULT_LIMITS
 from streaming.job.spark_internals.checkpoint_layout.state_reader import StoredGroup
 from streaming.journal.fold import NO_BASE, Base, GroupFold, JournalFold
@@ -71,11 +71,6 @@ class RebuiltGroups:
             self.newest[partition] = max(cause.offset, self.newest.get(partition, -1))
             self.newest_times[partition] = max(entry.timestamp, self.newest_times.get(partition, 0))
         self.journal.add(entry)
-
-    @property
-    def forked(self) -> set[str]:
-        """The groups of which two coordinators have told different histories."""
-        return self.journal.forked
 
     def tell_again(self, group_id: str, entries: list[JournalEntry]) -> None:
         """Fold a group again, with the history that holds; ``entries`` are all that the journal has of it."""
@@ -157,10 +152,6 @@ def _stored(group: Group) -> bytes:
 def _decoded(stored: bytes) -> Group | None:
     """Decode a group; None if it cannot be read, as in quarantine."""
     try:
-        group = load(StateRow.unpacked(stored))
-        assert group is not None
-        # They are decoded on first access.
-        list(group.committed_offsets())
+        return load_whole(stored)
     except (UnreadableSnapshot, UnreadablePart):
         return None
-    return group

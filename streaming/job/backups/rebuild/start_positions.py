@@ -25,15 +25,12 @@ def start_positions(
         newest: The last request that the journal names.
         batch_size: How many requests a batch may read.
     """
-    return {
-        partition: min(max(_wanted(partition, complete, newest, batch_size), reach.first), reach.end)
-        for partition, reach in requests.items()
-    }
-
-
-def _wanted(partition: int, complete: Mapping[int, int], newest: Mapping[int, int], batch_size: int) -> int:
-    # A partition without a change may have any number of unread requests.
-    return max(complete.get(partition, 0), newest.get(partition, -1) + 1 - batch_size)
+    positions = {}
+    for partition, reach in requests.items():
+        # A partition without a change may have any number of unread requests.
+        wanted = max(complete.get(partition, 0), newest.get(partition, -1) + 1 - batch_size)
+        positions[partition] = min(max(wanted, reach.first), reach.end)
+    return positions
 
 
 def cut_partitions(

@@ -16,8 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from streaming.contract.errors import CannotRun
-from streaming.job.spark_internals.checkpoint_layout.commit_log import state_ids
-from streaming.job.spark_internals.checkpoint_layout.state_files import files_of_version
+from streaming.job.spark_internals.checkpoint_layout.state_files import files_of_version, state_ids
 from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan
 from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, reason_to_leave_out
 from streaming.job.state_stores import store_of

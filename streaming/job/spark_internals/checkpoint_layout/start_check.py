@@ -14,7 +14,6 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from streaming.job.spark_internals.checkpoint_layout.commit_log import state_ids
 from streaming.job.spark_internals.checkpoint_layout.state_files import (
     LZ4_END_BYTES,
     STATE_FOLDER,
@@ -22,6 +21,7 @@ from streaming.job.spark_internals.checkpoint_layout.state_files import (
     is_complete,
     is_compressed,
     is_snapshot,
+    state_ids,
     version_of,
 )
 from streaming.job.spark_internals.offset_log import BatchPlan, UnreadablePlan, read_batch_plan

@@ -13,6 +13,8 @@ of the batch in ``commits``; they change when a task runs again.
 
 from collections.abc import Collection, Iterator
 
+import msgspec
+
 from streaming.job.state_stores import StateStore
 
 STATE_FOLDER = "state/0"
@@ -22,6 +24,26 @@ LZ4_END = b"LZ4Block"
 LZ4_END_BYTES = 21
 """A complete file of deltas, of a snapshot or of a changelog ends with an empty block of LZ4: this name, a byte for the
 kind, and three zeros of four bytes."""
+
+
+class _CompleteBatch(msgspec.Struct, rename="camel"):
+    """A file of ``commits``, which Spark writes when a batch is complete: a line with a version, then this as JSON."""
+
+    state_unique_ids: dict[int, list[list[str]]] | None = None
+    """By operator, state partition and store; an operator of ours has one store."""
+
+
+def state_ids(text: str, operator: int = 0) -> dict[int, str]:
+    """RocksDB's ids of the state after a batch, by state partition, from the batch's file in ``commits``.
+
+    Empty with the memory store.
+
+    Raises:
+        ValueError: Spark has not written this, or not to its end.
+    """
+    _version, _, content = text.partition("\n")
+    ids = msgspec.json.decode(content, type=_CompleteBatch).state_unique_ids or {}
+    return {partition: stores[0] for partition, stores in enumerate(ids.get(operator, ())) if stores}
 
 
 def version_of(name: str) -> int | None:

@@ -75,8 +75,8 @@ def write_state(
     working_folder: Path,
     state_partitions: int,
     store: StateStore,
-) -> int:
-    """Write a checkpoint with these groups as of its batch 0; returns how many there are.
+) -> None:
+    """Write a checkpoint with these groups as of its batch 0.
 
     The session keeps the settings of the state. Neither folder may exist. :func:`name_offsets` makes it a checkpoint of
     the coordinator's query.
@@ -87,7 +87,7 @@ def write_state(
     if reason := reason_to_leave_out(CHECKPOINT_WRITING, spark):
         raise CannotRun(f"a checkpoint cannot be written: {CHECKPOINT_WRITING.name} is {reason}")
     working_folder.mkdir()
-    count = _write_file(groups, working_folder / "groups.parquet")
+    _write_file(groups, working_folder / "groups.parquet")
     settings = {
         **STATE_STORES[store],
         STATE_PARTITIONS: str(state_partitions),
@@ -109,7 +109,6 @@ def write_state(
         written.option("checkpointLocation", checkpoint.as_uri()).start().awaitTermination()
     except PySparkException as error:
         raise CannotRun(f"the groups cannot be written: {str(error).partition(chr(10))[0]}") from error
-    return count
 
 
 def name_offsets(checkpoint: Path, topic: str, offsets: Mapping[int, int], time: int) -> None:
@@ -125,14 +124,11 @@ def name_offsets(checkpoint: Path, topic: str, offsets: Mapping[int, int], time:
     shutil.rmtree(checkpoint / "sources", ignore_errors=True)
 
 
-def _write_file(groups: Iterable[StoredGroup], path: Path) -> int:
-    count = 0
+def _write_file(groups: Iterable[StoredGroup], path: Path) -> None:
     with pq.ParquetWriter(path, ARROW_COLUMNS, compression="none", use_dictionary=False) as writer:
         remaining = iter(groups)
         while chunk := list(islice(remaining, GROUPS_A_CHUNK)):
-            count += len(chunk)
             writer.write_table(pa.table(list(_columns(chunk)), schema=ARROW_COLUMNS))
-    return count
 
 
 def _columns(chunk: Sequence[StoredGroup]) -> Iterator[Sequence[object]]:

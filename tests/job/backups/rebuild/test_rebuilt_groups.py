@@ -152,9 +152,9 @@ def test_a_group_with_two_histories_is_told_again() -> None:
     journal = [*driven.journal, other]
     for entry in journal:
         groups.add(entry)
-    assert groups.forked == {GROUP_ID}
+    assert groups.journal.forked == {GROUP_ID}
     groups.tell_again(GROUP_ID, journal)
-    assert groups.forked == set()
+    assert groups.journal.forked == set()
     (found,) = groups.finished(Resumption({0: 0}, {}, NOW), driven.config, {})
     assert group_of(found).clock == NOW
 
@@ -175,7 +175,7 @@ def test_a_backup_of_a_history_that_a_later_job_has_replaced_does_not_void_its_c
     entries = [*(msgspec.structs.replace(entry, job_epoch=5) for entry in driven.journal), *told]
     for entry in entries:
         groups.add(entry)
-    assert groups.forked == {GROUP_ID}
+    assert groups.journal.forked == {GROUP_ID}
     groups.tell_again(GROUP_ID, entries)
     (found,) = groups.finished(Resumption({0: 100}, {0: driven.now}, NOW), driven.config, {})
     assert recorded(group_of(found)) == recorded(other.group)
@@ -189,4 +189,4 @@ def test_a_backup_and_the_entries_that_it_includes_are_one_history() -> None:
     groups = RebuiltGroups(backed_up(driven), {0: 100}, 5)
     for entry in driven.journal:
         groups.add(msgspec.structs.replace(entry, job_epoch=5))
-    assert groups.forked == set()
+    assert groups.journal.forked == set()

@@ -1,5 +1,5 @@
-# Every target first installs what it needs. After that, only `make lowest`, `make release`, the tests of it and of the wheel
-# and, unless promtool is installed, the first test of the alert rules use a network.
+# Every target first installs what it needs. After that, only `make lowest`, `make spark-next`, `make release`, the tests of
+# it and of the wheel and, unless promtool is installed, the first test of the alert rules use a network.
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
@@ -9,7 +9,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover oracle oracle-consumer fuzz soak kills chaos chaos-broken documents release clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next oracle oracle-consumer fuzz soak kills chaos chaos-broken documents release clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ test: archive $(TYPES) ## Run all tests, with the same random examples in each r
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that neither of the two goes on for long after the other.
-	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/journal tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/deploy tests/explain tests/release tests/test_structure.py tests/test_examples.py)
+	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/journal tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/deploy tests/explain tests/release tests/spark_next tests/test_structure.py tests/test_examples.py)
 # Alone: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) tests/oracle --ignore tests/oracle/assignors)
 	@echo "Times of the parts:"; cat $(TIMES)
@@ -89,6 +89,12 @@ bench-checkpoints: archive ## Measure restore, rebuild and the like with 100,000
 
 bench-takeover: archive ## Measure 30 kills and 10 stops of the active job with a standby, and some without: about an hour
 	$(PYTHON) -m tests.bench.outages.takeover
+
+bench-operators: archive ## Compare applyInPandasWithState with transformWithState for the whole step: about 20 minutes
+	$(PYTHON) -m tests.bench.operators
+
+spark-next: archive ## Try Spark's internals with the newest pyspark, or VERSIONS="4.2.1 4.3.0": 10 minutes for each; RECORD=yes writes the results
+	$(PYTHON) -m tests.spark_next $(VERSIONS) $(if $(RECORD),--record)
 
 SCRIPTS ?= 2000
 SEED ?= 1

@@ -31,7 +31,10 @@ def _generated() -> dict[Path, dict[str, str]]:
         },
         ROOT / "docs" / "options.md": option_tables.tables(),
         ROOT / "docs" / "tables.md": {"tables": table_columns.markdown()},
-        ROOT / "docs" / "operations" / "reference.md": {"spark internals": spark_internals.markdown()},
+        ROOT / "docs" / "operations" / "reference.md": {
+            "spark internals": spark_internals.markdown(),
+            "spark versions": spark_internals.trials_markdown(),
+        },
     }
 
 

@@ -52,7 +52,7 @@ class GroupOperator:
     def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         stored = StateRow.unpacked(bytes(state.get[0])) if state.exists else None
         batch_time = state.getCurrentProcessingTimeMs()
-        outcome = self.outcome(key[0], _records(frames), stored, batch_time)
+        outcome = self.outcome(key[0], records_in(frames), stored, batch_time)
         if outcome.state is not None:
             state.update((outcome.state.packed(),))
         elif stored is not None:
@@ -62,9 +62,7 @@ class GroupOperator:
             timeout = timeout_of(outcome.wake_at, batch_time)
             state.setTimeoutDuration(timeout - batch_time)
             due_times.append(due_time(timeout, batch_time))
-        # dtype object: a partition is null or an integer, and Spark concatenates the frames of many groups.
-        columns = dict(zip(OUTPUT_SCHEMA.names, output_columns(outcome.rows, due_times), strict=True))
-        yield pd.DataFrame(columns, dtype=object)
+        yield output_frame(outcome.rows, due_times)
 
     def outcome(
         self,
@@ -99,7 +97,14 @@ def output_columns(rows: Sequence[Row], due_times: Iterable[int] = ()) -> list[S
     return [()] * len(OUTPUT_SCHEMA) if encoded is None else [*([None] for _ in columns), [encoded]]
 
 
-def _records(frames: Iterator[pd.DataFrame]) -> list[KafkaRecord]:
+def output_frame(rows: Sequence[Row], due_times: Iterable[int]) -> pd.DataFrame:
+    """Turn rows into a frame of :func:`output_columns`."""
+    # dtype object: a partition is null or an integer, and Spark concatenates the frames of many groups.
+    return pd.DataFrame(dict(zip(OUTPUT_SCHEMA.names, output_columns(rows, due_times), strict=True)), dtype=object)
+
+
+def records_in(frames: Iterator[pd.DataFrame]) -> list[KafkaRecord]:
+    """The records of a group, from the frames in which Spark delivers them."""
     records: list[KafkaRecord] = []
     for frame in frames:
         columns = (frame[name].tolist() for name in INPUT_COLUMNS)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -96,18 +96,16 @@ class Side(NamedTuple):
 
 
 @contextmanager
-def warm(bench: Bench, name: str, checkout: Path) -> Iterator[Side]:
-    """Start the coordinator of a checkout, warm it up and stop it for its rounds."""
-    settings = LATENCY_PROFILE | {"metrics-port": 0}
-    with (
-        running(name, bench.broker, bench.folder, settings, SHIPPED_MODULE, checkout) as coordinator,
-        bench.events(coordinator) as events,
-    ):
+def warm(
+    bench: Bench, name: str, started: AbstractContextManager[Coordinator], warm_ups: Sequence[Load] = WARM_UPS
+) -> Iterator[Side]:
+    """Start a coordinator, warm it up with these loads on the groups of the first, and stop it for its rounds."""
+    with started as coordinator, bench.events(coordinator) as events:
         bench.report(f"{name}: warming up")
-        members = events.form_groups(group_names("steady", STEADY_GROUPS), 1)
+        members = events.form_groups(group_names("steady", warm_ups[0].groups), 1)
         side = Side(coordinator, events, shuffled(events.heartbeats(members)), [], {})
         side.note({"start to ready, s": coordinator.start_seconds})
-        for load in WARM_UPS:
+        for load in warm_ups:
             loaded(load)(side)
         side.signal(signal.SIGSTOP)
         try:
@@ -175,8 +173,12 @@ def kill(side: Side) -> Figures:
 
 def compare(bench: Bench, checkouts: Sequence[tuple[str, Path]]) -> list[dict[str, list[float]]]:
     """Measure the coordinators of the checkouts alternately; returns the figures of each."""
+    settings = LATENCY_PROFILE | {"metrics-port": 0}
     with ExitStack() as stack:
-        sides = [stack.enter_context(warm(bench, name, checkout)) for name, checkout in checkouts]
+        sides = []
+        for name, checkout in checkouts:
+            started = running(name, bench.broker, bench.folder, settings, SHIPPED_MODULE, checkout)
+            sides.append(stack.enter_context(warm(bench, name, started)))
         for load, rounds in LOADS.items():
             bench.report(f"{rounds} rounds of {load}")
             measure_alternately(sides, loaded(load), rounds)

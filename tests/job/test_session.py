@@ -40,7 +40,6 @@ def test_hadoops_defaults_are_dropped_and_the_users_files_and_options_stay(
     )
     settings = spark_settings(options, resolve_jars())
     with spark_session(settings) as spark:
-        assert left_out(spark) == {}
         properties = java_virtual_machine(spark).java.lang.System
         assert properties.getProperty("example.one") == "a b"
         assert properties.getProperty("example.two") == 'say "c"'
@@ -62,10 +61,11 @@ def test_hadoops_defaults_are_dropped_and_the_users_files_and_options_stay(
 
 
 @pytest.mark.jvm
-def test_a_session_may_follow_one_that_has_ended_with_an_error(tmp_path: Path) -> None:
+def test_a_session_may_follow_one_that_has_ended_with_an_error_and_uses_every_internal(tmp_path: Path) -> None:
     options = JobOptions(bootstrap_servers="127.0.0.1:1", checkpoint=str(tmp_path / "one"), driver_memory="512m")
     settings = spark_settings(options, resolve_jars())
     with pytest.raises(RuntimeError, match="within the block"), spark_session(settings):
         raise RuntimeError("within the block")
     with spark_session(settings) as spark:
         assert spark.range(3).count() == 3
+        assert left_out(spark) == {}

@@ -29,7 +29,7 @@ TIME_FACTOR = 4
 """The factor by which timeouts are longer than in the scripts: each response of the job takes a batch."""
 PARKED_AFTER_SECONDS = 1.0
 DEADLINE_SECONDS = 2.0
-TIMEOUT_SECONDS = 300.0
+TIMEOUT_SECONDS = 1_800.0
 TIMES = ("sessionTimeoutMs", "rebalanceTimeoutMs")
 PRODUCERS = {0: 1_000, 1: 1_001}
 

@@ -1,8 +1,9 @@
 """The table of Spark's internals that the job uses, and the check of each against the Spark that runs.
 
-An internal is used when pyspark's version is one that it was tried with, and the names that it needs exist. Otherwise
-it is left out: the job works without it, usually slower. ``GROUP_COORDINATOR_SPARK_INTERNALS_OFF`` leaves out more, to
-find out whether one of them is the cause of a problem: ``all``, or names separated by commas.
+An internal is used when pyspark's version is one on which it held when it was tried (see :mod:`.trials`), and the names
+that it needs exist. Otherwise it is left out: the job works without it, usually slower.
+``GROUP_COORDINATOR_SPARK_INTERNALS_OFF`` leaves out more, to find out whether one of them is the cause of a problem:
+``all``, or names separated by commas.
 """
 
 import importlib
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
 from streaming.job.spark_internals.java_objects import java_virtual_machine
+from streaming.job.spark_internals.trials import held_on
 
 OFF_VARIABLE = "GROUP_COORDINATOR_SPARK_INTERNALS_OFF"
 
@@ -25,8 +27,7 @@ class SparkInternal:
     """One use of Spark's internals.
 
     ``python_names`` (``module:name``), ``session_attributes`` (of the SparkSession) and ``java_classes`` must exist.
-    ``tried`` lists the pyspark versions that it was tried with; None marks a use that is safe with every version,
-    because it relies on nothing but these names.
+    ``any_version`` marks a use that is safe with every version, because it relies on nothing but these names.
     """
 
     name: str
@@ -36,10 +37,15 @@ class SparkInternal:
     """The reason to use it, with the figure that was measured; p50 is from request to response."""
     without: str
     """What users lose when it is left out."""
-    tried: tuple[str, ...] | None
+    any_version: bool = False
     python_names: tuple[str, ...] = ()
     session_attributes: tuple[str, ...] = ()
     java_classes: tuple[str, ...] = ()
+
+    @property
+    def tried(self) -> tuple[str, ...] | None:
+        """The pyspark versions on which it is used; None for a use that is safe with every version."""
+        return None if self.any_version else held_on(self.name)
 
 
 ARROW_WORKER = SparkInternal(
@@ -48,8 +54,7 @@ ARROW_WORKER = SparkInternal(
     "are replaced in the Python workers; the bytes that Spark and a worker exchange for `applyInPandasWithState`",
     "groups touched a second: 862 with pyspark's worker, 7,533 with the Arrow-native one",
     "pyspark's worker runs the groups, with about a ninth of the throughput",
-    ("4.2.0",),
-    (
+    python_names=(
         "pyspark.worker:ApplyInPandasWithStateSerializer",
         "pyspark.worker:wrap_grouped_map_pandas_udf_with_state",
         "pyspark.worker:fail_on_stopiteration",
@@ -67,8 +72,7 @@ WORKER_DAEMON = SparkInternal(
     "imports before the fork and no full garbage collection after each task: p50 0.35 s to 0.29 s",
     "each Python worker imports pandas and pyarrow, and collects garbage after every task; pyspark's worker runs the "
     "groups",
-    ("4.2.0",),
-    ("pyspark.daemon:worker", "pyspark.daemon:manager", "pyspark.worker:main"),
+    python_names=("pyspark.daemon:worker", "pyspark.daemon:manager", "pyspark.worker:main"),
 )
 OWN_JVM = SparkInternal(
     "own-jvm",
@@ -78,8 +82,7 @@ OWN_JVM = SparkInternal(
     "run several sessions, each with a JVM of its own",
     "a signal for the process group interrupts the batch in flight; after a `kill -9`, the job may start while the "
     "JVM of the killed one still runs its last batch; Spark's settings, passwords too, are on the JVM's command line",
-    ("4.2.0",),
-    (
+    python_names=(
         "pyspark.java_gateway:launch_gateway",
         "pyspark.core.context:SparkContext._gateway",
         "pyspark.core.context:SparkContext._jvm",
@@ -92,7 +95,6 @@ HADOOP_CONFIGURATION = SparkInternal(
     "defaults of Hadoop",
     "no batch serializes 1,100 defaults for its tasks: p50 219 ms to 192 ms",
     "every batch serializes all of Hadoop's defaults, a sixth more work for the driver",
-    ("4.2.0",),
     session_attributes=("_jsparkSession", "sparkContext._jsc"),
     java_classes=("org.apache.hadoop.conf.Configuration",),
 )
@@ -101,7 +103,6 @@ CHECKPOINT_FILES = SparkInternal(
     "the class `FileSystemBasedCheckpointFileManager` in `spark.sql.streaming.checkpointFileManagerClass`",
     "no process for each link and permission on a local file system: p50 1.5 s to 0.35 s",
     "Spark starts processes for the files of a local checkpoint, about a second more for each batch",
-    ("4.2.0",),
     java_classes=("org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",),
 )
 BATCH_END = SparkInternal(
@@ -109,7 +110,6 @@ BATCH_END = SparkInternal(
     "`StreamingQuery._jsq.streamingQuery().state()`, which is set to `TERMINATED$`",
     "a stop lets the batch in flight finish, so the next start need not run it again",
     "a stop interrupts the batch in flight, which runs again after the next start",
-    ("4.2.0",),
     java_classes=("org.apache.spark.sql.execution.streaming.runtime.TERMINATED$",),
 )
 OFFSET_LOG = SparkInternal(
@@ -117,7 +117,6 @@ OFFSET_LOG = SparkInternal(
     "the newest file of a checkpoint's folder `offsets`: a version, settings as JSON, offsets as JSON",
     "a checkpoint that does not fit the options or the topics is refused with a message that says how",
     "the checkpoint is not compared with the options and the topics, unless its newest batch can be read",
-    ("4.2.0",),
 )
 CHECKPOINT_LAYOUT = SparkInternal(
     "checkpoint-layout",
@@ -127,7 +126,6 @@ CHECKPOINT_LAYOUT = SparkInternal(
     "`checkpoint backup` copies a checkpoint while the job runs",
     "Spark reports most damage with exceptions of its own, some without the file's name; a snapshot of a lost batch is "
     "not noticed; `checkpoint backup`, `checkpoint verify` and `sql --checkpoint` refuse",
-    ("4.2.0",),
 )
 CHECKPOINT_WRITING = SparkInternal(
     "checkpoint-writing",
@@ -135,7 +133,6 @@ CHECKPOINT_WRITING = SparkInternal(
     "operator do not depend on source and sink; the offset log's line for a source",
     "`checkpoint rebuild`, `repartition` and `migrate` write a checkpoint by a query of their own",
     "these three commands refuse; the coordinator itself does not use it",
-    ("4.2.0",),
     java_classes=("org.apache.spark.sql.execution.python.streaming.FlatMapGroupsInPandasWithStateExec",),
 )
 JAVA_OBJECTS = SparkInternal(
@@ -143,7 +140,7 @@ JAVA_OBJECTS = SparkInternal(
     "`SparkSession._jvm`, `SparkContext._jsc` and `StreamingQuery._jsq`, for public methods of Spark and Hadoop",
     "the checkpoint is read where Spark writes it; progress costs two calls a batch instead of a hundred",
     "the job does not start",
-    None,
+    any_version=True,
     session_attributes=("_jvm", "sparkContext._jsc"),
 )
 STATE_STORE_PROVIDERS = SparkInternal(
@@ -151,7 +148,7 @@ STATE_STORE_PROVIDERS = SparkInternal(
     "the classes `HDFSBackedStateStoreProvider` and `RocksDBStateStoreProvider`, which Spark's guide names",
     "the options choose where groups are kept",
     "Spark refuses to start the query",
-    None,
+    any_version=True,
     java_classes=(
         "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
@@ -162,14 +159,14 @@ CLASS_ARCHIVE = SparkInternal(
     "the class path that Spark's launcher makes of `SPARK_HOME/jars` and four environment variables",
     "a start takes 7.7 to 8.7 s instead of 12.2 to 13.4 s",
     "slower starts: Java ignores an archive that does not fit its class path",
-    None,
+    any_version=True,
 )
 INTERPRETED_PLANS = SparkInternal(
     "interpreted-plans",
     "the internal setting `spark.sql.codegen.factoryMode`; Spark ignores settings that it does not know",
     "no Java source is written and compiled for each batch: p50 612 ms to 527 ms at 10,000 requests/s",
     "slower batches",
-    None,
+    any_version=True,
 )
 IDLE_REPORTS = SparkInternal(
     "idle-reports",
@@ -177,21 +174,20 @@ IDLE_REPORTS = SparkInternal(
     "know",
     "Spark does not report every ten seconds that it has found nothing to read",
     "the job skips these reports, which costs an idle job some CPU time",
-    None,
+    any_version=True,
 )
 OPTIMIZER_RULES = SparkInternal(
     "optimizer-rules",
     "the names of 95 rules in `spark.sql.optimizer.excludedRules`",
     "no time for 240 runs of rules a batch that find nothing to do: p50 97 ms to 90 ms at 1,000 requests/s",
     "slower batches",
-    ("4.2.0",),
 )
 LOG_CATEGORIES = SparkInternal(
     "log-categories",
     "the names of five classes and a package of Spark and Hadoop as log categories in `log4j2.properties`",
     "warnings of normal operation do not reach the terminal",
     "the terminal shows warnings that require no action",
-    None,
+    any_version=True,
 )
 
 INTERNALS = (
@@ -232,11 +228,17 @@ def reason_to_leave_out(
         for running in (version, version if spark is None else spark.version):
             if running not in internal.tried:
                 return f"tried with {', '.join(internal.tried)} only"
+    missing = missing_names(internal, spark)
+    return f"pyspark {version} has no {missing[0]}" if missing else None
+
+
+def missing_names(internal: SparkInternal, spark: SparkSession | None = None) -> list[str]:
+    """The names that ``internal`` needs and this pyspark lacks; without a session, those of Python only."""
     missing = [name.replace(":", ".") for name in internal.python_names if not _python_name_exists(name)]
     if spark is not None:
         missing += [f"SparkSession.{path}" for path in internal.session_attributes if not _has(spark, path)]
         missing += [name for name in internal.java_classes if not _java_class_exists(spark, name)]
-    return f"pyspark {version} has no {missing[0]}" if missing else None
+    return missing
 
 
 def is_used(internal: SparkInternal, spark: SparkSession | None = None) -> bool:

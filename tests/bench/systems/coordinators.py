@@ -3,10 +3,11 @@
 import json
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from streaming.embedded.broker import EmbeddedBroker
@@ -53,6 +54,7 @@ class Coordinator(CoordinatorProcess):
         folder: Path,
         settings: dict[str, object],
         checkout: Path = ROOT,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.start_seconds = 0.0
         self._module = module
@@ -64,7 +66,7 @@ class Coordinator(CoordinatorProcess):
             {"topic-prefix": f"{name}-", **settings},
             defaults={},
             module=module,
-            environment={watched.VARIABLE: str(self._progress), **code_of(checkout)},
+            environment={watched.VARIABLE: str(self._progress), **code_of(checkout), **environment},
         )
 
     def start(self, limit_seconds: float = START_LIMIT_SECONDS) -> None:
@@ -129,9 +131,10 @@ def running(
     settings: dict[str, object],
     module: str = OBSERVED_MODULE,
     checkout: Path = ROOT,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Coordinator]:
     """Run a coordinator, with the code of ``checkout``, that has completed a batch; stop it cleanly at the end."""
-    coordinator = Coordinator(name, module, broker, folder, settings, checkout)
+    coordinator = Coordinator(name, module, broker, folder, settings, checkout, environment)
     try:
         coordinator.start()
         yield coordinator

@@ -18,11 +18,20 @@ from pyspark.sql.streaming.stateful_processor import (
 from streaming.job.due_times import due_time
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
-from streaming.job.operator import INPUT_COLUMNS, GroupOperator, output_columns, output_frame, records_in, timeout_of
+from streaming.job.operator import (
+    INPUT_COLUMNS,
+    OUTPUT_SCHEMA,
+    GroupOperator,
+    output_columns,
+    output_frame,
+    records_in,
+    timeout_of,
+)
 from streaming.job.rows.records import KafkaRecord, Row
 
 STATE = "group"
 STATE_SCHEMA = "stored binary, timer long"
+OUTPUT_ROW = SparkRow(*OUTPUT_SCHEMA.names)
 
 
 class GroupProcessor(StatefulProcessor):
@@ -104,4 +113,4 @@ class RowGroupProcessor(GroupProcessor):
     def _rows(self, key: Any, records: list[KafkaRecord], times: TimerValues) -> Iterator[SparkRow]:
         columns = output_columns(*self._process(key, records, times))
         for values in zip(*columns, strict=True):
-            yield SparkRow(*values)
+            yield OUTPUT_ROW(*values)

@@ -32,7 +32,7 @@ def test_the_newer_operator_sends_the_responses_of_the_log_byte_for_byte(
             groups = [f"{form}-{number}" for number in range(SCRIPTS)]
             scripts = random_scripts(SCRIPTS, seed_number=SEED, requests=REQUESTS)
             sent = asyncio.run(play_all(dict(zip(groups, scripts, strict=True)), channel))
-            coordinator.stop()
+            assert coordinator.stop() == 0, coordinator.tail()
             assert compare(coordinator, sent) > SCRIPTS * REQUESTS * 0.8
     finally:
         coordinator.kill()

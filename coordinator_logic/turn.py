@@ -5,7 +5,6 @@ the time of the turn, so that no code below it reads a clock.
 """
 
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import force_setattr
@@ -15,7 +14,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.group import Group
 from coordinator_logic.group.deadlines import Deadlines
-from coordinator_logic.group.part import GroupPart
+from coordinator_logic.group.part import PartT
 from coordinator_logic.group.record import Record
 from coordinator_logic.group.timer import HEARTBEAT, Timer
 from coordinator_logic.messages import Message
@@ -32,8 +31,6 @@ from coordinator_logic.records import (
     moves_back,
 )
 from coordinator_logic.sizes import shortened
-
-PartT = TypeVar("PartT", bound=GroupPart)
 
 COMMITTING = (OffsetsCommitted, TransactionEnded)
 """The records that change committed offsets; a union in its place would be made for each record."""
@@ -99,12 +96,6 @@ class Turn:
         """The group, for a handler that knows that it exists."""
         assert self.existing is not None, f"group {self.group_id!r} does not exist"
         return self.existing
-
-    def part(self, kind: type[PartT]) -> PartT:
-        """The part of the group, for code that knows its type."""
-        part = self.group.part
-        assert isinstance(part, kind), f"group {self.group_id!r} is not a {kind.type_name} group"
-        return part
 
     def part_or_none(self, kind: type[PartT]) -> PartT | None:
         """The part of the group; None if the group does not exist, or is of another type."""

@@ -14,7 +14,7 @@ from functools import cached_property
 import msgspec
 
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
-from coordinator_logic.group.part import GroupPart, new_part
+from coordinator_logic.group.part import GroupPart, PartT, new_part
 from coordinator_logic.group.timer import Timer
 from coordinator_logic.group.transactions import OpenTransaction, PendingOffsets
 from coordinator_logic.states import State
@@ -68,6 +68,12 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     def generation(self) -> int:
         """The generation, or the group epoch."""
         return self.part.generation
+
+    def part_as(self, kind: type[PartT]) -> PartT:
+        """The part, for code that knows the group's type."""
+        part = self.part
+        assert isinstance(part, kind), f"group {self.group_id!r} is not a {kind.type_name} group"
+        return part
 
     # ---- offsets -------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from importlib import import_module
 from operator import or_
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -125,6 +125,8 @@ class GroupPart(msgspec.Struct, array_like=True, dict=True):
         """The part of a group from the other struct that a snapshot holds. Raises ``UnreadablePart``."""
         raise NotImplementedError
 
+
+PartT = TypeVar("PartT", bound=GroupPart)
 
 PARTS: dict[str, type[GroupPart]] = {}
 """The struct of each type, by its name. The first one is that of a group of which nothing is known but its id."""

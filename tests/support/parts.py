@@ -7,8 +7,7 @@ from coordinator_logic.groups.consumer.data import ConsumerGroup
 
 def classic(group: Group) -> ClassicGroup:
     """The part of a classic group."""
-    assert isinstance(group.part, ClassicGroup), f"{group.group_id} is a {group.group_type} group"
-    return group.part
+    return group.part_as(ClassicGroup)
 
 
 def classic_or_empty(group: Group) -> ClassicGroup:
@@ -24,5 +23,4 @@ def consumer_part(group: Group | None) -> ConsumerGroup | None:
 
 def consumer_group(group: Group) -> ConsumerGroup:
     """The part of a consumer group."""
-    assert isinstance(group.part, ConsumerGroup), f"{group.group_id} is a {group.group_type} group"
-    return group.part
+    return group.part_as(ConsumerGroup)

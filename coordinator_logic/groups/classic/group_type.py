@@ -54,7 +54,7 @@ class ClassicType(GroupType):
 
     def note_commit(self, turn: Turn, member_id: str) -> None:
         """Restart the session of the member."""
-        group = turn.part(ClassicGroup)
+        group = turn.group.part_as(ClassicGroup)
         if group.state is not State.EMPTY:
             turn.arm_heartbeat(member_id, group.members[member_id].session_timeout_ms)
 
@@ -65,7 +65,7 @@ class ClassicType(GroupType):
         partitions as lost, join again, and fetch their offsets. A rebalance alone would not do: members commit their
         positions until they have joined, and cooperative ones keep their positions.
         """
-        group = turn.part(ClassicGroup)
+        group = turn.group.part_as(ClassicGroup)
         if group.state is State.STABLE:
             turn.record(GenerationStarted(group.generation + 1, group.protocol_name))
             prepare_rebalance(turn, because)
@@ -88,7 +88,7 @@ class ClassicType(GroupType):
         Here the journal has every state. A group in a rebalance stays in it: members that do not ask again in time are
         removed, as if they had never asked.
         """
-        group = turn.part(ClassicGroup)
+        group = turn.group.part_as(ClassicGroup)
         group.forget_working_memory()
         for member in group.members.values():
             arm_session(turn, member)
@@ -101,7 +101,7 @@ class ClassicType(GroupType):
 
 
 def _expire_session(turn: Turn, member_id: str) -> None:
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if member_id in group.pending_joins:
         remove_member(turn, member_id, "the member id was not used in time")
         complete_join_if_all_joined(turn, ends_initial_delay=True)
@@ -117,7 +117,7 @@ def _expire_session(turn: Turn, member_id: str) -> None:
 
 def _end_initial_delay(turn: Turn, timer: Timer) -> None:
     """Complete the join, or extend the delay if new members joined and the rebalance timeout allows it (KIP-134)."""
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if not (group.new_member_added and timer.remaining_ms):
         complete_join(turn)
         return
@@ -127,7 +127,7 @@ def _end_initial_delay(turn: Turn, timer: Timer) -> None:
 
 
 def _expire_sync(turn: Turn, generation: int) -> None:
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     synced_in_time = generation != group.generation or not group.pending_syncs
     if synced_in_time or group.state not in (State.COMPLETING_REBALANCE, State.STABLE):
         return
@@ -139,7 +139,7 @@ def _expire_sync(turn: Turn, generation: int) -> None:
 
 
 def _await_joins(turn: Turn) -> None:
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if group.previous_state is not State.EMPTY:
         arm_join(turn, at_least_ms=ABSENT_MEMBERS_CHECK_MS)
         return

@@ -35,7 +35,7 @@ def reply_to_parked_join(turn: Turn, member: Member, body: JoinGroupResponse) ->
     """Answer the member's parked JoinGroup, if there is one."""
     if member.parked_join is not None:
         address = member.parked_join
-        turn.part(ClassicGroup).member_index.park_join(member, None)
+        turn.group.part_as(ClassicGroup).member_index.park_join(member, None)
         turn.reply(address, body)
 
 
@@ -50,7 +50,7 @@ def reply_to_parked_sync(turn: Turn, member: Member, body: SyncGroupResponse) ->
 
 def remove_member(turn: Turn, member_id: str, reason: str) -> None:
     """Remove a member or a handed-out member id. Sends no response and cancels no timer; ignores an unknown id."""
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     member = group.members.get(member_id)
     if member is not None:
         turn.record(MemberRemoved(member_id, member.group_instance_id, reason))
@@ -66,7 +66,7 @@ def rebalance_or_complete_join(turn: Turn, reason: str, *, ends_initial_delay: b
     ``reason`` goes into the journal if a rebalance begins; ``ends_initial_delay`` is for
     :func:`complete_join_if_all_joined`.
     """
-    if turn.part(ClassicGroup).can_rebalance:
+    if turn.group.part_as(ClassicGroup).can_rebalance:
         prepare_rebalance(turn, reason)
     else:
         complete_join_if_all_joined(turn, ends_initial_delay=ends_initial_delay)
@@ -78,7 +78,7 @@ def complete_join_if_all_joined(turn: Turn, *, ends_initial_delay: bool = False)
     During the initial delay (KIP-134) the join waits for the delay's timer. As in Kafka, only the expiry of a session
     or of a handed-out member id completes it earlier: the caller passes ``ends_initial_delay``.
     """
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if group.state is not State.PREPARING_REBALANCE or not group.all_members_joined:
         return
     if ends_initial_delay or group.previous_state is not State.EMPTY:
@@ -92,7 +92,7 @@ def prepare_rebalance(turn: Turn, reason: str) -> None:
     now. The first rebalance of an Empty group lasts for the initial delay, so that members that start together form one
     generation.
     """
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if group.state is State.COMPLETING_REBALANCE:
         _cancel_parked_syncs(turn)
     group.pending_syncs.clear()
@@ -110,7 +110,7 @@ def prepare_rebalance(turn: Turn, reason: str) -> None:
 
 
 def _cancel_parked_syncs(turn: Turn) -> None:
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if any(member.assignment for member in group.members.values()):
         turn.record(AssignmentChanged({}))
     rebalancing = SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS)
@@ -125,7 +125,7 @@ def complete_join(turn: Turn) -> None:
     Dynamic members that have not rejoined are removed; static ones keep their place until their session expires. If no
     member has joined and only static ones are left, none can lead: the join stays open.
     """
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     turn.cancel("join")
     for member in list(group.members.values()):
         if not member.is_static and member.parked_join is None:
@@ -141,7 +141,7 @@ def complete_join(turn: Turn) -> None:
 
 def _elect_joined_leader(turn: Turn) -> bool:
     """Elect a member that has joined if the leader has not; False if no member has joined."""
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if group.leader is not None and group.members[group.leader].parked_join is not None:
         return True
     joined = next((m.member_id for m in group.members.values() if m.parked_join is not None), None)
@@ -152,7 +152,7 @@ def _elect_joined_leader(turn: Turn) -> bool:
 
 
 def _start_generation(turn: Turn) -> None:
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     protocol_name = select_protocol(group) if group.members else None
     turn.record(GenerationStarted(group.generation + 1, protocol_name))
     if group.members:
@@ -163,7 +163,7 @@ def _start_generation(turn: Turn) -> None:
 
 
 def _announce_generation(turn: Turn) -> None:
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     for member in group.members.values():
         reply_to_parked_join(turn, member, join_response(group, member))
         arm_session(turn, member)

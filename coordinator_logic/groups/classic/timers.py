@@ -29,11 +29,11 @@ def arm_initial_join(turn: Turn, delay_ms: int, remaining_ms: int) -> None:
 
 def arm_join(turn: Turn, at_least_ms: int = 0) -> None:
     """Start the time to join: the members' longest rebalance timeout, or ``at_least_ms`` if that is longer."""
-    timeout = max(turn.part(ClassicGroup).rebalance_timeout_ms, at_least_ms)
+    timeout = max(turn.group.part_as(ClassicGroup).rebalance_timeout_ms, at_least_ms)
     turn.arm("join", Timer(JOIN, turn.now, timeout, effect=Effect.COMPLETES_JOIN))
 
 
 def arm_sync(turn: Turn) -> None:
     """Start the time to sync for this generation: its members' longest rebalance timeout."""
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     turn.arm("sync", Timer(SYNC, turn.now, group.rebalance_timeout_ms, generation=group.generation))

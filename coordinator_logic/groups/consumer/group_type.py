@@ -66,7 +66,7 @@ class ConsumerType(GroupType):
 
     def learn_topics(self, turn: Turn, described: Sequence[TopicDescription]) -> Error:
         """Remember the topics to which members subscribe; INVALID_REQUEST if the group has no room for all."""
-        consumer = turn.part(ConsumerGroup)
+        consumer = turn.group.part_as(ConsumerGroup)
         if not topics_fit(consumer, described):
             return Error.INVALID_REQUEST
         learn_topics(turn, consumer, described)
@@ -74,18 +74,18 @@ class ConsumerType(GroupType):
 
     def forget_topics(self, turn: Turn, deleted: Iterable[str]) -> None:
         """Stop assigning topics that were deleted."""
-        forget_topics(turn, turn.part(ConsumerGroup), deleted)
+        forget_topics(turn, turn.group.part_as(ConsumerGroup), deleted)
 
     def restart_members(self, turn: Turn, because: str) -> None:
         """Remove the members: their next heartbeat is answered UNKNOWN_MEMBER_ID, on which they join again."""
-        fence_members(turn, list(turn.part(ConsumerGroup).members), because)
+        fence_members(turn, list(turn.group.part_as(ConsumerGroup).members), because)
 
     def fire(self, turn: Turn, timer: Timer) -> None:
         """Fence the member of a timer that is due."""
         if timer.kind == HEARTBEAT:
             fence_member(turn, timer.member_id, "its session timed out")
         elif timer.kind == REVOCATION:
-            member = turn.part(ConsumerGroup).members.get(timer.member_id)
+            member = turn.group.part_as(ConsumerGroup).members.get(timer.member_id)
             if member is not None and member.epoch == timer.generation:
                 fence_member(turn, timer.member_id, "it did not revoke its partitions within the rebalance timeout")
         elif timer.kind == MEMBER_JOIN:
@@ -95,7 +95,7 @@ class ConsumerType(GroupType):
 
     def load(self, turn: Turn) -> None:
         """Give every member a full session and full time to revoke; patterns are due."""
-        consumer = turn.part(ConsumerGroup)
+        consumer = turn.group.part_as(ConsumerGroup)
         consumer.has_new_topics = bool(consumer.patterns)
         for member in consumer.members.values():
             turn.arm_heartbeat(member.member_id, session_timeout_ms(turn, member))

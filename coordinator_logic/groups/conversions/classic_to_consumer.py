@@ -127,7 +127,7 @@ def carry_out(turn: Turn, planned: ConsumerGroup) -> None:
 
     Parked requests are answered REBALANCE_IN_PROGRESS. Handed-out member ids are forgotten.
     """
-    classic = turn.part(ClassicGroup)
+    classic = turn.group.part_as(ClassicGroup)
     for member in classic.members.values():
         rebalancing = Error.REBALANCE_IN_PROGRESS
         reply_to_parked_join(turn, member, JoinGroupResponse(error_code=rebalancing, member_id=member.member_id))

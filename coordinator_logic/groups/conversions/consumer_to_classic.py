@@ -72,7 +72,7 @@ def downgrade(turn: Turn, consumer: ConsumerGroup, rebalance_because: str | None
     turn.record(
         ClassicGroupFormed(f"its last member of {consumer_group_protocol(turn.config)} has gone", State.STABLE.value)
     )
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     for member in members:
         turn.record(_added(member))
     turn.record(LeaderElected(members[0].member_id))

@@ -52,29 +52,31 @@ class ClassicLookup(TypeLookup):
     def is_ordinary_heartbeat(self, group: Group, body: RequestBody) -> bool:
         if not isinstance(body, HeartbeatRequest):
             return False
-        classic = _classic(group)
+        classic = group.part_as(ClassicGroup)
         return classic.check_generation(body.member_id, body.group_instance_id, body.generation_id) is Error.NONE
 
     def hand_out_again(self, group: Group, handed_out: Mapping[str, int], now: int) -> list[str]:
-        classic = _classic(group)
+        classic = group.part_as(ClassicGroup)
         over = [member_id for member_id, until in handed_out.items() if now >= until or member_id in classic.members]
         for member_id in handed_out.keys() - over:
             classic.hand_out_member_id(member_id)
         return over
 
     def member_of_instance(self, group: Group, instance_id: str) -> str | None:
-        member = _classic(group).member_of_instance(instance_id)
+        member = group.part_as(ClassicGroup).member_of_instance(instance_id)
         return None if member is None else member.member_id
 
     def chosen_protocol(self, group: Group) -> str | None:
-        return _classic(group).protocol_name
+        return group.part_as(ClassicGroup).protocol_name
 
     def common_protocols(self, group: Group) -> Iterable[str]:
-        return _classic(group).protocol_candidates()
+        return group.part_as(ClassicGroup).protocol_candidates()
 
     def owners(self, group: Group) -> Mapping[tuple[str, int], str]:
         """The owners in the assignment, if it is that of consumers."""
-        owned = owners_of({member.member_id: member.assignment for member in _classic(group).members.values()})
+        owned = owners_of(
+            {member.member_id: member.assignment for member in group.part_as(ClassicGroup).members.values()}
+        )
         return {(place.topic, place.partition): member_id for place, member_id in (owned or {}).items()}
 
 
@@ -85,7 +87,7 @@ class ConsumerLookup(TypeLookup):
         """Whether the member is at the epoch that it names, and asks for nothing that could be refused."""
         if not isinstance(body, ConsumerGroupHeartbeatRequest) or body.member_epoch <= 0:
             return False
-        member = _consumer(group).members.get(body.member_id)
+        member = group.part_as(ConsumerGroup).members.get(body.member_id)
         return (
             member is not None
             and member.epoch == body.member_epoch
@@ -94,18 +96,18 @@ class ConsumerLookup(TypeLookup):
         )
 
     def generation(self, group: Group, member_id: str, since: str) -> str:
-        consumer = _consumer(group)
+        consumer = group.part_as(ConsumerGroup)
         member = consumer.members.get(member_id)
         own = "" if member is None else f"the member is at epoch {member.epoch}, "
         return f"{own}the group is at epoch {consumer.epoch}{since}"
 
     def member_of_instance(self, group: Group, instance_id: str) -> str | None:
-        member = _consumer(group).static_member(instance_id)
+        member = group.part_as(ConsumerGroup).static_member(instance_id)
         return None if member is None else member.member_id
 
     def owners(self, group: Group) -> Mapping[tuple[str, int], str]:
         """The members that hold partitions, by the names of the topics as far as they are known."""
-        consumer = _consumer(group)
+        consumer = group.part_as(ConsumerGroup)
         names = {topic.topic_id: name for name, topic in consumer.topics.items()}
         return {
             (names.get(topic_id, topic_id), number): member.member_id
@@ -121,13 +123,3 @@ _ANY = TypeLookup()
 def lookup_in(group: Group) -> TypeLookup:
     """What looks things up in groups of this one's type."""
     return _BY_TYPE.get(group.group_type, _ANY)
-
-
-def _classic(group: Group) -> ClassicGroup:
-    assert isinstance(group.part, ClassicGroup)
-    return group.part
-
-
-def _consumer(group: Group) -> ConsumerGroup:
-    assert isinstance(group.part, ConsumerGroup)
-    return group.part

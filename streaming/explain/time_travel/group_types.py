@@ -56,11 +56,11 @@ class ClassicRows(TypeRows):
     """Makes the rows of classic groups."""
 
     def columns(self, group: Group) -> dict[str, Any]:
-        classic = _classic(group)
+        classic = group.part_as(ClassicGroup)
         return {"protocol_name": classic.protocol_name, "leader": classic.leader}
 
     def members(self, group: Group) -> Iterator[MemberRow]:
-        classic = _classic(group)
+        classic = group.part_as(ClassicGroup)
         for member in classic.members.values():
             partitions = _assigned_partitions(classic, member)
             yield MemberRow(
@@ -79,18 +79,13 @@ class ClassicRows(TypeRows):
             )
 
     def assignments(self, group: Group) -> Iterator[AssignmentRow]:
-        classic = _classic(group)
+        classic = group.part_as(ClassicGroup)
         for member in classic.members.values():
             for topic, partition in _assigned_partitions(classic, member) or ():
                 yield AssignmentRow(group.group_id, member.member_id, topic, partition)
 
     def described(self, group: Group) -> DescribedGroup:
-        return describe_groups.described(group.group_id, _classic(group))
-
-
-def _classic(group: Group) -> ClassicGroup:
-    assert isinstance(group.part, ClassicGroup)
-    return group.part
+        return describe_groups.described(group.group_id, group.part_as(ClassicGroup))
 
 
 def _subscribed_topics(group: ClassicGroup, member: Member) -> list[str] | None:
@@ -117,10 +112,10 @@ class ConsumerRows(TypeRows):
     """Makes the rows of consumer groups (KIP-848): where its members are on the way to their targets."""
 
     def columns(self, group: Group) -> dict[str, Any]:
-        return {"target_epoch": _consumer(group).target_epoch}
+        return {"target_epoch": group.part_as(ConsumerGroup).target_epoch}
 
     def members(self, group: Group) -> Iterator[MemberRow]:
-        consumer = _consumer(group)
+        consumer = group.part_as(ConsumerGroup)
         holders = _holders_of(consumer)
         for member in consumer.members.values():
             classic, target = member.classic, list(_target_of(consumer, member))
@@ -149,7 +144,7 @@ class ConsumerRows(TypeRows):
 
     def assignments(self, group: Group) -> Iterator[AssignmentRow]:
         """Its rows in ``assignments``: what each member has, then what it has yet to revoke."""
-        consumer = _consumer(group)
+        consumer = group.part_as(ConsumerGroup)
         names = _names_of_topics(consumer)
         for member in consumer.members.values():
             for held in (member.assigned, member.pending_revocation):
@@ -161,7 +156,7 @@ class ConsumerRows(TypeRows):
                         )
 
     def targets(self, group: Group) -> Iterator[TargetRow]:
-        consumer = _consumer(group)
+        consumer = group.part_as(ConsumerGroup)
         names, holders = _names_of_topics(consumer), _holders_of(consumer)
         for member in consumer.members.values():
             for topic_id, partition in _target_of(consumer, member):
@@ -179,13 +174,10 @@ class ConsumerRows(TypeRows):
     def described(self, group: Group) -> DescribedConsumerGroup:
         """The answer of ConsumerGroupDescribe, without the assignor: that is a part of the configuration."""
         version = CONSUMER_GROUP_DESCRIBE.max_version
-        answer = consumer_group_describe.described(group.group_id, _consumer(group), CoordinatorConfig(), version)
+        answer = consumer_group_describe.described(
+            group.group_id, group.part_as(ConsumerGroup), CoordinatorConfig(), version
+        )
         return msgspec.structs.replace(answer, assignor_name="")
-
-
-def _consumer(group: Group) -> ConsumerGroup:
-    assert isinstance(group.part, ConsumerGroup)
-    return group.part
 
 
 def _holders_of(consumer: ConsumerGroup) -> Mapping[tuple[str, int], str]:

@@ -68,7 +68,7 @@ def _join(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
         return
     if turn.existing is None:
         turn.create_group()
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if not _has_room_for(group, body.member_id, config.group_max_size):
         remove_member(turn, body.member_id, "the group has reached its maximum size")
         # A broker leaves the timer armed; it has no effect when it fires.
@@ -96,7 +96,7 @@ def _has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:
 
 
 def _join_without_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     member_id = generated_member_id(turn, request, body)
     if body.group_instance_id is not None:
         previous = group.member_of_instance(body.group_instance_id)
@@ -115,7 +115,7 @@ def _join_without_member_id(turn: Turn, request: Request, body: JoinGroupRequest
 
 
 def _add_member(turn: Turn, request: Request, body: JoinGroupRequest, member_id: str) -> None:
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if group.state is State.PREPARING_REBALANCE and group.previous_state is State.EMPTY:
         group.new_member_added = True
     turn.record(
@@ -150,7 +150,7 @@ def _given_reason(body: JoinGroupRequest) -> str:
 
 
 def _join_with_member_id(turn: Turn, request: Request, body: JoinGroupRequest) -> None:
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if body.member_id in group.pending_joins:
         if body.group_instance_id is not None:
             # A handed-out id belongs to a dynamic member. Kafka, too, treats this as a defect of the client.
@@ -185,7 +185,7 @@ def _update_member(turn: Turn, address: ReplyAddress, body: JoinGroupRequest, me
         or (member.rebalance_timeout_ms, member.session_timeout_ms) != timeouts
     ):
         turn.record(MemberUpdated(member.member_id, *timeouts, body.protocols))
-    turn.part(ClassicGroup).member_index.park_join(member, address)
+    turn.group.part_as(ClassicGroup).member_index.park_join(member, address)
 
 
 # ---- static members that return --------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def _replace_static_member(
 
     Raises :class:`IllegalState` in a state in which a group has no members: the stored group is corrupt.
     """
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     if group.state not in (State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE, State.STABLE):
         raise IllegalState(
             f"group {turn.group_id!r} is {group.state.value} and has the static member {old.group_instance_id!r}"
@@ -237,7 +237,7 @@ def _reply_from_stable_generation(turn: Turn, address: ReplyAddress, member: Mem
     A leader must not assign again. Version 9 and later have ``skip_assignment`` for that; an older leader gets the old
     leader's member id, and so acts as a follower.
     """
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     group.member_index.park_join(member, None)
     if address.version >= JOIN_GROUP_FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
         leads = member.member_id == group.leader

@@ -61,7 +61,7 @@ def _brings_assignments(group: ClassicGroup, body: SyncGroupRequest) -> bool:
 
 def _store_assignments(turn: Turn, assignments: dict[str, bytes]) -> None:
     """Store the leader's assignments and answer every parked SyncGroup; a member that is not listed gets nothing."""
-    group = turn.part(ClassicGroup)
+    group = turn.group.part_as(ClassicGroup)
     turn.record(AssignmentChanged({member_id: assignments.get(member_id, b"") for member_id in group.members}))
     for member in group.members.values():
         if reply_to_parked_sync(turn, member, _response(group, member)):

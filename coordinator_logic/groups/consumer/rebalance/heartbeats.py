@@ -131,7 +131,7 @@ def process_heartbeat(
         updated: The member with the request's fields.
         owned: The partitions that it owns; None if the request does not say.
     """
-    consumer = turn.part(ConsumerGroup)
+    consumer = turn.group.part_as(ConsumerGroup)
     subscription = _Subscription(consumer, member, updated)
     if updated != consumer.members.get(updated.member_id):
         turn.record(member_record(updated))

@@ -99,7 +99,7 @@ def _check_epoch(member: ConsumerMember, received: int, owned: Partitions | None
 
 def leave(turn: Turn, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
     """Let a member leave for good (epoch -1), or a static one for a while (-2); return why it cannot."""
-    consumer = turn.part(ConsumerGroup)
+    consumer = turn.group.part_as(ConsumerGroup)
     if body.instance_id is None:
         if body.member_id not in consumer.members:
             return _unknown_member(body.group_id, body.member_id)
@@ -132,7 +132,7 @@ def fence_member(turn: Turn, member_id: str, reason: str) -> None:
 
 def fence_members(turn: Turn, member_ids: Sequence[str], reason: str) -> None:
     """Remove members, with one new group epoch. The others get a new target with the next heartbeat of any of them."""
-    consumer = turn.part(ConsumerGroup)
+    consumer = turn.group.part_as(ConsumerGroup)
     leaving = [member_id for member_id in member_ids if member_id in consumer.members]
     if not leaving:
         return

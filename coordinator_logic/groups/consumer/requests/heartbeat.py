@@ -17,7 +17,7 @@ def answer(turn: Turn, request: Request, body: HeartbeatRequest) -> bool:
 
 
 def _result(turn: Turn, body: HeartbeatRequest) -> Error:
-    consumer = turn.part(ConsumerGroup)
+    consumer = turn.group.part_as(ConsumerGroup)
     sender = find_classic_sender(consumer, body.member_id, body.group_instance_id, body.generation_id)
     if isinstance(sender, Error):
         return sender

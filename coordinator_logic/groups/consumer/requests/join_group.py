@@ -42,7 +42,7 @@ from coordinator_logic.turn import Turn
 
 def answer(turn: Turn, request: Request, body: JoinGroupRequest) -> bool:
     """Take a classic member in, or one step closer to its target; False if the group has no members."""
-    consumer = turn.part(ConsumerGroup)
+    consumer = turn.group.part_as(ConsumerGroup)
     if not consumer.members:
         return False
     error = check_join_request(body, turn.config)

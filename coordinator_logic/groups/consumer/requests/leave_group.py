@@ -13,7 +13,7 @@ def answer(turn: Turn, request: Request, body: LeaveGroupRequest) -> bool:
     """Remove the members with one new group epoch; an entry for each in order. False for an empty group id."""
     if not body.group_id:
         return False
-    consumer, version = turn.part(ConsumerGroup), request.address.version
+    consumer, version = turn.group.part_as(ConsumerGroup), request.address.version
     entries, removed = [], []
     for entry in leaving_members(body, version):
         member_id, error = _find(consumer, entry)

@@ -21,7 +21,7 @@ def answer(turn: Turn, request: Request, body: SyncGroupRequest) -> bool:
 
 
 def _response(turn: Turn, body: SyncGroupRequest) -> SyncGroupResponse:
-    consumer = turn.part(ConsumerGroup)
+    consumer = turn.group.part_as(ConsumerGroup)
     sender = find_classic_sender(consumer, body.member_id, body.group_instance_id, body.generation_id)
     if isinstance(sender, Error):
         return SyncGroupResponse(error_code=sender)

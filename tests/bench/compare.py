@@ -12,9 +12,6 @@ import math
 import os
 import signal
 import statistics
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime
@@ -24,18 +21,25 @@ from typing import Annotated, NamedTuple
 import msgspec
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from streaming.client import CoordinatorClient
-from streaming.embedded.broker import EmbeddedBroker
-from tests.bench.environment import RESULTS, ROOT, commit, machine
+from tests.bench.environment import ROOT, commit, machine, print_results, write_results
 from tests.bench.events import Events, Membership, PreparedRequest
 from tests.bench.figures import Scale
 from tests.bench.latency import Timings
 from tests.bench.scenarios.formation import measure_formation
 from tests.bench.scenarios.job import LATENCY_PROFILE, burst_seconds
-from tests.bench.scenarios.loads import FULL_RATE, STEADY_GROUPS, STEADY_RATE, Bench, Load, group_names, shuffled
+from tests.bench.scenarios.loads import (
+    FULL_RATE,
+    STEADY_GROUPS,
+    STEADY_RATE,
+    Bench,
+    Load,
+    group_names,
+    measuring,
+    shuffled,
+)
 from tests.bench.scenarios.population import seconds_to_first_answer
 from tests.bench.systems.coordinators import SHIPPED_MODULE, BenchFailed, Coordinator, running
 from tests.support.processes import process_tree
@@ -210,19 +214,8 @@ def main(
     other = against.resolve()
     if not (other / "streaming").is_dir():
         raise typer.BadParameter(f"{other} is not a checkout of this project: it has no folder streaming")
-    console = Console(stderr=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    began = time.monotonic()
-
-    def report(activity: str) -> None:
-        console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {activity}", highlight=False)
-
     date, before = datetime.now().astimezone(), machine()
-    with (
-        tempfile.TemporaryDirectory(prefix="group-coordinator-compare-") as folder,
-        EmbeddedBroker(data_dir=Path(folder) / "kafka") as broker,
-    ):
-        bench = Bench(broker, Path(folder), Scale(), report)
+    with measuring("compare", Scale()) as bench:
         here, there = compare(bench, (("this", ROOT), ("other", other)))
     comparison = Comparison(
         date=date.isoformat(timespec="seconds"),
@@ -231,11 +224,7 @@ def main(
         this=here,
         other=there,
     )
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / date.strftime("compare-%Y%m%d-%H%M%S.json")
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=2) + b"\n")
-    Console(width=None if sys.stdout.isatty() else 130).print(table(comparison))
-    console.print(f"wrote {file}", highlight=False, soft_wrap=True)
+    print_results(table(comparison), write_results("compare", date, comparison), width=130)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,17 @@
-"""The environment of a run: machine, versions, commit."""
+"""The environment of a run: machine, versions, commit, and the folder of its results."""
 
 import os
 import platform
 import re
 import subprocess
+import sys
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
 
 from streaming.embedded.jars import java_executable, resolve_jars
 
@@ -46,3 +52,22 @@ def commit(checkout: Path = ROOT) -> str:
         return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def write_results(name: str, date: datetime, results: msgspec.Struct) -> Path:
+    """Write the results as JSON into the folder of results; returns the file."""
+    RESULTS.mkdir(exist_ok=True)
+    file = RESULTS / date.strftime(f"{name}-%Y%m%d-%H%M%S.json")
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
+    return file
+
+
+def print_results(table: Table, file: Path, width: int) -> None:
+    """Print the table, with this width where there is no terminal, and the file's name."""
+    Console(width=None if sys.stdout.isatty() else width).print(table)
+    say_written(str(file))
+
+
+def say_written(what: str) -> None:
+    """Say on standard error which files were written."""
+    Console(stderr=True).print(f"wrote {what}", highlight=False, soft_wrap=True)

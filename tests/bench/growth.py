@@ -4,31 +4,25 @@ Each curve varies one quantity and keeps the others fixed. Latencies are from re
 figures are written to bench-results/, as JSON and as a plot.
 """
 
-import signal
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 import matplotlib as mpl
 import msgspec
 import typer
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from streaming.client import CoordinatorClient
-from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.profiles import PROFILES
-from tests.bench.environment import RESULTS, commit, machine, versions
+from tests.bench.environment import commit, machine, say_written, versions, write_results
 from tests.bench.events import Events, Membership
 from tests.bench.figures import Idle, Scale
 from tests.bench.latency import percentile, schedule
 from tests.bench.scenarios.job import LATENCY_PROFILE
-from tests.bench.scenarios.loads import Bench
+from tests.bench.scenarios.loads import Bench, measuring
 from tests.bench.scenarios.silence import empty_batches, idle
 from tests.bench.systems.coordinators import Coordinator, median_ms, running
 
@@ -274,19 +268,10 @@ def main(
     short: Annotated[bool, typer.Option("--short", help="Measure a few small points, to check that it works.")] = False,
 ) -> None:
     """Measure all curves and draw them."""
-    console = Console(stderr=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    began = time.monotonic()
-
-    def report(activity: str) -> None:
-        console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {activity}", highlight=False)
-
     date = datetime.now().astimezone()
     environment = commit(), machine(), versions()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="group-coordinator-growth-")))
-        broker = stack.enter_context(EmbeddedBroker(data_dir=folder / "kafka"))
-        bench, steps = Bench(broker, folder, IDLE_AFTER_LOAD, report), SHORT if short else Steps()
+    with measuring("growth", IDLE_AFTER_LOAD) as bench:
+        steps = SHORT if short else Steps()
         profiles = list(profile_costs(bench, steps))
         measured = list(curves(bench, steps))
     growth = Growth(
@@ -297,12 +282,10 @@ def main(
         curves=measured,
         profiles=profiles,
     )
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / date.strftime("growth-%Y%m%d-%H%M%S")
-    file.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(growth), indent=2) + b"\n")
+    file = write_results("growth", date, growth)
     mpl.use("agg")
     draw(growth).savefig(file.with_suffix(".png"), dpi=110)
-    console.print(f"wrote {file}.json and .png", highlight=False, soft_wrap=True)
+    say_written(f"{file} and .png")
 
 
 if __name__ == "__main__":

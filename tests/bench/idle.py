@@ -4,10 +4,6 @@ A coordinator without groups, and one with many groups whose members say nothing
 profile. With another checkout, the same of its code, one coordinator after the other.
 """
 
-import signal
-import sys
-import tempfile
-import time
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,14 +11,12 @@ from typing import Annotated
 import msgspec
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
-from streaming.embedded.broker import EmbeddedBroker
-from tests.bench.environment import RESULTS, ROOT, commit, machine
+from tests.bench.environment import ROOT, commit, machine, print_results, write_results
 from tests.bench.figures import Idle, Scale
 from tests.bench.scenarios.job import BALANCED_PROFILE
-from tests.bench.scenarios.loads import Bench, group_names
+from tests.bench.scenarios.loads import Bench, group_names, measuring
 from tests.bench.scenarios.population import MEMBERS_OF_MANY
 from tests.bench.scenarios.silence import idle
 from tests.bench.systems.coordinators import SHIPPED_MODULE, running
@@ -75,29 +69,12 @@ def main(
     ] = Scale().settling_seconds,
 ) -> None:
     """Measure an idle minute, without groups and with many."""
-    console = Console(stderr=True)
-    # SIGTERM must end the broker and the coordinators, too: as an exception it runs their exit handlers.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    began = time.monotonic()
-
-    def report(activity: str) -> None:
-        console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {activity}", highlight=False)
-
     date, before, figures = datetime.now().astimezone(), machine(), {}
-    scale = msgspec.structs.replace(Scale(), many_groups=groups, settling_seconds=settling)
-    with (
-        tempfile.TemporaryDirectory(prefix="group-coordinator-idle-") as folder,
-        EmbeddedBroker(data_dir=Path(folder) / "kafka") as broker,
-    ):
-        bench = Bench(broker, Path(folder), scale, report)
+    with measuring("idle", msgspec.structs.replace(Scale(), many_groups=groups, settling_seconds=settling)) as bench:
         for name, checkout in (("this", ROOT), *([] if against is None else [("other", against.resolve())])):
             figures[f"{name}, {commit(checkout)}"] = measure(bench, checkout, name)
     silence = Silence(date=date.isoformat(timespec="seconds"), machine=before, idle=figures)
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / date.strftime("idle-%Y%m%d-%H%M%S.json")
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(silence), indent=2) + b"\n")
-    Console(width=None if sys.stdout.isatty() else 130).print(table(silence))
-    console.print(f"wrote {file}", highlight=False, soft_wrap=True)
+    print_results(table(silence), write_results("idle", date, silence), width=130)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,15 @@
 """The means that the scenarios share: a broker and a folder, and loads whose latencies and CPU time are measured."""
 
 import random
+import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from rich.console import Console
 
 from streaming.embedded.broker import EmbeddedBroker
 from tests.bench.events import Events, PreparedRequest
@@ -31,6 +36,24 @@ class Bench(NamedTuple):
         """Connect a load generator to the topics of a coordinator."""
         topics = coordinator.topics
         return Events(self.broker.bootstrap_servers, topics.requests, topics.responses)
+
+
+@contextmanager
+def measuring(name: str, scale: Scale) -> Iterator[Bench]:
+    """What the scenarios need, with a broker of its own. What is being measured is shown with the seconds so far."""
+    console = Console(stderr=True)
+    # SIGTERM must end the broker and the coordinators, too: as an exception it runs their exit handlers.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = time.monotonic()
+
+    def report(activity: str) -> None:
+        console.print(f"[dim]{time.monotonic() - began:5.0f}s[/dim]  {activity}", highlight=False)
+
+    with (
+        tempfile.TemporaryDirectory(prefix=f"group-coordinator-{name}-") as folder,
+        EmbeddedBroker(data_dir=Path(folder) / "kafka") as broker,
+    ):
+        yield Bench(broker, Path(folder), scale, report)
 
 
 class _CpuSeconds(NamedTuple):

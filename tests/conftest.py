@@ -47,12 +47,9 @@ def coordinator(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory
         # Without this, an empty group is deleted at the next check, even if its test still uses it.
         "offsets.retention.check.interval.ms": 2**31 - 1,
     }
-    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("coordinator"), options)
-    try:
+    with CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("coordinator"), options) as process:
         process.start()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture

@@ -237,15 +237,12 @@ def main(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="group-coordinator-consumer-") as folder, EmbeddedBroker() as broker:
         options = {**OPTIONS, "topic-prefix": PREFIX, "checkpoint": str(Path(folder) / "checkpoint")}
-        job = CoordinatorProcess(broker.bootstrap_servers, Path(folder), options, defaults={})
-        try:
+        with CoordinatorProcess(broker.bootstrap_servers, Path(folder), options, defaults={}) as job:
             job.start()
             with Events(broker.bootstrap_servers, job.topics.requests, job.topics.responses) as events:
                 heartbeats = compare_heartbeats(events, groups, rounds, seconds)
             with CoordinatorClient(broker.bootstrap_servers, topic_prefix=PREFIX) as client:
                 reconciled = reconcile(client, members, partitions)
-        finally:
-            job.kill()
     ratios = {
         "p50": heartbeats.consumer.p50_ms / heartbeats.classic.p50_ms,
         "p99": heartbeats.consumer.p99_ms / heartbeats.classic.p99_ms,

@@ -29,12 +29,9 @@ def command(tmp_path: Path) -> Iterator[Process]:
     arguments += ["--set", f"identity-key-file={identity_key}"]
     for key, value in QUICK.items():
         arguments += ["--set", f"{key}={value}"]
-    started = Process("run --embedded --gateway", [sys.executable, "-m", "streaming.cli.main", *arguments])
-    try:
+    with Process("run --embedded --gateway", [sys.executable, "-m", "streaming.cli.main", *arguments]) as started:
         started.start()
         yield started
-    finally:
-        started.kill()
 
 
 @pytest.mark.jvm

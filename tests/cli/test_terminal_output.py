@@ -81,8 +81,7 @@ def test_starts_and_restarts_print_nothing_but_the_jobs_own_lines(tmp_path: Path
     arguments += ["--gateway", "--gateway-listen", "127.0.0.1:0"]
     for key, value in OPTIONS.items():
         arguments += ["--set", f"{key}={value}"]
-    process = Process("run", [sys.executable, "-m", "streaming.cli", *arguments])
-    try:
+    with Process("run", [sys.executable, "-m", "streaming.cli", *arguments]) as process:
         for end in (process.stop, process.kill, process.stop):
             process.start()
             process.await_line("that it is ready", lambda line: line.startswith("ready"))
@@ -90,5 +89,3 @@ def test_starts_and_restarts_print_nothing_but_the_jobs_own_lines(tmp_path: Path
             run_batches(process, commits)
             end()
             assert unexpected(process.output) == []
-    finally:
-        process.kill()

@@ -35,12 +35,9 @@ def coordinator(
     broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, every_process_knows_the_type: None
 ) -> Iterator[CoordinatorProcess]:
     options = {"offsets.retention.check.interval.ms": CHECK_MS, "group.min.session.timeout.ms": 1_000}
-    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("fifth"), options)
-    try:
+    with CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("fifth"), options) as process:
         process.start()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture(scope="module")

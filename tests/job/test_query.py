@@ -27,22 +27,16 @@ def ids(directory: Path) -> set[int]:
 @pytest.fixture(scope="module", autouse=True)
 def without_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
     """A job without a broker. It starts before the first test, because it gives up after half a minute."""
-    process = CoordinatorProcess("127.0.0.1:1", tmp_path_factory.mktemp("without-broker"))
-    try:
+    with CoordinatorProcess("127.0.0.1:1", tmp_path_factory.mktemp("without-broker")) as process:
         process.launch()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture(scope="module")
 def mortal(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
     """A job that tests stop, kill and start again."""
-    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("mortal"))
-    try:
+    with CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("mortal")) as process:
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture
@@ -200,20 +194,19 @@ def test_the_worker_starts_no_thread_before_it_forks() -> None:
 
 @pytest.mark.jvm
 def test_the_job_survives_a_restart_of_the_broker(tmp_path: Path) -> None:
-    with EmbeddedBroker(data_dir=tmp_path / "kafka") as broker:
-        coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path)
-        try:
-            coordinator.start()
-            broker.restart()
-            request = commit("g", 7)
-            append(broker.bootstrap_servers, coordinator.topics.requests, (b"g", dumped(request)))
-            with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
-                key = request["correlationId"].encode()
-                responses.first(lambda record: record.key == key, "an answer after the restart")
-            assert coordinator.is_running
-            assert coordinator.stop() == 0
-        finally:
-            coordinator.kill()
+    with (
+        EmbeddedBroker(data_dir=tmp_path / "kafka") as broker,
+        CoordinatorProcess(broker.bootstrap_servers, tmp_path) as coordinator,
+    ):
+        coordinator.start()
+        broker.restart()
+        request = commit("g", 7)
+        append(broker.bootstrap_servers, coordinator.topics.requests, (b"g", dumped(request)))
+        with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
+            key = request["correlationId"].encode()
+            responses.first(lambda record: record.key == key, "an answer after the restart")
+        assert coordinator.is_running
+        assert coordinator.stop() == 0
 
 
 def test_starts_and_batches_are_timed_by_the_same_clock(coordinator: CoordinatorProcess) -> None:

@@ -88,15 +88,12 @@ def test_the_wheel_and_the_sdist_hold_the_two_packages_and_their_data(
 
 def test_run_with_broker_and_gateway_serves_a_consumer_group(group_coordinator: list[str]) -> None:
     command = [*group_coordinator, "run", "--embedded", "--gateway", "--gateway-listen", "127.0.0.1:0"]
-    running = Process("run", command)
-    try:
+    with Process("run", command) as running:
         running.start()
         ready = running.await_line("that the gateway is ready", lambda line: READY in line, READY_SECONDS)
         running.await_line("that it is ready", lambda line: line.startswith("ready"), READY_SECONDS)
         consume_and_commit(gateway_address(ready))
         assert running.stop() == 0
-    finally:
-        running.kill()
 
 
 def test_demo_passes_without_kafka_python(group_coordinator: list[str]) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from streaming.embedded import die_with_parent
 
@@ -22,7 +23,8 @@ class Process:
 
     ``output`` keeps the lines of its stdout and stderr since the last start. ``on_line`` is called with each line, on
     the thread that reads them. ``environment`` adds to the variables of this process; a start uses its present entries.
-    The command also ends with this process, even if that is killed.
+    The command also ends with this process, even if that is killed. As a context manager, it starts nothing, and is
+    killed at the end.
     """
 
     def __init__(
@@ -42,6 +44,12 @@ class Process:
         self._reader: threading.Thread | None = None
         self._output_ended = False
         self._changed = threading.Condition()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def start(self) -> None:
         """Start the command, for the first time or after it has ended."""

@@ -59,8 +59,7 @@ def backup(
     with tempfile.TemporaryDirectory(prefix="group-coordinator-backup-") as name, EmbeddedBroker() as broker:
         folder = Path(name)
         options = {**OPTIONS, "checkpoint": str(folder / "checkpoint")}
-        job = CoordinatorProcess(broker.bootstrap_servers, folder / "job", options, defaults={})
-        try:
+        with CoordinatorProcess(broker.bootstrap_servers, folder / "job", options, defaults={}) as job:
             job.start()
             with Events(broker.bootstrap_servers, job.topics.requests, job.topics.responses) as events:
                 requests = form(events, groups)
@@ -73,8 +72,6 @@ def backup(
                         timed(["backup", folder / "checkpoint", folder / f"backups-{number}"])
                         spans.append((begin, time.perf_counter() - began))
                         time.sleep(PAUSE_SECONDS)
-        finally:
-            job.kill()
     found = Backups(
         groups=groups,
         backup_seconds=[round(end - begin, 1) for begin, end in spans],

@@ -23,10 +23,9 @@ def test_the_newer_operator_sends_the_responses_of_the_log_byte_for_byte(
 ) -> None:
     module, settings, environment = SYSTEMS[form]
     options = {**OPTIONS, **settings}
-    coordinator = CoordinatorProcess(
+    with CoordinatorProcess(
         broker.bootstrap_servers, tmp_path, options, module=module, environment=environment
-    )
-    try:
+    ) as coordinator:
         coordinator.start()
         with closing(request_reply(coordinator)) as channel:
             groups = [f"{form}-{number}" for number in range(SCRIPTS)]
@@ -34,8 +33,6 @@ def test_the_newer_operator_sends_the_responses_of_the_log_byte_for_byte(
             sent = asyncio.run(play_all(dict(zip(groups, scripts, strict=True)), channel))
             assert coordinator.stop() == 0, coordinator.tail()
             assert compare(coordinator, sent) > SCRIPTS * REQUESTS * 0.8
-    finally:
-        coordinator.kill()
 
 
 def test_medians_have_the_median_of_the_ratios_of_the_rounds_beside_them() -> None:

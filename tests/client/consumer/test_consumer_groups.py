@@ -29,12 +29,9 @@ def coordinator(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory
         "group.consumer.session.timeout.ms": 15_000,
         "group.consumer.heartbeat.interval.ms": 500,
     }
-    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("consumer-protocol"), options)
-    try:
+    with CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("consumer-protocol"), options) as process:
         process.start()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture

@@ -71,8 +71,7 @@ def test_requests_are_sent_again_when_the_producer_may_write_again(guarded: Embe
 def test_a_gateway_that_cannot_send_requests_is_not_ready_and_says_why(
     guarded: EmbeddedBroker, topics: TopicNames
 ) -> None:
-    gateway = GatewayProcess(guarded.bootstrap_servers, topics.prefix, {"metrics-port": "0"})
-    try:
+    with GatewayProcess(guarded.bootstrap_servers, topics.prefix, {"metrics-port": "0"}) as gateway:
         with creating_acls(guarded) as create:
             forbid_producing(create)
             gateway.start()
@@ -83,8 +82,6 @@ def test_a_gateway_that_cannot_send_requests_is_not_ready_and_says_why(
                 lambda: failing() == ["requests"], "only requests cannot be sent", describe=lambda: str(failing())
             )
         wait_until(lambda: failing() == [], "the gateway is ready again", describe=lambda: str(failing()))
-    finally:
-        gateway.kill()
 
 
 def failing_checks(port: int) -> Callable[[], list[str]]:

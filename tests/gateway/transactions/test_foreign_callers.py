@@ -24,16 +24,13 @@ def open_transaction(guarded: EmbeddedBroker) -> Iterator[tuple[RawProducer, str
     prefix = f"{unique('foreign')}-"
     participations = TopicNames(prefix).transactions
     create_topic(guarded.bootstrap_servers, participations, 1)
-    gateway = GatewayProcess(guarded.bootstrap_servers, prefix)
-    try:
+    with GatewayProcess(guarded.bootstrap_servers, prefix) as gateway:
         gateway.start()
         producer = RawProducer(gateway.port, unique("owned"), unique("group"), TOPIC)
         assert producer.init() is ErrorCode.none
         assert producer.add_offsets() is ErrorCode.none
         yield producer, participations
         producer.close()
-    finally:
-        gateway.kill()
 
 
 def test_an_unauthorized_end_of_a_transaction_leaves_the_intended_outcome_alone(

@@ -51,14 +51,11 @@ class Environment:
 def halting_gateway(broker: EmbeddedBroker, coordinator: CoordinatorProcess) -> Iterator[GatewayProcess]:
     """A gateway that halts in the middle of a request, depending on the transactional id."""
     prefix = coordinator.topics.prefix
-    gateway = GatewayProcess(
+    with GatewayProcess(
         broker.bootstrap_servers, prefix, name="halting", module="tests.gateway.support.stopping_gateway"
-    )
-    try:
+    ) as gateway:
         gateway.start()
         yield gateway
-    finally:
-        gateway.kill()
 
 
 @pytest.fixture(scope="module")
@@ -333,8 +330,7 @@ def test_consume_transform_produce_is_exactly_once(environment: Environment) -> 
 def test_transactions_without_offsets_need_no_group_coordinator(environment: Environment) -> None:
     output = unique("output")
     create_topic(environment.broker.bootstrap_servers, output, 1)
-    gateway = GatewayProcess(environment.broker.bootstrap_servers, unique("nothing") + "-", name="early")
-    try:
+    with GatewayProcess(environment.broker.bootstrap_servers, unique("nothing") + "-", name="early") as gateway:
         gateway.start()
         producer = Producer({"bootstrap.servers": gateway.bootstrap_servers, "transactional.id": unique("early")})
         producer.init_transactions(LIMIT_SECONDS)
@@ -342,5 +338,3 @@ def test_transactions_without_offsets_need_no_group_coordinator(environment: Env
         producer.produce(output, b"one", partition=0)
         producer.commit_transaction(LIMIT_SECONDS)
         assert consume_all(gateway.bootstrap_servers, output, 1, **{"isolation.level": "read_committed"}) == [b"one"]
-    finally:
-        gateway.kill()

@@ -20,11 +20,8 @@ from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 @pytest.fixture
 def life(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Life]:
-    coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path, {"request-partitions": 2})
-    try:
+    with CoordinatorProcess(broker.bootstrap_servers, tmp_path, {"request-partitions": 2}) as coordinator:
         yield Life(coordinator, tmp_path)
-    finally:
-        coordinator.kill()
 
 
 def test_a_restore_after_a_kill_loses_nothing(life: Life) -> None:

@@ -179,12 +179,9 @@ def test_by_default_the_pages_are_served_at_127_0_0_1_only(job: Health, metrics:
 def own_job(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
     """A job whose directory nobody else writes, and which tests may pause."""
     options = {"metrics-port": 0, "health-batch-limit-ms": 3_000}
-    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("health"), options)
-    try:
+    with CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("health"), options) as process:
         process.start()
         yield process
-    finally:
-        process.kill()
 
 
 def test_an_unreadable_record_of_the_directory_is_skipped_and_counted(own_job: CoordinatorProcess) -> None:

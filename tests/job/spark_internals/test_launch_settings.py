@@ -41,17 +41,14 @@ def with_secrets(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Coordinator
         "spark.driver.extraJavaOptions": f"-Dexample.password={SECRET} -Dexample.words='{SECRET} and more'",
         "kafka.sasl.jaas.config": f'{login} username="job" password="{SECRET}";',
     }
-    process = CoordinatorProcess(
+    with CoordinatorProcess(
         broker.bootstrap_servers,
         tmp_path,
         {**QUICK, **options},
         environment={"GROUP_COORDINATOR_KAFKA_SSL_KEY_PASSWORD": SECRET},
-    )
-    try:
+    ) as process:
         process.start()
         yield process
-    finally:
-        process.kill()
 
 
 def environment(pid: int) -> bytes:

@@ -27,12 +27,9 @@ SESSION_MS = 2_000
 @pytest.fixture(scope="module")
 def running(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
     options = {"group.min.session.timeout.ms": 1_000}
-    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("running"), options)
-    try:
+    with CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("running"), options) as process:
         process.start()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture

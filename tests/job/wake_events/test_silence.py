@@ -94,12 +94,9 @@ def job(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """A job that every test leaves running, but the last one."""
     maintenance = {"spark.sql.streaming.stateStore.maintenanceInterval": "1h"}
     options = {"metrics-port": 0, "health-batch-limit-ms": 2_000, **maintenance}
-    process = CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("silence"), options)
-    try:
+    with CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("silence"), options) as process:
         process.start()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture
@@ -168,15 +165,14 @@ def test_an_idle_job_stops_cleanly(silent: CoordinatorProcess) -> None:
 
 @pytest.mark.jvm
 def test_wake_events_that_are_lost_are_repeated(broker: EmbeddedBroker, tmp_path: Path, group: str) -> None:
-    coordinator = CoordinatorProcess(broker.bootstrap_servers, tmp_path, module="tests.job.wake_events.forgetful_job")
-    try:
+    with CoordinatorProcess(
+        broker.bootstrap_servers, tmp_path, module="tests.job.wake_events.forgetful_job"
+    ) as coordinator:
         coordinator.start()
         with following_members(coordinator, group) as await_members:
             join(coordinator, group, SESSION_MS)
             await_members([1, 0])
         await_silence(coordinator)
-    finally:
-        coordinator.kill()
 
 
 def test_a_job_that_does_not_drop_wake_events_takes_one_for_a_check_of_no_group() -> None:

@@ -43,7 +43,7 @@ test: archive $(TYPES) ## Run all tests, with the same random examples in each r
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that neither of the two goes on for long after the other.
-	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/journal tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/deploy tests/explain tests/release tests/spark_next tests/test_structure.py tests/test_examples.py)
+	$(call timed,in pairs,$(PARALLEL) tests/cli tests/recovery tests/clients tests/job tests/journal tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/contract tests/logic tests/soak tests/drills tests/deploy tests/explain tests/release tests/spark_next tests/fifth_type tests/support tests/test_structure.py tests/test_examples.py)
 # Alone: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) tests/oracle --ignore tests/oracle/assignors)
 	@echo "Times of the parts:"; cat $(TIMES)

@@ -1,6 +1,7 @@
 """The sizes of files and rooms, and which folders there are."""
 
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -43,6 +44,13 @@ def test_every_room_says_what_it_is_for_and_what_it_may_import(room: str) -> Non
 
 def test_every_folder_of_python_files_is_a_package() -> None:
     assert [str(path.parent) for path in FILES if not (path.parent / "__init__.py").exists()] == []
+
+
+def test_make_test_runs_every_file_of_tests() -> None:
+    plan = subprocess.run(["make", "-n", "-B", "test"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    named = [ROOT / name for name in re.findall(r"(?<!--ignore )\btests(?:/\w+)+(?:\.py)?", plan)]
+    files = [path for path in FILES if path.name.startswith("test_")]
+    assert [str(path) for path in files if not any(path.is_relative_to(folder) for folder in named)] == []
 
 
 # ---- types of groups -------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ help: ## Show this help
 setup: $(STAMP) ## Create .venv, install the project, download the jars
 	@$(PYTHON) -m streaming.embedded.jars
 
-archive: setup ## Make the class archive, with which the job's JVM starts in two thirds of the time
+archive: setup ## Make the class archives, with which the job starts in two thirds of the time and a broker in half
 	@$(PYTHON) -m streaming.job.make_class_archive
 
 demo: setup ## Show a broker, the coordinator and consumers on this machine, with three kill -9s

@@ -26,6 +26,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streaming.embedded import die_with_parent
+from streaming.embedded.class_archive import BROKER, archive_path, options_to_use
 from streaming.embedded.jars import java_executable, resolve_jars
 
 __all__ = ["BrokerStartError", "EmbeddedBroker"]
@@ -98,7 +99,7 @@ class EmbeddedBroker:
             has the same cluster id, topics and records. None: a temporary folder, which `stop` removes.
         port: Port on 127.0.0.1, or 0 for any free one. `restart` keeps it.
         properties: Broker properties that add to or replace SINGLE_NODE_PROPERTIES and Kafka's defaults.
-        jvm_options: Options of the broker's JVM.
+        jvm_options: Options of the broker's JVM. None: JVM_OPTIONS, and the class archive if there is one.
         environment: Adds to the variables of this process; a change of the attribute applies from the next start.
         stop_limit_seconds: How long `stop` waits after SIGTERM before it sends SIGKILL.
     """
@@ -109,14 +110,14 @@ class EmbeddedBroker:
         data_dir: Path | None = None,
         port: int = 0,
         properties: Mapping[str, str] | None = None,
-        jvm_options: Sequence[str] = JVM_OPTIONS,
+        jvm_options: Sequence[str] | None = None,
         environment: Mapping[str, str] | None = None,
         stop_limit_seconds: float = STOP_LIMIT_SECONDS,
     ) -> None:
         self._given_data_dir = data_dir.absolute() if data_dir else None
         self._given_port = port
         self._properties = dict(properties or {})
-        self._jvm_options = list(jvm_options)
+        self._jvm_options = jvm_options
         self.environment = dict(environment or {})
         self._stop_limit_seconds = stop_limit_seconds
         self._data_dir: Path | None = None
@@ -223,10 +224,13 @@ class EmbeddedBroker:
                 return
 
     def _launch(self) -> None:
-        class_path = os.pathsep.join(map(str, resolve_jars().broker))
+        jars = resolve_jars().broker
+        options = self._jvm_options
+        if options is None:
+            options = [*JVM_OPTIONS, *options_to_use(archive_path(BROKER, jars))]
         properties_file = self._write_configuration()
         logging = f"-Dlog4j2.configurationFile={self.data_dir / 'log4j2.xml'}"
-        kafka = [java_executable(), *self._jvm_options, logging, "-cp", class_path]
+        kafka = [java_executable(), *options, logging, "-cp", os.pathsep.join(map(str, jars))]
         if not (self.data_dir / "log" / "meta.properties").exists():
             self._format(kafka, properties_file)
         log_start = self.log_file.stat().st_size if self.log_file.exists() else 0

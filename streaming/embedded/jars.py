@@ -25,6 +25,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 __all__ = [
@@ -142,6 +143,7 @@ def reported_version(java: str) -> str:
     return found[1] if found else ""
 
 
+@cache
 def _java_version(java: str) -> int | None:
     found = re.match(r"(\d+)(?:\.(\d+))?", reported_version(java))
     if found is None:

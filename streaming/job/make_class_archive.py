@@ -1,7 +1,7 @@
-"""Make the class archive (see :mod:`streaming.job.spark_internals.class_archive`).
+"""Make the class archives (see :mod:`streaming.embedded.class_archive`).
 
 ``python -m streaming.job.make_class_archive`` runs the job on an embedded broker for a moment, and Java archives the
-classes that it has loaded. This takes 50 s on two cores; the archive has 180 MB.
+classes that both have loaded. This takes 50 s on two cores; the job's archive has 180 MB, the broker's 50 MB.
 """
 
 import shutil
@@ -15,13 +15,14 @@ from pathlib import Path
 from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from streaming.client import CoordinatorClient
 from streaming.contract.errors import CannotRun
-from streaming.embedded.broker import BrokerStartError, EmbeddedBroker
+from streaming.embedded.broker import JVM_OPTIONS, BrokerStartError, EmbeddedBroker
+from streaming.embedded.class_archive import BROKER, archive_path, options_to_make
 from streaming.embedded.jars import JarResolutionError, MissingPrerequisite, find_java, locked, resolve_jars
 from streaming.job.lifecycle.run import start
 from streaming.job.options import load_options
 from streaming.job.session import JVM_FLAGS, extra_class_path
 from streaming.job.spark_internals.batch_end import stop_after_batch
-from streaming.job.spark_internals.class_archive import class_archive_path
+from streaming.job.spark_internals.class_archive import JOB, class_archive_path
 
 BATCHES = 30
 ANSWER_LIMIT_MS = 60_000
@@ -31,41 +32,50 @@ CHECK_LIMIT_SECONDS = 60.0
 
 
 def make_class_archive(report: Callable[[str], None]) -> None:
-    """Make the archive unless it exists; ``report`` is called with each line for the user.
+    """Make the archives unless they exist; ``report`` is called with each line for the user.
 
-    When several processes call this at once, one makes the archive and the others wait.
+    When several processes call this at once, one makes the archives and the others wait.
 
     Raises:
         CannotRun: Java has made no archive, or one that it cannot use.
         BrokerStartError, JarResolutionError, MissingPrerequisite: the job or the broker cannot start.
     """
-    path = class_archive_path(extra_class_path(resolve_jars(report)))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path.parent / "lock"):
-        if path.is_file():
+    jars = resolve_jars(report)
+    paths = [archive_path(BROKER, jars.broker), class_archive_path(extra_class_path(jars))]
+    folder = paths[0].parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "lock"):
+        if all(path.is_file() for path in paths):
             return
-        report("making an archive of the classes that the job loads (once, takes a minute)")
-        for unfinished in path.parent.glob("making-*"):
+        report("making archives of the classes that the job and an embedded broker load (once, takes a minute)")
+        for unfinished in folder.glob("making-*"):
             shutil.rmtree(unfinished, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix="making-", dir=path.parent) as scratch:
-            archive = Path(scratch) / path.name
-            _run_the_job(Path(scratch), archive)
-            check_class_archive(archive)
-            for outdated in path.parent.glob("classes-*"):
+        with tempfile.TemporaryDirectory(prefix="making-", dir=folder) as scratch:
+            made = [Path(scratch) / path.name for path in paths]
+            _run_the_job(Path(scratch), *made)
+            for archive in made:
+                check_class_archive(archive)
+            for outdated in (file for kind in (BROKER, JOB) for file in folder.glob(f"{kind}-*")):
                 outdated.unlink()
-            archive.rename(path)
-        report(f"made {path} ({path.stat().st_size / 1e6:.0f} MB)")
+            for archive, path in zip(made, paths, strict=True):
+                archive.rename(path)
+        for path in paths:
+            report(f"made {path} ({path.stat().st_size / 1e6:.0f} MB)")
 
 
-def _run_the_job(folder: Path, archive: Path) -> None:
-    jvm_options = [*JVM_FLAGS, f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable"]
+def _run_the_job(folder: Path, of_broker: Path, of_job: Path) -> None:
     with ExitStack() as stack:
-        broker = stack.enter_context(EmbeddedBroker(data_dir=folder / "kafka"))
+        broker = EmbeddedBroker(
+            data_dir=folder / "kafka",
+            jvm_options=[*JVM_OPTIONS, *options_to_make(of_broker)],
+            stop_limit_seconds=DUMP_LIMIT_SECONDS,
+        )
+        stack.enter_context(broker)
         flags = {
             "bootstrap_servers": broker.bootstrap_servers,
             "checkpoint": str(folder / "checkpoint"),
             "profile": "latency",
-            "spark.driver.extraJavaOptions": " ".join(jvm_options),
+            "spark.driver.extraJavaOptions": " ".join([*JVM_FLAGS, *options_to_make(of_job)]),
         }
         query = start(load_options(flags, {}), stack, lambda _: None, jvm_end_limit_seconds=DUMP_LIMIT_SECONDS)
         with CoordinatorClient(broker.bootstrap_servers, request_timeout_ms=ANSWER_LIMIT_MS, config=QUIET) as client:

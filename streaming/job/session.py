@@ -14,6 +14,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from streaming.contract.topics import BATCH_OVERHEAD_BYTES, MAX_ROW_BYTES
+from streaming.embedded.class_archive import options_to_use
 from streaming.embedded.jars import Jars
 from streaming.job.checkpoints.local_folder import local_path
 from streaming.job.options import JobOptions
@@ -140,8 +141,7 @@ def spark_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
         # Executors within the driver need no copies of the jars.
         class_path = settings["spark.driver.extraClassPath"] = extra_class_path(jars)
         if archive := class_archive(class_path):
-            # Java 25 would log at each start which part of the archive it does not use.
-            settings["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={archive} -Xlog:cds=off"
+            settings["spark.driver.extraJavaOptions"] = " ".join([*JVM_FLAGS, *options_to_use(archive)])
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         if local_path(options.checkpoint) is not None:
             settings |= LOCAL_CHECKPOINT | local_checkpoint_settings()

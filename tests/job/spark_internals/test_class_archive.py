@@ -1,4 +1,4 @@
-"""The class archive: used where it fits, refused where it is damaged."""
+"""The class archives: used where they fit, refused where they are damaged."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from streaming.contract.errors import CannotRun
+from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.class_archive import BROKER, archive_path
 from streaming.embedded.jars import resolve_jars
 from streaming.job.make_class_archive import check_class_archive, make_class_archive
 from streaming.job.options import JobOptions
@@ -33,6 +35,13 @@ def test_the_jobs_jvm_loads_its_classes_from_the_archive(archive: Path, tmp_path
     loaded = log.read_text()
     assert loaded.count("source: shared objects file (top)") > 2_000
     assert loaded.count(".jar\n") < 20
+
+
+def test_an_embedded_broker_uses_an_archive_of_its_own(archive: Path) -> None:
+    of_broker = archive_path(BROKER, resolve_jars().broker)
+    assert of_broker != archive
+    with EmbeddedBroker() as broker:
+        assert str(of_broker) in Path(f"/proc/{broker.pid}/maps").read_text()
 
 
 def test_other_jars_have_no_archive(archive: Path) -> None:

@@ -120,11 +120,8 @@ def command(*arguments: object) -> Process:
 
 def run(*arguments: object) -> list[str]:
     """The lines of a command that succeeds."""
-    process = command(*arguments)
-    try:
+    with command(*arguments) as process:
         assert process.wait(LIMIT_SECONDS) == 0, process.tail()
-    finally:
-        process.kill()
     return process.output
 
 

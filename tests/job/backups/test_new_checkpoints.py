@@ -4,7 +4,7 @@ One job's life gives a checkpoint, a backup from the middle, and a journal. The 
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -120,18 +120,20 @@ def test_partitions_and_store_change_and_groups_do_not(life: Life, spark: SparkS
     assert expected in [groups_in(spark, path) for path in aside]
 
 
-@pytest.mark.parametrize("line", ["starting Spark", "writing ", "comparing "])
-def test_a_command_that_is_killed_changes_nothing_and_runs_again(life: Life, spark: SparkSession, line: str) -> None:
-    name = f"killed-{line.split()[0]}"
-    place, expected = life.copy(name), groups_in(spark, life.original)
+def begins_with(words: str) -> Callable[[str], bool]:
+    return lambda line: line.startswith(words)
+
+
+def test_a_command_that_is_killed_changes_nothing_and_runs_again(life: Life, spark: SparkSession) -> None:
+    place, expected = life.copy("killed"), groups_in(spark, life.original)
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
-    killed = command("repartition", place, "--state-partitions", 2)
-    try:
-        killed.await_line(line, lambda found: found.startswith(line), LIMIT_SECONDS)
-    finally:
-        killed.kill()
-    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file() and path.name not in LOCKS} == before
-    assert place.with_name(name + UNFINISHED).exists()
+    unfinished = place.with_name("killed" + UNFINISHED)
+    for line in ("starting Spark", "writing ", "comparing "):
+        with command("repartition", place, "--state-partitions", 2) as killed:
+            killed.await_line(line, begins_with(line), LIMIT_SECONDS)
+        left = {path: path.read_bytes() for path in place.rglob("*") if path.is_file() and path.name not in LOCKS}
+        assert left == before
+        assert unfinished.exists()
     run("migrate", place, place, "--state-store", "rocksdb")
     assert groups_in(spark, place) == expected
-    assert not place.with_name(name + UNFINISHED).exists()
+    assert not unfinished.exists()

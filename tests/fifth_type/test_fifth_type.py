@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ON_PATH = ROOT / "tests" / "fifth_type" / "on_path"
 CHECK_MS = 3_000
 """Groups without members and offsets are looked for so often."""
+LONG_SESSION_MS = 300_000
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,8 +62,8 @@ class Client:
         answer: dict[str, Any] = self._responses.first(lambda record: record.key == key, "the response").value["body"]
         return answer
 
-    def heartbeat(self, member_id: str, *, leaves: bool = False) -> dict[str, Any]:
-        body = {"groupId": self.group_id, "memberId": member_id, "leaves": leaves}
+    def heartbeat(self, member_id: str, **chosen: object) -> dict[str, Any]:
+        body = {"groupId": self.group_id, "memberId": member_id, **chosen}
         return self.ask(envelope("WorkerHeartbeat", 0, body))
 
     def commit(self, member_id: str, offset: int) -> int:
@@ -81,8 +82,10 @@ def test_workers_join_commit_and_leave_and_the_commands_show_and_delete_their_gr
     coordinator: CoordinatorProcess, responses: TopicReader
 ) -> None:
     client = Client(coordinator, responses, "workers")
-    assert client.heartbeat("one") == {"errorCode": 0, "workers": 1}
-    assert client.heartbeat("two") == {"errorCode": 0, "workers": 2}
+    # Longer than the commands below take on a slow machine.
+    session = {"sessionTimeoutMs": LONG_SESSION_MS}
+    assert client.heartbeat("one", **session) == {"errorCode": 0, "workers": 1}
+    assert client.heartbeat("two", **session) == {"errorCode": 0, "workers": 2}
     assert client.commit("one", 42) == 0
     assert client.commit("stranger", 43) == 25, "UNKNOWN_MEMBER_ID"
 

@@ -28,6 +28,7 @@ class WorkerHeartbeatRequest(Message, frozen=True):
     group_id: str
     member_id: str
     leaves: bool = False
+    session_timeout_ms: int = SESSION_MS
 
 
 class WorkerHeartbeatResponse(Message, frozen=True):
@@ -114,7 +115,7 @@ def _heartbeat(turn: Turn, request: Request, body: WorkerHeartbeatRequest) -> No
     elif not body.leaves:
         if body.member_id not in group.workers:
             turn.record(WorkerAdded(body.member_id))
-        turn.arm_heartbeat(body.member_id, SESSION_MS)
+        turn.arm_heartbeat(body.member_id, body.session_timeout_ms)
     turn.reply(request.address, WorkerHeartbeatResponse(workers=len(group.workers)))
 
 

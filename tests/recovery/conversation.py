@@ -1,6 +1,7 @@
 """Requests and responses of single groups as JSON: what the script and the test of the kept checkpoint share."""
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
 from streaming.contract.topics import TopicNames
@@ -20,10 +21,8 @@ class Conversation:
 
     def send(self, group_id: str, api: str, version: int, body: Body, *, partition: int = 0) -> str:
         """Append a request to this partition; returns its correlation id."""
-        request = envelope(api, version, body)
-        record = (group_id.encode(), dumped(request))
-        append(self._bootstrap_servers, self._topics.requests, record, partition=partition)
-        return str(request["correlationId"])
+        (correlation_id,) = self._append(api, version, [(group_id, body)], partition)
+        return correlation_id
 
     def response(self, correlation_id: str) -> Body:
         """Wait for the response to a request."""
@@ -35,10 +34,22 @@ class Conversation:
         """Append a request and wait for its response."""
         return self.response(self.send(group_id, api, version, body, partition=partition))
 
+    def ask_all(self, api: str, version: int, bodies: Iterable[Body], *, partition: int = 0) -> list[Body]:
+        """Append a request of each body's group, all at once, and wait for the responses, in the same order."""
+        requests = [(body["groupId"], body) for body in bodies]
+        return list(map(self.response, self._append(api, version, requests, partition)))
+
     def heartbeat(self, group_id: str, generation_id: int, member_id: str, *, partition: int = 0) -> int:
         """The error code of a member's heartbeat."""
         body = {"groupId": group_id, "generationId": generation_id, "memberId": member_id}
         return int(self.ask(group_id, "Heartbeat", 4, body, partition=partition)["errorCode"])
+
+    def _append(self, api: str, version: int, bodies: Iterable[tuple[str, Body]], partition: int) -> list[str]:
+        """Append a request for each group's body; returns the correlation ids."""
+        requests = [(group_id, envelope(api, version, body)) for group_id, body in bodies]
+        records = [(group_id.encode(), dumped(request)) for group_id, request in requests]
+        append(self._bootstrap_servers, self._topics.requests, *records, partition=partition)
+        return [str(request["correlationId"]) for _, request in requests]
 
 
 def join_request(group_id: str, member_id: str = "", instance_id: str | None = None) -> Body:

@@ -14,13 +14,14 @@ from tests.support.coordinator_process import SHORT_LIVED_JVM, CoordinatorProces
 from tests.support.kafka_io import reading
 from tests.support.processes import Process
 
-GROUPS = 30
+COMMITTING = tuple(f"committing-{number}" for number in range(30))
+"""Groups without members."""
 SESSION = [f"--set={key}={value}" for key, value in {"driver-memory": "512m", **SHORT_LIVED_JVM}.items()]
 LIMIT_SECONDS = 300.0
 BEFORE, AFTER = 5, 9
 """The offsets that are committed before the backup and after it."""
 
-UNANSWERED = tuple(f"unanswered-{number}" for number in range(GROUPS))
+UNANSWERED = tuple(f"unanswered-{number}" for number in range(30))
 """The groups with whose commits a job is killed."""
 
 
@@ -65,16 +66,17 @@ def commit_of(group_id: str, offset: int) -> Body:
     return {"groupId": group_id, "generationIdOrMemberEpoch": -1, "memberId": "", "topics": offsets(offset)}
 
 
-def commit(clients: Conversation, group_id: str, offset: int) -> int:
-    """Commit; returns the error code."""
-    return int(clients.ask(group_id, "OffsetCommit", 5, commit_of(group_id, offset))["errorCode"])
+def commit(clients: Conversation, offset: int, *group_ids: str) -> None:
+    """Commit this offset for each of these groups, in one batch."""
+    answers = clients.ask_all("OffsetCommit", 5, [commit_of(group_id, offset) for group_id in group_ids])
+    assert {answer["errorCode"] for answer in answers} == {0}
 
 
-def committed(clients: Conversation, group_id: str) -> int:
-    """The offset that a group has committed."""
-    body = {"groupId": group_id, "topics": [{"name": "payments", "partitionIndexes": [0]}]}
-    found = clients.ask(group_id, "OffsetFetch", 5, body)["body"]
-    return int(found["topics"][0]["partitions"][0]["committedOffset"])
+def committed(clients: Conversation, *group_ids: str) -> set[int]:
+    """The offsets that these groups have committed."""
+    topics = [{"name": "payments", "partitionIndexes": [0]}]
+    answers = clients.ask_all("OffsetFetch", 5, [{"groupId": group_id, "topics": topics} for group_id in group_ids])
+    return {int(answer["body"]["topics"][0]["partitions"][0]["committedOffset"]) for answer in answers}
 
 
 def form_group(clients: Conversation, group_id: str) -> str:
@@ -92,17 +94,15 @@ def live(life: Life, *, is_killed: bool = False) -> None:
     with life.running(life.folder / "checkpoint") as clients:
         life.member_id = form_group(clients, "stable")
         form_group(clients, "rebalancing")
-        for number in range(GROUPS):
-            assert commit(clients, f"committing-{number}", BEFORE) == 0
+        commit(clients, BEFORE, *COMMITTING)
         taken = back_up(coordinator.checkpoint, life.folder / "backups", None, datetime.now(UTC), print)
         life.backup = Path(taken.folder)
-        for number in range(GROUPS):
-            assert commit(clients, f"committing-{number}", AFTER) == 0
+        commit(clients, AFTER, *COMMITTING)
         # The member has left the group in which it was alone, and another one waits for its first generation.
         clients.ask("stable", "Heartbeat", 4, {"groupId": "stable", "generationId": 1, "memberId": life.member_id})
         waiting = clients.ask("rebalancing", "JoinGroup", 9, join_request("rebalancing"))["body"]
         clients.send("rebalancing", "JoinGroup", 9, join_request("rebalancing", waiting["memberId"]))
-        assert commit(clients, "last", AFTER) == 0
+        commit(clients, AFTER, "last")
         if is_killed:
             for group_id in UNANSWERED:
                 clients.send(group_id, "OffsetCommit", 5, commit_of(group_id, AFTER))
@@ -132,7 +132,6 @@ def check_served(life: Life, checkpoint: Path, *unanswered: str) -> None:
     """
     with life.running(checkpoint) as clients:
         assert clients.heartbeat("stable", 1, life.member_id) == 0
-        assert {committed(clients, f"committing-{number}") for number in range(GROUPS)} == {AFTER}
-        assert {committed(clients, group_id) for group_id in ("last", *unanswered)} == {AFTER}
-        assert commit(clients, f"written-by-{checkpoint.name}", AFTER) == 0
-        assert committed(clients, f"written-by-{checkpoint.name}") == AFTER
+        assert committed(clients, *COMMITTING, "last", *unanswered) == {AFTER}
+        commit(clients, AFTER, f"written-by-{checkpoint.name}")
+        assert committed(clients, f"written-by-{checkpoint.name}") == {AFTER}

@@ -36,15 +36,20 @@ def of_sources(tables: Tables, *, kafka: bool, checkpoint: bool) -> Tables:
 
 
 def rows(tables: Tables, name: str, group: str) -> list[Any]:
-    """The rows of a group in a table, in any order made one."""
-    found = tables.table(name).where(f"groupId = '{group}'").toArrow().to_pylist()
+    """The present rows of a group in a table, in any order made one."""
+    return rows_of(tables, group, name)[name]
+
+
+def rows_of(tables: Tables, group: str, *names: str) -> dict[str, list[Any]]:
+    """The same of several tables, whose groups are computed once."""
+    found = {name: tables.table(name).where(f"groupId = '{group}'").toArrow().to_pylist() for name in names}
     tables.close()
-    return sorted(found, key=str)
+    return {name: sorted(of_table, key=str) for name, of_table in found.items()}
 
 
 def all_rows(tables: Tables, group: str) -> dict[str, list[Any]]:
     """The rows of a group in every table of groups."""
-    return {name: rows(tables, name, group) for name in GROUP_TABLES}
+    return rows_of(tables, group, *GROUP_TABLES)
 
 
 def test_checkpoint_and_journal_have_the_same_rows_as_of_any_time(

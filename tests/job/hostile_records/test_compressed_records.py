@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from streaming.job.options import load_options
+from streaming.job.topics.creation import ensure_topics
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
 from tests.support.request_events import commit, dumped
@@ -15,8 +17,8 @@ def test_a_job_with_the_documented_heap_reads_a_batch_of_many_compressed_records
 ) -> None:
     """They have 1.5 MB in the topic and 1.5 GB in memory. A job with the default heap of 1 GiB ends."""
     coordinator = new_coordinator({"driver-memory": "2g"})
-    coordinator.start()
-    coordinator.stop()
+    options = load_options(coordinator.options, {})
+    ensure_topics(options.librdkafka_config, options.topics, options.layout)
     servers, topics, bystander = coordinator.bootstrap_servers, coordinator.topics, commit("bystander", 1)
     for _ in range(RECORDS // IN_A_GO):
         # A few at a time, since the producer keeps them uncompressed.

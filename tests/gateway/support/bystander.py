@@ -19,7 +19,7 @@ from tests.support.processes import processor_seconds
 
 __all__ = ["Disturbance", "HostileClient", "least_disturbance"]
 
-HEARTBEATS = 300
+HEARTBEATS = 100
 """Heartbeats of each measurement, at least."""
 
 HOSTILE_RESPONSES = 3

@@ -25,7 +25,7 @@ QUICK = {
     "request-partitions": 2,
     "response-partitions": 2,
     "state-partitions": 1,
-    "trigger-interval-ms": 100,
+    "trigger-interval-ms": 200,
     "group.initial.rebalance.delay.ms": 0,
     **SHORT_LIVED_JVM,
 }

@@ -22,7 +22,7 @@ from tests.support.topics import unique
 from tests.support.waiting import wait_until
 
 QUIET_SECONDS = 5.0
-"""Fifty trigger intervals of the job."""
+"""Twenty-five trigger intervals of the job."""
 
 SESSION_MS = 8_000
 LONG_SESSION_MS = 600_000

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from tests.clients.group import WatchedGroup
 from tests.support.background_loop import BackgroundLoop
 
-PRODUCE_EVERY_SECONDS = 0.1
+PRODUCE_EVERY_SECONDS = 0.5
 LOG_ERRORS = 2
 
 

@@ -3,12 +3,13 @@
 Spark optimizes the query again for every batch: it tries 120 rules, many of them several times. The query is one
 projection, one operator and one sink. It has no joins, filters, subqueries, windows, unions, generators or limits, and
 its expressions are as short as they can be, so the rules below leave its plan as it is; only an alias is renamed.
-The rules that Spark needs to run a query at all cannot be switched off, and are not listed.
+The rules that Spark needs to run a query at all cannot be switched off, and are not listed: Spark would warn about each
+at every batch. ``RewriteWithExpression`` is one of them since 4.3.0.
 """
 
 RULES_WITHOUT_EFFECT = {
     "org.apache.spark.sql.catalyst.optimizer": (
-        "RewriteWithExpression EliminateDistinct InlineCTE RemoveNoopOperators CombineUnions RemoveNoopUnion "
+        "EliminateDistinct InlineCTE RemoveNoopOperators CombineUnions RemoveNoopUnion "
         "ConvertToLocalRelation PropagateEmptyRelation OptimizeOneRowRelationSubquery "
         "PullOutNestedDataOuterRefExpressions RemoveLiteralFromGroupExpressions "
         "RemoveRepetitionFromGroupExpressions PushProjectionThroughUnion PushProjectionThroughLimitAndOffset "

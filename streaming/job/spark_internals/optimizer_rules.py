@@ -4,7 +4,7 @@ Spark optimizes the query again for every batch: it tries 120 rules, many of the
 projection, one operator and one sink. It has no joins, filters, subqueries, windows, unions, generators or limits, and
 its expressions are as short as they can be, so the rules below leave its plan as it is; only an alias is renamed.
 The rules that Spark needs to run a query at all cannot be switched off, and are not listed: Spark would warn about each
-at every batch. ``RewriteWithExpression`` is one of them since 4.3.0.
+at every batch. ``RewriteWithExpression`` and ``CleanupDynamicPruningFilters`` are two of them since 4.3.0.
 """
 
 RULES_WITHOUT_EFFECT = {
@@ -37,9 +37,7 @@ RULES_WITHOUT_EFFECT = {
         "SchemaPruning V1Writes PruneFileSourcePartitions PushVariantIntoScan"
     ),
     "org.apache.spark.sql.execution": "OptimizeMetadataOnlyQuery",
-    "org.apache.spark.sql.execution.dynamicpruning": (
-        "PartitionPruning RowLevelOperationRuntimeGroupFiltering CleanupDynamicPruningFilters"
-    ),
+    "org.apache.spark.sql.execution.dynamicpruning": ("PartitionPruning RowLevelOperationRuntimeGroupFiltering"),
     "org.apache.spark.sql.execution.python": "ExtractPythonUDTFs",
 }
 """Names of rules by package, separated by spaces. Spark ignores names that it does not know."""

@@ -41,6 +41,29 @@ TRIALS: Mapping[str, Trial] = {
         ),
         failed={},
     ),
+    "4.3.0": Trial(
+        connector="4.2.0",
+        held=(
+            "worker-daemon",
+            "own-jvm",
+            "hadoop-configuration",
+            "checkpoint-files",
+            "offset-log",
+            "checkpoint-layout",
+            "checkpoint-writing",
+            "java-objects",
+            "state-store-providers",
+            "class-archive",
+            "interpreted-plans",
+            "idle-reports",
+            "optimizer-rules",
+            "log-categories",
+        ),
+        failed={
+            "arrow-worker": "there is no pyspark.worker.ApplyInPandasWithStateSerializer",
+            "batch-end": "its test wants no line of the JVM's, and this one prints that it uses jdk.incubator.vector",
+        },
+    ),
 }
 """By version of pyspark, oldest first."""
 

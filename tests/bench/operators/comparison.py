@@ -60,8 +60,8 @@ class Extent(NamedTuple):
     warm_up_seconds: float = 40.0
     rounds: int = 3
     seconds: float = 15.0
-    backlog: int = 20_000
-    backlog_groups: int = 2_000
+    backlog: int = 2_000
+    backlog_groups: int = 1_000
     idle_seconds: float = 20.0
 
 

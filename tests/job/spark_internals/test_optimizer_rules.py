@@ -19,7 +19,10 @@ from streaming.job.spark_internals.optimizer_rules import excluded_rules
 NEW_IN_EACH_PLAN = re.compile(r"#\d+L?|@[0-9a-f]+|plan_id=\d+|[0-9a-f-]{36}|\d{4}-\d\d-\d\d [\d:.]+|(?m:(?<=\]), \d+$)")
 """Ids of columns, Java objects, nodes, runs and observations, and the time of the batch."""
 
-NEEDED_SINCE_4_3 = {"org.apache.spark.sql.catalyst.optimizer.RewriteWithExpression"}
+NEEDED_SINCE_4_3 = {
+    "org.apache.spark.sql.catalyst.optimizer.RewriteWithExpression",
+    "org.apache.spark.sql.execution.dynamicpruning.CleanupDynamicPruningFilters",
+}
 
 pytestmark = pytest.mark.jvm
 

@@ -61,7 +61,7 @@ TRIALS: Mapping[str, Trial] = {
         ),
         failed={
             "arrow-worker": "there is no pyspark.worker.ApplyInPandasWithStateSerializer",
-            "batch-end": "in its test, Spark warned at every batch about rules of its optimizer that cannot be left out",
+            "batch-end": "in its test, Spark warned at every batch about optimizer rules that cannot be left out",
         },
     ),
 }

@@ -32,8 +32,9 @@ timed = @begin=$$(date +%s) && echo "== $(1)" && $(2) && echo "$$(( $$(date +%s)
 PYTEST := $(PYTHON) -m pytest
 # Most tests start processes of this project. Without compiled files, each of them compiles 200 modules first.
 export PYTHONDONTWRITEBYTECODE :=
-# Four files at a time: with three, two cores are idle for a tenth of the time, since a test waits for processes and timeouts.
-PARALLEL := $(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder
+# Three files at a time, since a test waits for processes and timeouts: two cores are idle for a tenth of the time. With four,
+# a session of a few seconds ended while a job started again.
+PARALLEL := $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder
 
 # Without Java, a test that starts a JVM and lacks the mark for it fails.
 check: lint ## Check style and types, and run the tests that need no JVM: under 2 minutes
@@ -43,7 +44,7 @@ test: archive $(TYPES) ## Run all tests, with the same random examples in each r
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that none goes on for long after the others.
-	$(call timed,four at a time,$(PARALLEL) tests/cli tests/recovery tests/clients tests/release tests/fifth_type tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next tests/soak tests/drills tests/deploy tests/journal tests/contract tests/logic tests/support tests/test_structure.py tests/test_examples.py)
+	$(call timed,three at a time,$(PARALLEL) tests/cli tests/recovery tests/clients tests/release tests/fifth_type tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next tests/soak tests/drills tests/deploy tests/journal tests/contract tests/logic tests/support tests/test_structure.py tests/test_examples.py)
 # Two files, and nothing else: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/oracle/test_random_scripts.py tests/oracle/test_matrix_against_broker.py tests/oracle/test_quirks_against_broker.py tests/oracle/test_broker_wide.py tests/oracle/consumer)
 	@echo "Times of the parts:"; cat $(TIMES)

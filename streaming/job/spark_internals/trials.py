@@ -48,6 +48,7 @@ TRIALS: Mapping[str, Trial] = {
             "own-jvm",
             "hadoop-configuration",
             "checkpoint-files",
+            "batch-end",
             "offset-log",
             "checkpoint-layout",
             "checkpoint-writing",
@@ -61,7 +62,6 @@ TRIALS: Mapping[str, Trial] = {
         ),
         failed={
             "arrow-worker": "there is no pyspark.worker.ApplyInPandasWithStateSerializer",
-            "batch-end": "in its test, Spark warned at every batch about optimizer rules that cannot be left out",
         },
     ),
 }

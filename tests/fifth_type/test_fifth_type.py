@@ -110,7 +110,9 @@ def test_a_session_that_times_out_and_then_the_group_expires_over_a_restart(
     coordinator: CoordinatorProcess, responses: TopicReader
 ) -> None:
     client = Client(coordinator, responses, "expiring")
-    assert client.heartbeat("one") == {"errorCode": 0, "workers": 1}
+    lasting = {"sessionTimeoutMs": LONG_SESSION_MS}
+    assert client.heartbeat("lasting", **lasting) == {"errorCode": 0, "workers": 1}
+    assert client.heartbeat("one") == {"errorCode": 0, "workers": 2}
     # Another process removes the member, so the snapshot, and the type's part of it, survive.
     coordinator.kill()
     coordinator.start()
@@ -121,6 +123,9 @@ def test_a_session_that_times_out_and_then_the_group_expires_over_a_restart(
         )
         assert expelled.value["record"]["reason"] == "its session timed out"
         assert expelled.value["cause"]["timer"] == "heartbeat"
+    assert client.heartbeat("two", **lasting) == {"errorCode": 0, "workers": 2}, "the lasting one has survived"
+    for member_id in ("lasting", "two"):
+        client.heartbeat(member_id, leaves=True)
     wait_until(lambda: listed(coordinator, "expiring") is None, "the group is deleted, since it has no offsets")
 
 

@@ -18,6 +18,10 @@ SESSION_MS = 120_000
 LONGEST_CONSUMER_SESSION_MS = 60_000
 """The longest that the coordinator allows in the consumer group protocol."""
 
+CONSUMER_HEARTBEAT_INTERVAL_MS = 5_000
+"""A broker's default. A busy machine answers later than the interval of the other tests, and librdkafka then connects
+again."""
+
 NAMES = ("a", "b")
 ASSIGNED_BY_COORDINATOR = "uniform"
 """The assignor of the consumer group protocol; those of the classic one run in members."""
@@ -95,9 +99,11 @@ def test_restarts_of_coordinator_and_gateway_cost_no_membership(system: System, 
             group.start(name, library, f"instance-{name}" if is_static else None)
         groups[group] = library
         if protocol == CONSUMER:
-            # The coordinator's own is shorter, for tests that wait for its end.
+            # The coordinator's own are shorter, for tests that wait for a session's end or a rebalance.
             session = f"consumer.session.timeout.ms={LONGEST_CONSUMER_SESSION_MS}"
-            assert run_for(system.coordinator, "groups", "configure", group.group_id, session).returncode == 0
+            interval = f"consumer.heartbeat.interval.ms={CONSUMER_HEARTBEAT_INTERVAL_MS}"
+            configured = run_for(system.coordinator, "groups", "configure", group.group_id, session, interval)
+            assert configured.returncode == 0, configured.stderr
     before = await_shared(groups)
 
     with producing(system.bootstrap_servers, groups):

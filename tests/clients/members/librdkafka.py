@@ -13,6 +13,8 @@ from tests.clients.members.reporting import (
     parse_options,
 )
 
+OFFSETS_NOT_FETCHED = "Failed to fetch committed offsets"
+
 options = parse_options()
 reporter = EventReporter()
 config = {
@@ -50,13 +52,25 @@ def revoked(_: Consumer, partitions: list[TopicPartition]) -> None:
     reporter.revoked(names(partitions))
 
 
+def fetch_offsets_again(consumer: Consumer) -> None:
+    """Assign the partitions again whose committed offsets librdkafka has not got."""
+    unknown = [partition for partition in consumer.position(consumer.assignment()) if partition.offset < 0]
+    consumer.incremental_unassign(unknown)
+    consumer.incremental_assign([TopicPartition(partition.topic, partition.partition) for partition in unknown])
+
+
 def poll_and_commit(consumer: Consumer) -> None:
     offsets = defaultdict[Partition, list[int]](list)
     revoked_during_poll.clear()
     for message in consumer.consume(500, POLL_SECONDS):
         partition = str(message.topic()), int(message.partition() or 0)
-        if message.error():
-            print(message.error(), flush=True)
+        failure = message.error()
+        if failure:
+            print(failure, flush=True)
+            # If the connection is lost while committed offsets are being fetched, and the assignment has changed since
+            # the request, librdkafka 2.12 to 2.16 does not ask again (`rd_kafka_assignment_handle_OffsetFetch`).
+            if options.group_protocol == "consumer" and OFFSETS_NOT_FETCHED in failure.str():
+                fetch_offsets_again(consumer)
         elif partition not in revoked_during_poll:
             offsets[partition].append(int(message.offset() or 0))
     if not offsets:

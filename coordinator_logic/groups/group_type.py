@@ -5,11 +5,12 @@ The model is the interface ``Group`` of Kafka's group coordinator. What follows 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from coordinator_logic.apis import APIS, Api
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.deleted_topics import DeletedTopics
 from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
@@ -60,7 +61,7 @@ class GroupType(ABC):
         """Remember topics that appeared or changed, as far as they matter to the group."""
         return Error.NONE
 
-    def forget_topics(self, turn: Turn, deleted: Iterable[str]) -> None:
+    def forget_topics(self, turn: Turn, deleted: DeletedTopics) -> None:
         """Forget topics that were deleted. The offsets of the topics are deleted already."""
         return
 

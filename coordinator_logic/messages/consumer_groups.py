@@ -8,17 +8,16 @@ from typing import Annotated
 
 import msgspec
 
-from coordinator_logic.messages.base import AUTHORIZED_OPERATIONS_NOT_ASKED, Int16, Int32, Message
+from coordinator_logic.messages.base import AUTHORIZED_OPERATIONS_NOT_ASKED, Int16, Int32, Message, TopicId
 
 MAX_PARTITIONS = 1_000_000
-TOPIC_ID = "^[A-Za-z0-9_-]{22}$"
 
 
 class TopicDescription(Message, frozen=True):
     """An existing topic. ``topic_id`` is its id in Kafka's text form, ``partitions`` the number of its partitions."""
 
     name: str
-    topic_id: Annotated[str, msgspec.Meta(pattern=TOPIC_ID)]
+    topic_id: TopicId
     partitions: Annotated[int, msgspec.Meta(ge=0, le=MAX_PARTITIONS)]
 
 

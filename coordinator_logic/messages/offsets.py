@@ -9,6 +9,7 @@ from coordinator_logic.messages.base import (
     Int32,
     Int64,
     Message,
+    TopicId,
 )
 
 # ---- OffsetCommit (API key 8) --------------------------------------------------------------------------------------
@@ -174,9 +175,14 @@ class OffsetDeleteResponse(Message, frozen=True):
 
 
 class TopicsDeletedRequest(Message, frozen=True):
-    """Report deleted topics. The group deletes their offsets, even if it is subscribed to them."""
+    """Report deleted topics. The group deletes their offsets, even if it is subscribed to them.
+
+    ``topic_ids`` has the ids of the deleted topics, in Kafka's text form, by the names in ``topics``: a topic that
+    exists again under one of the names is another topic. For a name without ids, every topic of the name was deleted.
+    """
 
     topics: list[str]
+    topic_ids: dict[str, list[TopicId]] = {}
 
 
 class TopicsDeletedResponse(Message, frozen=True):

@@ -4,6 +4,7 @@ A broker's coordinator learns that from the cluster's metadata and deletes the t
 whether they subscribe to them or not. Here a client, such as the gateway, sends this event to each group.
 """
 
+from coordinator_logic.deleted_topics import DeletedTopics
 from coordinator_logic.events import Request
 from coordinator_logic.groups.group_type import type_of
 from coordinator_logic.messages import TopicsDeletedRequest, TopicsDeletedResponse
@@ -16,12 +17,13 @@ def handle(turn: Turn, request: Request, body: TopicsDeletedRequest) -> None:
     """Delete all offsets of the topics, committed and pending ones; a group that assigns stops assigning the topics."""
     group = turn.existing
     if group is not None:
-        deleted = []
-        for topic in dict.fromkeys(body.topics):
+        deleted = DeletedTopics.of(body)
+        offsets = []
+        for topic in deleted.ids:
             partitions = {*group.offsets.get(topic, ()), *group.pending_offsets.partitions(topic)}
             if partitions:
-                deleted.append(TopicPartitions(topic, sorted(partitions)))
-        for record in deletions(deleted, "the topic was deleted"):
+                offsets.append(TopicPartitions(topic, sorted(partitions)))
+        for record in deletions(offsets, "the topic was deleted"):
             turn.record(record)
-        type_of(group).forget_topics(turn, body.topics)
+        type_of(group).forget_topics(turn, deleted)
     turn.reply(request.address, TopicsDeletedResponse())

@@ -229,12 +229,18 @@ class CoordinatorClient:
         ]
         return self.ask(apis.OFFSET_DELETE, group_id, messages.OffsetDeleteRequest(group_id, topics)).result().unwrap()
 
-    def topics_deleted(self, topics: Sequence[str]) -> dict[str, Error]:
+    def topics_deleted(
+        self, topics: Sequence[str], topic_ids: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, Error]:
         """Have every group delete its offsets of topics that no longer exist; returns each group's error.
 
         A broker's coordinator does this automatically. Here the program that deletes the topics must call it.
+
+        topic_ids: the ids of the deleted topics, in Kafka's text form, by name. They tell a deleted topic from one that
+            was created again under its name. For a name without ids, every topic of the name was deleted.
         """
-        request = messages.TopicsDeletedRequest(list(topics))
+        ids = {name: list(of_name) for name, of_name in (topic_ids or {}).items()}
+        request = messages.TopicsDeletedRequest(list(topics), ids)
         answers = {
             group.group_id: self.ask(apis.TOPICS_DELETED, group.group_id, request)
             for group in self.list_groups().groups

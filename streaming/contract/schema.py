@@ -126,6 +126,7 @@ FIELDS = {
     "subscribedTopicRegex": "The pattern to which the member subscribes, in RE2's syntax; null: unchanged.",
     "serverAssignor": "The assignor for which the member votes: `uniform` or `range`; null for none.",
     "topicPartitions": "One entry for each topic. In a heartbeat, what the member owns; null means unchanged.",
+    "topicIds": "The ids of the deleted topics, by name; for a name without ids, every topic of the name was deleted.",
     "topicId": "The id of the topic in Kafka's text form: URL-safe base64 of its 16 bytes, without padding.",
     "topicName": "The name of the topic.",
     "heartbeatIntervalMs": "How often the member is to send heartbeats, ms.",

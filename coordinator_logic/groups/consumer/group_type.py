@@ -1,10 +1,11 @@
 """The type of consumer groups (KIP-848)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from coordinator_logic import apis
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.deleted_topics import DeletedTopics
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Response
 from coordinator_logic.group.timer import HEARTBEAT, Timer
@@ -72,7 +73,7 @@ class ConsumerType(GroupType):
         learn_topics(turn, consumer, described)
         return Error.NONE
 
-    def forget_topics(self, turn: Turn, deleted: Iterable[str]) -> None:
+    def forget_topics(self, turn: Turn, deleted: DeletedTopics) -> None:
         """Stop assigning topics that were deleted."""
         forget_topics(turn, turn.group.part_as(ConsumerGroup), deleted)
 

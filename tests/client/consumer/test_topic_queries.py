@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Uuid
 from confluent_kafka.admin import AdminClient
 
-from coordinator_logic.messages.consumer_groups import TOPIC_ID
+from coordinator_logic.messages import TOPIC_ID
 from streaming.client import ConsumerConfig
 from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.embedded.broker import EmbeddedBroker

@@ -206,9 +206,9 @@ class RequestedGroup(SteppedGroup):
         body = ResetOffsetsRequest(self.group_id, [TopicToReset(*topic) for topic in topics.items()], **fields)
         return self.send("ResetOffsets", body)
 
-    def topics_deleted(self, *topics: str) -> Answer[TopicsDeletedResponse]:
-        """Send TopicsDeleted."""
-        return self.send("TopicsDeleted", TopicsDeletedRequest(list(topics)))
+    def topics_deleted(self, *topics: str, **ids: list[str]) -> Answer[TopicsDeletedResponse]:
+        """Send TopicsDeleted; ``ids`` are by the names of further topics."""
+        return self.send("TopicsDeleted", TopicsDeletedRequest([*topics, *ids], ids))
 
     def fetch(
         self, wanted: Mapping[str, Sequence[int]] | None = None, *, require_stable: bool = False

@@ -137,12 +137,14 @@ class OurSide:
         return {"error": 0, "partitions": sorted(map(str, decode_assignment(answer.assignment).partitions))}
 
     def _change_topics(self, command: Command) -> None:
-        deleted = [name for name, topic in self.topics.items() if topic.topic_id in command["deleted"]]
+        deleted = {
+            name: [topic.topic_id] for name, topic in self.topics.items() if topic.topic_id in command["deleted"]
+        }
         for name in deleted:
             del self.topics[name]
         self.topics |= {each["name"]: msgspec.convert(each, TopicDescription) for each in command["described"]}
         if deleted:
-            self._send("TopicsDeleted", TopicsDeletedRequest(deleted), 0)
+            self._send("TopicsDeleted", TopicsDeletedRequest(list(deleted), deleted), 0)
         self._send("TopicsDescribed", TopicsDescribedRequest(list(self.topics.values())), 0)
 
     def _commit(self, command: Command) -> int:

@@ -1,7 +1,8 @@
 """What a consumer group learns of topics, from heartbeats and from events of their own."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from coordinator_logic.deleted_topics import DeletedTopics
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.patterns import matching_topics
 from coordinator_logic.groups.consumer.records import TopicsChanged
@@ -38,8 +39,9 @@ def _is_created(consumer: ConsumerGroup, topic: TopicDescription) -> bool:
     return known is None or known.topic_id != topic.topic_id
 
 
-def forget_topics(turn: Turn, consumer: ConsumerGroup, deleted: Iterable[str]) -> None:
-    """Forget topics that were deleted."""
-    known = [name for name in dict.fromkeys(deleted) if name in consumer.topics]
+def forget_topics(turn: Turn, consumer: ConsumerGroup, deleted: DeletedTopics) -> None:
+    """Forget topics that were deleted, but for those of which the group knows by now that they exist again."""
+    topics = consumer.topics
+    known = [name for name in deleted.ids if name in topics and deleted.includes(name, topics[name].topic_id)]
     if known:
         turn.record(TopicsChanged([], known))

@@ -193,7 +193,9 @@ class TopicNotifier:
         return told is None or told.topic_id != topic.topic_id or told.partitions < topic.partitions
 
     async def _delete(self, group: WatchedGroup, topics: list[TopicDescription]) -> bool:
-        body = TopicsDeletedRequest([topic.name for topic in topics])
+        body = TopicsDeletedRequest(
+            [topic.name for topic in topics], {topic.name: [topic.topic_id] for topic in topics}
+        )
         response = await self._backend.request(TOPICS_DELETED, 0, group.group_id, body, self._backend.caller)
         if response.error_code != Error.NONE:
             return False

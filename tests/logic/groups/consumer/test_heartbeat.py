@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_logic.errors import Error
 from coordinator_logic.groups.consumer.records import GroupEpochBumped, TargetAssignmentChanged
+from coordinator_logic.messages import TopicsDeletedRequest
 from coordinator_logic.records import MemberRemoved
 from coordinator_logic.states import State
 from tests.logic.driver import reading
@@ -237,6 +238,27 @@ def test_a_topic_that_is_deleted_is_revoked_and_one_with_a_new_id_is_another_top
     driven.topics_described(description("t", 2, of_id=OTHER_ID))
     driven.converge(a)
     assert a.owned == {U: {0}, OTHER_ID: {0, 1}}
+
+
+def test_a_deletion_that_is_told_late_does_not_concern_the_new_topic_of_the_name(driven: DrivenConsumers) -> None:
+    a = Consumer(driven, "a").join("t", topics={"t": 1})
+    driven.topics_described(description("t", 2, of_id=OTHER_ID))
+    driven.converge(a)
+    epoch = driven.consumer.epoch
+    driven.topics_deleted(t=[T])
+    driven.converge(a)
+    assert a.owned == {OTHER_ID: {0, 1}}
+    assert driven.consumer.epoch == epoch
+    driven.topics_deleted(t=[T, OTHER_ID])
+    driven.converge(a)
+    assert a.owned == {}
+
+
+def test_a_deletion_that_names_no_id_concerns_every_topic_of_the_name(driven: DrivenConsumers) -> None:
+    a = Consumer(driven, "a").join("t", "u", topics={"t": 1, "u": 1})
+    driven.send("TopicsDeleted", TopicsDeletedRequest(["t", "u"], {"u": [OTHER_ID]}))
+    driven.converge(a)
+    assert a.owned == {U: {0}}
 
 
 def test_a_pattern_has_an_effect_with_the_heartbeat_after_the_one_that_brought_it(driven: DrivenConsumers) -> None:

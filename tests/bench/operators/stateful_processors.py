@@ -48,13 +48,17 @@ class GroupProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing is open."""
 
-    def _process(self, key: Any, records: list[KafkaRecord], times: TimerValues) -> tuple[list[Row], list[int]]:
-        """Take a group through the batch; returns its rows, and when it is due."""
+    def _process(
+        self, key: Any, records: list[KafkaRecord], times: TimerValues, *, has_fired: bool = False
+    ) -> tuple[list[Row], list[int]]:
+        """Take a group through the batch; returns its rows, and when it is due. ``has_fired``: its timer is gone."""
         batch_time = times.getCurrentProcessingTimeInMs()
         kept = self._group.get()
         stored, timer = (None, None) if kept is None else (StateRow.unpacked(bytes(kept[0])), kept[1])
         outcome = self._operator.outcome(key[0], records, stored, batch_time)
         wake_at = None if outcome.wake_at is None else timeout_of(outcome.wake_at, batch_time)
+        if has_fired:
+            timer = None
         if timer is not None and timer != wake_at:
             self._handle.deleteTimer(timer)
         if wake_at is not None and timer != wake_at:
@@ -85,7 +89,7 @@ class PandasGroupProcessor(GroupProcessor):
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Fire a group's deadlines."""
-        yield output_frame(*self._process(key, [], timerValues))
+        yield output_frame(*self._process(key, [], timerValues, has_fired=True))
 
 
 class RowGroupProcessor(GroupProcessor):
@@ -108,9 +112,11 @@ class RowGroupProcessor(GroupProcessor):
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[SparkRow]:
         """Fire a group's deadlines."""
-        return self._rows(key, [], timerValues)
+        return self._rows(key, [], timerValues, has_fired=True)
 
-    def _rows(self, key: Any, records: list[KafkaRecord], times: TimerValues) -> Iterator[SparkRow]:
-        columns = output_columns(*self._process(key, records, times))
+    def _rows(
+        self, key: Any, records: list[KafkaRecord], times: TimerValues, *, has_fired: bool = False
+    ) -> Iterator[SparkRow]:
+        columns = output_columns(*self._process(key, records, times, has_fired=has_fired))
         for values in zip(*columns, strict=True):
             yield OUTPUT_ROW(*values)

@@ -174,6 +174,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     health_backlog_limit: Annotated[int, msgspec.Meta(ge=0)] = 100_000
     """How many requests may wait: beyond it, ``/health/ready`` reports that answers are late."""
 
+    progress_file: str | None = None
+    """A file to which Spark's report of each completed batch is appended, a line of JSON each. ``None``: no file."""
+
     kafka: dict[str, str] = {}
     """Settings of all Kafka clients of the job, under the keys of Kafka's Java client.
 

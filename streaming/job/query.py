@@ -3,9 +3,7 @@
 group-requests -> key by group id -> the group's state machine -> responses, journal, directory, rejects
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -16,9 +14,9 @@ from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.steps import DEADLINE_CHECK
 from streaming.job.monitoring.metrics import observe_measures
-from streaming.job.operator import INPUT_COLUMNS, OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator
+from streaming.job.operator import INPUT_COLUMNS
 from streaming.job.options import JobOptions
-from streaming.job.session import SINK, SOURCE
+from streaming.job.parts import JobParts
 
 WARM_UP_INTERVAL_MS = 500
 """A batch of the warm-up takes as long as one of the coordinator; more of them would take the active job's cores."""
@@ -28,13 +26,13 @@ LOG_APPEND_TIME = 1
 
 
 def coordinator_query(
-    requests: DataFrame, options: JobOptions, settings: Settings, state_partitions: int
+    requests: DataFrame, options: JobOptions, settings: Settings, state_partitions: int, parts: JobParts
 ) -> DataStreamWriter:
     """The whole query, from :func:`requests_by_group` to the sink's topics; not started."""
     return (
-        _output_rows(requests, settings, state_partitions)
+        _output_rows(requests, settings, state_partitions, parts)
         .writeStream.format("kafka")
-        .options(**{**SINK, **_kafka_settings(options)})
+        .options(**{**parts.sink, **_kafka_settings(options)})
         .option("checkpointLocation", checkpoint_location(options.checkpoint))
         .queryName("group-coordinator")
         .outputMode("append")
@@ -43,16 +41,16 @@ def coordinator_query(
 
 
 def warm_up_query(
-    spark: SparkSession, options: JobOptions, settings: Settings, state_partitions: int, folder: Path
+    spark: SparkSession, options: JobOptions, settings: Settings, state_partitions: int, parts: JobParts, folder: Path
 ) -> DataStreamWriter:
     """A query of the same shape that answers nobody, with groups of its own in ``folder``; not started.
 
     It reads what the clients send from now on. So Spark has loaded and compiled its code, and the Python workers have
     theirs, before the coordinator's query begins.
     """
-    requests = requests_by_group(spark, options, {**SOURCE, "startingOffsets": "latest"})
+    latest = parts._replace(source={**parts.source, "startingOffsets": "latest"})
     return (
-        _output_rows(requests, settings, state_partitions)
+        _output_rows(requests_by_group(spark, options, latest), settings, state_partitions, parts)
         .writeStream.format("noop")
         .option("checkpointLocation", folder.as_uri())
         .queryName("warm-up")
@@ -61,16 +59,14 @@ def warm_up_query(
     )
 
 
-def requests_by_group(
-    spark: SparkSession, options: JobOptions, source: Mapping[str, str] = MappingProxyType(SOURCE)
-) -> DataFrame:
+def requests_by_group(spark: SparkSession, options: JobOptions, parts: JobParts) -> DataFrame:
     """The requests with the groups that they are for: the part of the query that is the same for each of its starts.
 
     It is most of the calls into the JVM that a query needs, so a job that stands by has it before it takes over.
     """
     requests = (
         spark.readStream.format("kafka")
-        .options(**{**source, **_kafka_settings(options)})
+        .options(**{**parts.source, **_kafka_settings(options)})
         .option("subscribe", options.topics.requests)
         .option("maxOffsetsPerTrigger", options.max_requests_per_batch)
         .load()
@@ -78,14 +74,12 @@ def requests_by_group(
     return _by_group(_without_wake_events(requests), options.max_request_bytes)
 
 
-def _output_rows(requests: DataFrame, settings: Settings, state_partitions: int) -> DataFrame:
+def _output_rows(requests: DataFrame, settings: Settings, state_partitions: int, parts: JobParts) -> DataFrame:
     """The rows for the sink, of the requests by group."""
     if state_partitions == 1:
         # One task reads all partitions and keeps the groups: no shuffle, no second stage.
         requests = requests.coalesce(1)
-    rows = requests.groupBy("groupId").applyInPandasWithState(
-        GroupOperator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "ProcessingTimeTimeout"
-    )
+    rows = parts.rows_of_groups(requests.groupBy("groupId"), settings)
     # A row without a topic has nothing but measures.
     return observe_measures(rows).where(sf.col("topic").isNotNull())
 

@@ -23,6 +23,7 @@ from tests.bench.figures import (
     BROKER,
     LATENCY,
     QUICK,
+    SMALLEST,
     SPARK_DEFAULTS,
     STOCK_WORKER,
     Figures,
@@ -44,6 +45,7 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="Measure less of everything, without warm-up: in under five minutes.")
     ] = False,
+    smallest: Annotated[bool, typer.Option("--smallest", help="Measure a moment of everything: a smoke test.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Measure the job beside Spark's default settings and a broker's own coordinator, in under 15 minutes."""
@@ -51,7 +53,7 @@ def bench(
     # SIGTERM must end the broker and the coordinators, too: as an exception it runs their exit handlers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        measured = _measure(QUICK if quick else Scale(), err)
+        measured = _measure(SMALLEST if smallest else QUICK if quick else Scale(), err)
     except (BenchFailed, BrokerStartError, JarResolutionError, MissingPrerequisite) as failure:
         err.print(f"bench: {failure}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None

@@ -41,18 +41,45 @@ from tests.bench.scenarios.loads import (
     shuffled,
 )
 from tests.bench.scenarios.population import seconds_to_first_answer
-from tests.bench.systems.coordinators import SHIPPED_MODULE, BenchFailed, Coordinator, running
+from tests.bench.systems.coordinators import BenchFailed, Coordinator, running
 from tests.support.processes import process_tree
 
-TOUCHED_GROUPS = 10_000
 WARM_UP_BURSTS = 2
-# After 25 s, Java's compilers still take 60 of the 160 ms of CPU time of a batch, and differently in each run.
-WARM_UPS = (Load(STEADY_RATE, STEADY_GROUPS, 1, 50.0, 10.0), Load(FULL_RATE, STEADY_GROUPS, 1, 5.0, 5.0))
-LOADS = {Load(STEADY_RATE, STEADY_GROUPS, 1, 2.0, 8.0): 10, Load(FULL_RATE, STEADY_GROUPS, 1, 2.0, 8.0): 6}
-"""Heartbeats of a round, and how many rounds each checkout has."""
-FORMATIONS = (10, 4)
-"""Members of a group, and how many such groups."""
-FORMATION_ROUNDS, BURST_ROUNDS, KILL_ROUNDS = 3, 3, 3
+
+
+class Extent(NamedTuple):
+    """How much is measured.
+
+    loads: heartbeats of a round, and how many rounds each checkout has. formations: members of a group, and how many
+    such groups.
+    """
+
+    # After 25 s, Java's compilers still take 60 of the 160 ms of CPU time of a batch, and differently in each run.
+    warm_ups: Sequence[Load] = (
+        Load(STEADY_RATE, STEADY_GROUPS, 1, 50.0, 10.0),
+        Load(FULL_RATE, STEADY_GROUPS, 1, 5.0, 5.0),
+    )
+    loads: Sequence[tuple[Load, int]] = (
+        (Load(STEADY_RATE, STEADY_GROUPS, 1, 2.0, 8.0), 10),
+        (Load(FULL_RATE, STEADY_GROUPS, 1, 2.0, 8.0), 6),
+    )
+    formations: tuple[int, int] = (10, 4)
+    formation_rounds: int = 3
+    burst_rounds: int = 3
+    touched_groups: int = 10_000
+    kill_rounds: int = 3
+
+
+SMALLEST = Extent(
+    warm_ups=[Load(STEADY_RATE, 20, 1, 0.2, 0.5)],
+    loads=[(Load(STEADY_RATE, 20, 1, 0.2, 0.5), 1)],
+    formations=(2, 1),
+    formation_rounds=1,
+    burst_rounds=1,
+    touched_groups=20,
+    kill_rounds=1,
+)
+"""Shows that everything can be compared; the ratios say nothing."""
 
 HIGHER_IS_BETTER = frozenset({"groups touched per second"})
 
@@ -101,7 +128,7 @@ class Side(NamedTuple):
 
 @contextmanager
 def warm(
-    bench: Bench, name: str, started: AbstractContextManager[Coordinator], warm_ups: Sequence[Load] = WARM_UPS
+    bench: Bench, name: str, started: AbstractContextManager[Coordinator], warm_ups: Sequence[Load]
 ) -> Iterator[Side]:
     """Start a coordinator, warm it up with these loads on the groups of the first, and stop it for its rounds."""
     with started as coordinator, bench.events(coordinator) as events:
@@ -148,24 +175,28 @@ def loaded(load: Load) -> Measure:
     return measure
 
 
-def formation(bench: Bench) -> Measure:
+def formation(bench: Bench, members: int, groups: int) -> Measure:
     """Groups that form."""
 
     def measure(side: Side) -> Figures:
         servers, prefix = bench.broker.bootstrap_servers, side.coordinator.topics.prefix
         with CoordinatorClient(servers, topic_prefix=prefix, client_id="bench") as client:
-            median_ms = measure_formation(client, *FORMATIONS).median_ms
-        return {"10 members from first join to Stable, above the delay, ms": median_ms}
+            median_ms = measure_formation(client, members, groups).median_ms
+        return {f"{members} members from first join to Stable, above the delay, ms": median_ms}
 
     return measure
 
 
-def burst(side: Side) -> Figures:
+def burst(groups: int) -> Measure:
     """A heartbeat of each of many groups at once. The groups are formed in the first round."""
-    if not side.touched:
-        side.touched.extend(side.events.form_groups(group_names("touched", TOUCHED_GROUPS), 1))
-    *_, seconds = burst_seconds(side.events, side.touched, WARM_UP_BURSTS + 1)
-    return {"groups touched per second": TOUCHED_GROUPS / seconds}
+
+    def measure(side: Side) -> Figures:
+        if not side.touched:
+            side.touched.extend(side.events.form_groups(group_names("touched", groups), 1))
+        *_, seconds = burst_seconds(side.events, side.touched, WARM_UP_BURSTS + 1)
+        return {"groups touched per second": groups / seconds}
+
+    return measure
 
 
 def kill(side: Side) -> Figures:
@@ -175,23 +206,23 @@ def kill(side: Side) -> Figures:
     return {"kill -9 to first answer, s": seconds}
 
 
-def compare(bench: Bench, checkouts: Sequence[tuple[str, Path]]) -> list[dict[str, list[float]]]:
+def compare(bench: Bench, checkouts: Sequence[tuple[str, Path]], extent: Extent) -> list[dict[str, list[float]]]:
     """Measure the coordinators of the checkouts alternately; returns the figures of each."""
     settings = LATENCY_PROFILE | {"metrics-port": 0}
     with ExitStack() as stack:
         sides = []
         for name, checkout in checkouts:
-            started = running(name, bench.broker, bench.folder, settings, SHIPPED_MODULE, checkout)
-            sides.append(stack.enter_context(warm(bench, name, started)))
-        for load, rounds in LOADS.items():
+            started = running(name, bench.broker, bench.folder, settings, checkout=checkout)
+            sides.append(stack.enter_context(warm(bench, name, started, extent.warm_ups)))
+        for load, rounds in extent.loads:
             bench.report(f"{rounds} rounds of {load}")
             measure_alternately(sides, loaded(load), rounds)
-        bench.report(f"groups of {FORMATIONS[0]}")
-        measure_alternately(sides, formation(bench), FORMATION_ROUNDS)
-        bench.report(f"bursts to {TOUCHED_GROUPS:,} groups")
-        measure_alternately(sides, burst, BURST_ROUNDS)
+        bench.report(f"groups of {extent.formations[0]}")
+        measure_alternately(sides, formation(bench, *extent.formations), extent.formation_rounds)
+        bench.report(f"bursts to {extent.touched_groups:,} groups")
+        measure_alternately(sides, burst(extent.touched_groups), extent.burst_rounds)
         bench.report("kill -9, and a new start")
-        measure_alternately(sides, kill, KILL_ROUNDS)
+        measure_alternately(sides, kill, extent.kill_rounds)
         return [side.figures for side in sides]
 
 
@@ -209,6 +240,7 @@ def table(comparison: Comparison) -> Table:
 
 def main(
     against: Annotated[Path, typer.Option("--against", help="The root of the other checkout.")],
+    smallest: Annotated[bool, typer.Option("--smallest", help="Measure a moment of everything: a smoke test.")] = False,
 ) -> None:
     """Measure the coordinators of this and of another checkout alternately, and print the ratios."""
     other = against.resolve()
@@ -216,7 +248,7 @@ def main(
         raise typer.BadParameter(f"{other} is not a checkout of this project: it has no folder streaming")
     date, before = datetime.now().astimezone(), machine()
     with measuring("compare", Scale()) as bench:
-        here, there = compare(bench, (("this", ROOT), ("other", other)))
+        here, there = compare(bench, (("this", ROOT), ("other", other)), SMALLEST if smallest else Extent())
     comparison = Comparison(
         date=date.isoformat(timespec="seconds"),
         machine=before,

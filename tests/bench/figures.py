@@ -19,6 +19,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """How long the load of a job that has just started lasts; also the warm-up of ``balanced``."""
     balanced_warm_up_seconds: float = 10.0
     latency_warm_up_seconds: float = 70.0
+    steady_groups: int = 1_000
     steady_seconds: float = 20.0
     full_warm_up_seconds: float = 20.0
     balanced_full_seconds: float = 15.0
@@ -63,6 +64,26 @@ QUICK = Scale(
     settling_seconds_of_many=2.0,
     idle_seconds=3.0,
 )
+SMALLEST = Scale(
+    first_minute_seconds=1.0,
+    balanced_warm_up_seconds=0.2,
+    latency_warm_up_seconds=0.2,
+    steady_groups=20,
+    steady_seconds=1.0,
+    full_warm_up_seconds=0.2,
+    balanced_full_seconds=0.5,
+    latency_full_seconds=0.5,
+    short_warm_up_seconds=0.2,
+    short_seconds=0.5,
+    formations=((2, 1),),
+    touched_groups=20,
+    bursts=(1, 1),
+    many_groups=20,
+    settling_seconds=0.2,
+    settling_seconds_of_many=0.2,
+    idle_seconds=1.0,
+)
+"""Shows that everything can be measured; the figures say nothing."""
 
 
 class Window(msgspec.Struct, frozen=True):

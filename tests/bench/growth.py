@@ -28,12 +28,12 @@ from tests.bench.systems.coordinators import Coordinator, median_ms, running
 
 WARM_UP_SECONDS = 15.0
 RATE = 1_000
-GROUPS = 1_000
 FEW = 20
 TOPICS_PER_COMMIT = 20
 """Each with a hundred partitions."""
 
 IDLE_AFTER_LOAD = Scale(settling_seconds=3.0, idle_seconds=10.0)
+IDLE_FOR_A_MOMENT = Scale(settling_seconds=0.2, idle_seconds=1.0)
 
 
 class Steps(msgspec.Struct, frozen=True):
@@ -48,9 +48,14 @@ class Steps(msgspec.Struct, frozen=True):
     cores: tuple[int, ...] = (1, 2)
     seconds: float = 4.0
     warm_up_seconds: float = WARM_UP_SECONDS
+    groups: int = 1_000
+    """Of the curves that do not vary them."""
+    sized_groups: int = 100
+    """Of the curves that vary members or offsets."""
 
 
-SHORT = Steps((100, 1_000), (1, 10), (0, 100), (10, 100), (1_000,), (1, 2), (1, 2), 3.0, 5.0)
+SMALLEST = Steps((100,), (2,), (100,), (10,), (20,), (2,), (1,), 0.5, 0.5, groups=20, sized_groups=2)
+"""A point of each curve, to see that it works; the figures say nothing."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -120,20 +125,20 @@ class _Driver:
 
 
 def _by_rate(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
-    members = driver.form("rate", GROUPS, 1)
+    members = driver.form("rate", steps.groups, 1)
     points = []
     for rate in steps.rates:
-        bench.report(f"{rate:,} heartbeats/s over {GROUPS:,} groups")
+        bench.report(f"{rate:,} heartbeats/s over {steps.groups:,} groups")
         points.append(driver.heartbeats(rate, members, rate))
-    return Curve(f"Requests a second, over {GROUPS:,} groups", "heartbeats/s", "ms", points)
+    return Curve(f"Requests a second, over {steps.groups:,} groups", "heartbeats/s", "ms", points)
 
 
 def _by_members(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
     points = []
     for size in steps.members:
-        bench.report(f"100 groups of {size}")
-        points.append(driver.heartbeats(size, driver.form("members", 100, size), RATE))
-    return Curve(f"Members of a group: 100 groups, {RATE:,} heartbeats/s", "members", "ms", points)
+        bench.report(f"{steps.sized_groups} groups of {size}")
+        points.append(driver.heartbeats(size, driver.form("members", steps.sized_groups, size), RATE))
+    return Curve(f"Members of a group: {steps.sized_groups} groups, {RATE:,} heartbeats/s", "members", "ms", points)
 
 
 def _by_offsets(driver: _Driver, steps: Steps, bench: Bench, coordinator: Coordinator) -> Curve:
@@ -141,8 +146,8 @@ def _by_offsets(driver: _Driver, steps: Steps, bench: Bench, coordinator: Coordi
     servers, prefix = bench.broker.bootstrap_servers, coordinator.topics.prefix
     with CoordinatorClient(servers, topic_prefix=prefix, client_id="bench") as client:
         for count in steps.offsets:
-            bench.report(f"100 groups with {count:,} offsets")
-            members = driver.form(f"offsets-{count}", 100, 1)
+            bench.report(f"{steps.sized_groups} groups with {count:,} offsets")
+            members = driver.form(f"offsets-{count}", steps.sized_groups, 1)
             if count:
                 partitions = [PartitionToCommit(number, 42) for number in range(100)]
                 topics = [TopicToCommit(f"topic-{number}", partitions) for number in range(count // 100)]
@@ -152,7 +157,7 @@ def _by_offsets(driver: _Driver, steps: Steps, bench: Bench, coordinator: Coordi
                         some = topics[first : first + TOPICS_PER_COMMIT]
                         client.offset_commit(OffsetCommitRequest(group_id, some, generation_id, member_id))
             points.append(driver.heartbeats(count, members, RATE))
-    return Curve(f"Offsets of a group: 100 groups, {RATE:,} heartbeats/s", "offsets", "ms", points)
+    return Curve(f"Offsets of a group: {steps.sized_groups} groups, {RATE:,} heartbeats/s", "offsets", "ms", points)
 
 
 def _by_touched(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
@@ -178,11 +183,11 @@ def _by_idle_groups(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
 
 
 def _one_job(bench: Bench, steps: Steps) -> Iterator[Curve]:
-    with running("growth", bench.broker, bench.folder, LATENCY_PROFILE) as coordinator:
+    with running("growth", bench.broker, bench.folder, LATENCY_PROFILE, records_progress=True) as coordinator:
         driver = _Driver(bench, coordinator, steps)
         with driver.events:
             bench.report("warming up")
-            driver.heartbeats(0, driver.form("warm", GROUPS, 1), RATE, steps.warm_up_seconds)
+            driver.heartbeats(0, driver.form("warm", steps.groups, 1), RATE, steps.warm_up_seconds)
             yield _by_rate(driver, steps, bench)
             yield _by_members(driver, steps, bench)
             yield _by_offsets(driver, steps, bench, coordinator)
@@ -202,10 +207,12 @@ def _job_by_job(
     for value in values:
         bench.report(f"{quantity}: {value}")
         name = f"{quantity.replace(' ', '-')}-{value}"
-        with running(name, bench.broker, bench.folder, LATENCY_PROFILE | setting(value)) as coordinator:
+        with running(
+            name, bench.broker, bench.folder, LATENCY_PROFILE | setting(value), records_progress=True
+        ) as coordinator:
             driver = _Driver(bench, coordinator, steps)
             with driver.events:
-                members = driver.form("one", GROUPS, 1)
+                members = driver.form("one", steps.groups, 1)
                 driver.heartbeats(0, members, RATE, steps.warm_up_seconds)
                 points.append(driver.heartbeats(value, members, RATE))
     return Curve(title, quantity, "ms", points)
@@ -214,7 +221,7 @@ def _job_by_job(
 def curves(bench: Bench, steps: Steps) -> Iterator[Curve]:
     """Measure all curves."""
     yield from _one_job(bench, steps)
-    rate = f"{RATE:,} heartbeats/s over {GROUPS:,} groups"
+    rate = f"{RATE:,} heartbeats/s over {steps.groups:,} groups"
     parts = "state partitions"
     yield _job_by_job(
         bench, steps, f"State partitions: {rate}", parts, steps.state_partitions, lambda n: {"state-partitions": n}
@@ -226,7 +233,9 @@ def profile_costs(bench: Bench, steps: Steps) -> Iterator[ProfileCost]:
     """Measure each profile on a job of its own, with a few groups."""
     for name, profile in PROFILES.items():
         bench.report(f"profile {name}")
-        with running(f"profile-{name}", bench.broker, bench.folder, {"profile": name}) as coordinator:
+        with running(
+            f"profile-{name}", bench.broker, bench.folder, {"profile": name}, records_progress=True
+        ) as coordinator:
             driver = _Driver(bench, coordinator, steps)
             with driver.events:
                 members = driver.form("few", FEW, 1)
@@ -265,13 +274,13 @@ def draw(growth: Growth) -> Figure:
 
 
 def main(
-    short: Annotated[bool, typer.Option("--short", help="Measure a few small points, to check that it works.")] = False,
+    smallest: Annotated[bool, typer.Option("--smallest", help="Measure a point of each curve: a smoke test.")] = False,
 ) -> None:
     """Measure all curves and draw them."""
     date = datetime.now().astimezone()
     environment = commit(), machine(), versions()
-    with measuring("growth", IDLE_AFTER_LOAD) as bench:
-        steps = SHORT if short else Steps()
+    steps = SMALLEST if smallest else Steps()
+    with measuring("growth", IDLE_FOR_A_MOMENT if smallest else IDLE_AFTER_LOAD) as bench:
         profiles = list(profile_costs(bench, steps))
         measured = list(curves(bench, steps))
     growth = Growth(

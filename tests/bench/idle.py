@@ -14,12 +14,12 @@ from rich import box
 from rich.table import Table
 
 from tests.bench.environment import ROOT, commit, machine, print_results, write_results
-from tests.bench.figures import Idle, Scale
+from tests.bench.figures import SMALLEST, Idle, Scale
 from tests.bench.scenarios.job import BALANCED_PROFILE
 from tests.bench.scenarios.loads import Bench, group_names, measuring
 from tests.bench.scenarios.population import MEMBERS_OF_MANY
 from tests.bench.scenarios.silence import idle
-from tests.bench.systems.coordinators import SHIPPED_MODULE, running
+from tests.bench.systems.coordinators import running
 
 HEADINGS = ("commit", "groups", "CPU", "batches", "files", "batch that finds nothing to do")
 
@@ -36,7 +36,7 @@ def measure(bench: Bench, checkout: Path, name: str) -> list[Idle]:
     """Measure the coordinator of a checkout without groups, and then, in the same process, with many."""
     scale = bench.scale
     with (
-        running(name, bench.broker, bench.folder, BALANCED_PROFILE, SHIPPED_MODULE, checkout) as coordinator,
+        running(name, bench.broker, bench.folder, BALANCED_PROFILE, checkout=checkout) as coordinator,
         bench.events(coordinator) as events,
     ):
         bench.report(f"{name}, no groups: {scale.settling_seconds:g} + {scale.idle_seconds:g} s")
@@ -67,10 +67,12 @@ def main(
     settling: Annotated[
         float, typer.Option("--settling", help="How long the job without groups runs before its minute begins, s.")
     ] = Scale().settling_seconds,
+    smallest: Annotated[bool, typer.Option("--smallest", help="Measure a moment: a smoke test.")] = False,
 ) -> None:
     """Measure an idle minute, without groups and with many."""
     date, before, figures = datetime.now().astimezone(), machine(), {}
-    with measuring("idle", msgspec.structs.replace(Scale(), many_groups=groups, settling_seconds=settling)) as bench:
+    scale = SMALLEST if smallest else msgspec.structs.replace(Scale(), many_groups=groups, settling_seconds=settling)
+    with measuring("idle", scale) as bench:
         for name, checkout in (("this", ROOT), *([] if against is None else [("other", against.resolve())])):
             figures[f"{name}, {commit(checkout)}"] = measure(bench, checkout, name)
     silence = Silence(date=date.isoformat(timespec="seconds"), machine=before, idle=figures)

@@ -18,8 +18,9 @@ from streaming.job.monitoring.health import HealthLimits, job_health
 from streaming.job.monitoring.metrics import Metrics
 from streaming.job.monitoring.session_gauges import serve_internals, serve_topics
 from streaming.job.options import JobOptions
+from streaming.job.parts import SHIPPED, JobParts
 from streaming.job.query import requests_by_group
-from streaming.job.session import spark_session, spark_settings
+from streaming.job.session import spark_session
 from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
 from streaming.job.spark_internals.internal_settings import unset_missing_classes
@@ -39,6 +40,7 @@ class JobSession(NamedTuple):
     requests: DataFrame
     checkpoint: Checkpoint
     options: JobOptions
+    parts: JobParts
     watch: CoordinatorTopicsWatch
     metrics: Metrics
     candidate: Candidate
@@ -50,7 +52,12 @@ class JobSession(NamedTuple):
 
 
 def start_session(
-    options: JobOptions, stack: ExitStack, report: Report, *, jvm_end_limit_seconds: float = JVM_END_LIMIT_SECONDS
+    options: JobOptions,
+    stack: ExitStack,
+    report: Report,
+    parts: JobParts = SHIPPED,
+    *,
+    jvm_end_limit_seconds: float = JVM_END_LIMIT_SECONDS,
 ) -> JobSession:
     """Create the topics, start Spark and serve the metrics; all of them end with ``stack``.
 
@@ -69,7 +76,7 @@ def start_session(
     folder = local_path(options.checkpoint) if options.is_local else None
     lock = None if folder is None else stack.enter_context(checkpoint_lock(folder))
     inherited = () if lock is None else lock.descriptors
-    settings = spark_settings(options, jars)
+    settings = parts.spark_settings(options, jars)
     report(f"starting Spark at {options.master}")
     scratch: Path | None = None
     if options.standby:
@@ -80,7 +87,7 @@ def start_session(
     if warning := registry.warning(registry.left_out(spark)):
         report(warning)
     unset_missing_classes(spark)
-    if folder is not None:
+    if folder is not None and not parts.keeps_hadoop_defaults:
         drop_hadoop_defaults(spark)
     report(f"Python workers: {choose(options.python_worker, spark.version).why}")
     stack.enter_context(watching(watch))
@@ -94,5 +101,5 @@ def start_session(
         report(f"serving metrics at port {stack.enter_context(served)}")
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
     checkpoint = Checkpoint(spark, checkpoint_location(options.checkpoint))
-    requests = requests_by_group(spark, options)
-    return JobSession(spark, requests, checkpoint, options, watch, metrics, own, lock, wakes, scratch)
+    requests = requests_by_group(spark, options, parts)
+    return JobSession(spark, requests, checkpoint, options, parts, watch, metrics, own, lock, wakes, scratch)

@@ -1,6 +1,7 @@
 """The start of the coordinator's query: the checkpoint is checked, and the settings of its groups are recorded."""
 
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -18,6 +19,7 @@ from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.lifecycle.starts import QueryReach, new_start
+from streaming.job.monitoring.progress_file import recording_progress
 from streaming.job.monitoring.readers import feeding_metrics
 from streaming.job.options import JobOptions
 from streaming.job.query import coordinator_query
@@ -69,7 +71,7 @@ def start_query(
     settings = group_settings(options, partitions, starts)
     # Without a record to read, Spark would run no batch, and groups that are due would not be called.
     session.wakes.append_first()
-    query = coordinator_query(session.requests, options, settings, state_partitions).start()
+    query = coordinator_query(session.requests, options, settings, state_partitions, session.parts).start()
     is_waking = stack.enter_context(waking_due_groups(session.wakes, query, options.batch_interval_ms, is_new=is_new))
     candidate.follow(QueryReach(query, watch.found.topic_ids.get(options.topics.requests)))
     if options.metrics_port is not None:
@@ -77,6 +79,8 @@ def start_query(
         stack.enter_context(
             feeding_metrics(session.metrics, query, options.librdkafka_config, options.topics.directory)
         )
+    if options.progress_file is not None:
+        stack.enter_context(recording_progress(query, Path(options.progress_file)))
     # Only now: the readers of a query before this one had ended with it.
     session.metrics.note_query_start()
     return query

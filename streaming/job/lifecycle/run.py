@@ -18,6 +18,7 @@ from streaming.job.lifecycle.query_start import start_query
 from streaming.job.monitoring.backlog import Backlog, BacklogReport
 from streaming.job.monitoring.clock_skew import SkewReport
 from streaming.job.options import JobOptions
+from streaming.job.parts import SHIPPED, JobParts
 from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.batch_end import stop_after_batch
 from streaming.job.spark_internals.java_objects import progress_after
@@ -40,18 +41,19 @@ CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
 """Spark's class of errors for a batch that another query has written."""
 
 
-def run_job(options: JobOptions, report: Report = print) -> None:
+def run_job(options: JobOptions, report: Report = print, parts: JobParts = SHIPPED) -> None:
     """Run the coordinator until SIGTERM or SIGINT; the batch in flight finishes first.
 
     Call it from the main thread, where Python handles signals. ``report`` is called with each line for the user; the
-    line that begins with ``ready`` follows the first batch.
+    line that begins with ``ready`` follows the first batch. ``parts`` are those of the job as it ships, unless a
+    measurement replaces one.
 
     Raises:
         CannotRun: the job cannot start, or the query has failed.
         JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
     """
     with stop_signals() as signals, ending_if_set_back(report), ExitStack() as stack:
-        session = start_session(options, stack, report)
+        session = start_session(options, stack, report, parts)
         become_active(session, report)
         if needs_class_archive(options):
             stack.enter_context(making_class_archive(report))

@@ -35,7 +35,9 @@ class WarmUp:
         self._spark = session.spark
         assert session.scratch is not None
         checkpoint = Path(tempfile.mkdtemp(prefix="warm-up-", dir=session.scratch))
-        self._writer = warm_up_query(session.spark, session.options, settings, state_partitions, checkpoint)
+        self._writer = warm_up_query(
+            session.spark, session.options, settings, state_partitions, session.parts, checkpoint
+        )
         self._warm_at: float | None = time.monotonic() + WARM_UP_SECONDS
         self._query = self._start(no_data_batches=True)
 

@@ -13,19 +13,19 @@ import typer
 
 from tests.bench.environment import commit, machine, print_results, versions, write_results
 from tests.bench.figures import Scale
-from tests.bench.operators.comparison import QUICK, SYSTEMS, Extent, Operators, measure, table
+from tests.bench.operators.comparison import SMALLEST, SYSTEMS, Extent, Operators, measure, table
 from tests.bench.scenarios.loads import measuring
 
 
 def main(
-    quick: Annotated[bool, typer.Option("--quick", help="One short round of everything.")] = False,
+    smallest: Annotated[bool, typer.Option("--smallest", help="Measure a moment of everything: a smoke test.")] = False,
     only: Annotated[str, typer.Option(help="Systems separated by commas.")] = ",".join(SYSTEMS),
 ) -> None:
     """Measure the systems alternately, and print the medians and their ratios to the first."""
     date, before = datetime.now().astimezone(), machine()
     with measuring("operators", Scale()) as bench:
         systems = {name: SYSTEMS[name] for name in only.split(",")}
-        figures = measure(bench, systems, QUICK if quick else Extent())
+        figures = measure(bench, systems, SMALLEST if smallest else Extent())
     operators = Operators(
         date=date.isoformat(timespec="seconds"), commit=commit(), machine=before, versions=versions(), figures=figures
     )

@@ -7,17 +7,14 @@ The operator needs RocksDB (``state-store``) and pyspark's own worker (``python-
 
 import os
 from typing import Literal
-from unittest.mock import patch
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame, GroupedData
 
-from streaming.cli import main as cli
-from streaming.job import query
 from streaming.job.group_batch.settings import Settings
-from streaming.job.monitoring.metrics import observe_measures
 from streaming.job.operator import OUTPUT_SCHEMA
+from streaming.job.parts import JobParts
 from tests.bench.operators.stateful_processors import PandasGroupProcessor, RowGroupProcessor
+from tests.bench.systems.other_parts import run_with
 
 VARIABLE = "BENCH_STATEFUL_PROCESSOR"
 Form = Literal["pandas", "rows"]
@@ -25,19 +22,13 @@ Form = Literal["pandas", "rows"]
 OPTIONS: dict[str, object] = {"state-store": "rocksdb", "python-worker": "stock"}
 
 
-def output_rows(requests: DataFrame, settings: Settings, state_partitions: int) -> DataFrame:
-    """Replace the function of this name in :mod:`streaming.job.query`."""
-    if state_partitions == 1:
-        requests = requests.coalesce(1)
-    groups = requests.groupBy("groupId")
+def rows_of_groups(groups: GroupedData, settings: Settings) -> DataFrame:
+    """The rows of one of the two processors."""
     if os.environ[VARIABLE] == "pandas":
         processor = PandasGroupProcessor(settings)
-        rows = groups.transformWithStateInPandas(processor, OUTPUT_SCHEMA, "Append", "ProcessingTime")
-    else:
-        rows = groups.transformWithState(RowGroupProcessor(settings), OUTPUT_SCHEMA, "Append", "ProcessingTime")
-    return observe_measures(rows).where(sf.col("topic").isNotNull())
+        return groups.transformWithStateInPandas(processor, OUTPUT_SCHEMA, "Append", "ProcessingTime")
+    return groups.transformWithState(RowGroupProcessor(settings), OUTPUT_SCHEMA, "Append", "ProcessingTime")
 
 
 if __name__ == "__main__":
-    with patch.object(query, "_output_rows", output_rows):
-        cli.main()
+    run_with(JobParts(rows_of_groups=rows_of_groups))

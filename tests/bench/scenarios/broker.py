@@ -4,7 +4,7 @@ from tests.bench import figures
 from tests.bench.events import Events, echo
 from tests.bench.figures import Figures, Formation, Heartbeats
 from tests.bench.scenarios.formation import protocol_delay_ms
-from tests.bench.scenarios.loads import FULL_RATE, STEADY_GROUPS, STEADY_RATE, Bench, Load, group_names
+from tests.bench.scenarios.loads import FULL_RATE, STEADY_RATE, Bench, Load, group_names
 from tests.bench.systems import brokers
 from tests.support.topics import create_topic
 
@@ -34,11 +34,12 @@ def broker_coordinator(bench: Bench) -> Figures:
         _, seconds = brokers.form_groups(servers, group_names(f"broker-{members}", groups), members)
         above = [round(1000 * each - delay, 1) for each in seconds]
         formations.append(Formation(members=members, delay_ms=delay, above_delay_ms=above))
-    bench.report(f"{name}: forming {STEADY_GROUPS:,} groups")
-    joined, _ = brokers.form_groups(servers, group_names("broker-steady", STEADY_GROUPS), 1)
+    groups = scale.steady_groups
+    bench.report(f"{name}: forming {groups:,} groups")
+    joined, _ = brokers.form_groups(servers, group_names("broker-steady", groups), 1)
     loads = []
     for rate in (STEADY_RATE, FULL_RATE):
-        load = Load(rate, STEADY_GROUPS, 1, scale.short_warm_up_seconds, scale.short_seconds)
+        load = Load(rate, groups, 1, scale.short_warm_up_seconds, scale.short_seconds)
         bench.report(f"{name}: {load}")
         measured = load.measure(lambda times: brokers.send_on_schedule(servers, joined, times), bench.broker.pid)
         loads.append(measured)

@@ -14,7 +14,6 @@ from tests.bench.scenarios.formation import measure_formation
 from tests.bench.scenarios.loads import (
     FULL_MEMBERS,
     FULL_RATE,
-    STEADY_GROUPS,
     STEADY_RATE,
     Bench,
     Load,
@@ -37,11 +36,11 @@ def balanced_job(bench: Bench) -> Figures:
     """Measure the job with its default profile, from the moment that it is ready."""
     scale, name = bench.scale, figures.BALANCED
     with (
-        running("balanced", bench.broker, bench.folder, BALANCED_PROFILE) as coordinator,
+        running("balanced", bench.broker, bench.folder, BALANCED_PROFILE, records_progress=True) as coordinator,
         bench.events(coordinator) as events,
     ):
         begun = first_minute(bench, events)
-        load = Load(STEADY_RATE, STEADY_GROUPS, 1, scale.balanced_warm_up_seconds, scale.steady_seconds)
+        load = Load(STEADY_RATE, scale.steady_groups, 1, scale.balanced_warm_up_seconds, scale.steady_seconds)
         steady = _steady(bench, name, coordinator, events, load)
         formations = [_formation(bench, coordinator, name, *size) for size in scale.formations]
         full = _full(bench, name, coordinator, events, scale.balanced_full_seconds)
@@ -58,12 +57,12 @@ def latency_job(bench: Bench) -> Figures:
     """Measure the job with the profile ``latency``, and a request's path through it."""
     scale, name = bench.scale, figures.LATENCY
     with (
-        running("latency", bench.broker, bench.folder, LATENCY_PROFILE) as coordinator,
+        running("latency", bench.broker, bench.folder, LATENCY_PROFILE, records_progress=True) as coordinator,
         bench.events(coordinator) as events,
     ):
         samples: list[Sample] = []
         interval: list[float] = []
-        load = Load(STEADY_RATE, STEADY_GROUPS, 1, scale.latency_warm_up_seconds, scale.steady_seconds)
+        load = Load(STEADY_RATE, scale.steady_groups, 1, scale.latency_warm_up_seconds, scale.steady_seconds)
         steady = _steady(bench, name, coordinator, events, load, samples, interval)
         began, ended = interval
         path = request_path([sample for sample in samples if sample.due >= began], coordinator.batches(began, ended))
@@ -93,7 +92,7 @@ def spark_defaults_job(bench: Bench) -> Figures:
         bench.events(coordinator) as events,
     ):
         formations = [_formation(bench, coordinator, name, *size) for size in scale.formations]
-        load = Load(STEADY_RATE, STEADY_GROUPS, 1, scale.short_warm_up_seconds, scale.short_seconds)
+        load = Load(STEADY_RATE, scale.steady_groups, 1, scale.short_warm_up_seconds, scale.short_seconds)
         steady = _steady(bench, name, coordinator, events, load)
         return Figures(start_seconds=coordinator.start_seconds, steady=steady, formations=formations)
 
@@ -116,7 +115,7 @@ def groups_touched(bench: Bench, name: str, settings: dict[str, object]) -> Touc
     """Send bursts of one heartbeat to each of many groups, to a coordinator that has just started."""
     groups = bench.scale.touched_groups
     with (
-        running(name, bench.broker, bench.folder, LATENCY_PROFILE | settings) as coordinator,
+        running(name, bench.broker, bench.folder, LATENCY_PROFILE | settings, records_progress=True) as coordinator,
         bench.events(coordinator) as events,
     ):
         bench.report(f"{name} worker: forming {groups:,} groups")
@@ -148,8 +147,9 @@ def _steady(
     samples: list[Sample] | None = None,
     interval: list[float] | None = None,
 ) -> Heartbeats:
-    bench.report(f"{name}: forming {STEADY_GROUPS:,} groups, then {load}")
-    heartbeats = shuffled(events.heartbeats(events.form_groups(group_names("steady", STEADY_GROUPS), 1)))
+    groups = bench.scale.steady_groups
+    bench.report(f"{name}: forming {groups:,} groups, then {load}")
+    heartbeats = shuffled(events.heartbeats(events.form_groups(group_names("steady", groups), 1)))
     return load.measure(
         lambda times: events.send_on_schedule(heartbeats, times, samples=samples),
         coordinator.processes.driver,
@@ -158,9 +158,10 @@ def _steady(
 
 
 def _full(bench: Bench, name: str, coordinator: Coordinator, events: Events, seconds: float) -> Heartbeats:
-    load = Load(FULL_RATE, STEADY_GROUPS, FULL_MEMBERS, bench.scale.full_warm_up_seconds, seconds)
-    bench.report(f"{name}: forming {STEADY_GROUPS:,} groups of {FULL_MEMBERS}, then {load}")
-    members = events.form_groups(group_names("full", STEADY_GROUPS), FULL_MEMBERS)
+    groups = bench.scale.steady_groups
+    load = Load(FULL_RATE, groups, FULL_MEMBERS, bench.scale.full_warm_up_seconds, seconds)
+    bench.report(f"{name}: forming {groups:,} groups of {FULL_MEMBERS}, then {load}")
+    members = events.form_groups(group_names("full", groups), FULL_MEMBERS)
     heartbeats = shuffled(events.heartbeats(members))
     return load.measure(lambda times: events.send_on_schedule(heartbeats, times), coordinator.processes.driver)
 
@@ -171,7 +172,7 @@ def _formation(bench: Bench, coordinator: Coordinator, name: str, members: int, 
     servers, prefix = bench.broker.bootstrap_servers, coordinator.topics.prefix
     with CoordinatorClient(servers, topic_prefix=prefix, client_id="bench") as client:
         formation = measure_formation(client, members, groups)
-    if not coordinator.is_watched:
+    if not coordinator.records_progress:
         return formation
     # During the delay most batches are empty. Those are shorter, and no member waits for them.
     with_requests = [batch for batch in coordinator.batches(began, time.time()) if batch.report["numInputRows"]]

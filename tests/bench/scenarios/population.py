@@ -9,7 +9,7 @@ from tests.bench.figures import Population
 from tests.bench.scenarios.job import BALANCED_PROFILE
 from tests.bench.scenarios.loads import Bench, group_names
 from tests.bench.scenarios.silence import idle
-from tests.bench.systems.coordinators import SHIPPED_MODULE, Coordinator, running
+from tests.bench.systems.coordinators import Coordinator, running
 from tests.bench.usage import memory
 
 RESTART_LIMIT_SECONDS = 120.0
@@ -20,11 +20,11 @@ def many_groups(bench: Bench) -> Population:
     """Measure a coordinator without groups, and one with many groups, which is killed in the end."""
     scale = bench.scale
     # What records the progress of batches would take a part of the CPU time of an idle coordinator.
-    with running("empty", bench.broker, bench.folder, BALANCED_PROFILE, SHIPPED_MODULE) as coordinator:
+    with running("empty", bench.broker, bench.folder, BALANCED_PROFILE) as coordinator:
         bench.report(f"no groups: settling for {scale.settling_seconds:g} s, then idle for {scale.idle_seconds:g} s")
         empty = idle(coordinator, scale, 0)
     with (
-        running("many", bench.broker, bench.folder, BALANCED_PROFILE, SHIPPED_MODULE) as coordinator,
+        running("many", bench.broker, bench.folder, BALANCED_PROFILE) as coordinator,
         bench.events(coordinator) as events,
     ):
         bench.report(f"forming {scale.many_groups:,} groups of {MEMBERS_OF_MANY}")

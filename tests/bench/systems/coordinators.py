@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from streaming.embedded.broker import EmbeddedBroker
 from tests.bench.environment import ROOT
-from tests.bench.systems import watched
 from tests.bench.usage import CoordinatorProcesses, find_coordinator
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.source_tree import code_of
@@ -22,7 +21,6 @@ START_LIMIT_SECONDS = 180.0
 ENDED_SECONDS = 3.0
 """If no batch has begun for so long, the last one has ended and is recorded."""
 
-OBSERVED_MODULE = "tests.bench.systems.watched"
 DEFAULTS_MODULE = "tests.bench.systems.default_settings"
 SHIPPED_MODULE = "streaming.cli"
 
@@ -55,18 +53,21 @@ class Coordinator(CoordinatorProcess):
         settings: dict[str, object],
         checkout: Path = ROOT,
         environment: Mapping[str, str] = MappingProxyType({}),
+        records_progress: bool = False,
     ) -> None:
+        self.records_progress = records_progress
         self.start_seconds = 0.0
         self._module = module
         self._progress = folder / f"{name}-progress"
         self._processes: CoordinatorProcesses | None = None
+        recorded = {"progress-file": str(self._progress)} if records_progress else {}
         super().__init__(
             broker.bootstrap_servers,
             folder / name,
-            {"topic-prefix": f"{name}-", **settings},
+            {"topic-prefix": f"{name}-", **recorded, **settings},
             defaults={},
             module=module,
-            environment={watched.VARIABLE: str(self._progress), **code_of(checkout), **environment},
+            environment={**code_of(checkout), **environment},
         )
 
     def start(self, limit_seconds: float = START_LIMIT_SECONDS) -> None:
@@ -79,11 +80,6 @@ class Coordinator(CoordinatorProcess):
             raise BenchFailed(f"{self._module} did not start: {failure}") from failure
         self.start_seconds = round(time.monotonic() - began, 1)
         self._processes = find_coordinator(self.pid)
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether the process records the progress of its batches."""
-        return self._module == OBSERVED_MODULE
 
     @property
     def processes(self) -> CoordinatorProcesses:
@@ -129,12 +125,14 @@ def running(
     broker: EmbeddedBroker,
     folder: Path,
     settings: dict[str, object],
-    module: str = OBSERVED_MODULE,
+    module: str = SHIPPED_MODULE,
     checkout: Path = ROOT,
     environment: Mapping[str, str] = MappingProxyType({}),
+    *,
+    records_progress: bool = False,
 ) -> Iterator[Coordinator]:
     """Run a coordinator, with the code of ``checkout``, that has completed a batch; stop it cleanly at the end."""
-    coordinator = Coordinator(name, module, broker, folder, settings, checkout, environment)
+    coordinator = Coordinator(name, module, broker, folder, settings, checkout, environment, records_progress)
     try:
         coordinator.start()
         yield coordinator

@@ -1,14 +1,27 @@
-"""The job's stand-ins replace names of the job's modules; a name that has moved must not wait for the next bench."""
+"""Coordinators to measure: of other parts than those that ship, and with a record of their batches."""
 
-import subprocess
-import sys
+import time
+from pathlib import Path
 
 import pytest
 
+from streaming.embedded.broker import EmbeddedBroker
+from tests.bench.events import Events
+from tests.bench.scenarios.loads import group_names
+from tests.bench.systems.coordinators import DEFAULTS_MODULE, SHIPPED_MODULE, running
 
-@pytest.mark.parametrize("module", ["default_settings", "watched"])
-def test_a_stand_in_replaces_names_that_the_job_has(module: str) -> None:
-    command = [sys.executable, "-m", f"tests.bench.systems.{module}", "run", "--help"]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert shown.returncode == 0, shown.stderr
-    assert "--checkpoint" in shown.stdout
+
+@pytest.mark.parametrize("module", [SHIPPED_MODULE, DEFAULTS_MODULE])
+def test_a_coordinator_answers_and_records_the_batch_that_did(
+    module: str, broker: EmbeddedBroker, tmp_path: Path
+) -> None:
+    name, began = module.rpartition(".")[2], time.time()
+    with (
+        running(name, broker, tmp_path, {"profile": "latency"}, module, records_progress=True) as coordinator,
+        Events(broker.bootstrap_servers, coordinator.topics.requests, coordinator.topics.responses) as events,
+    ):
+        (member,) = events.form_groups(group_names(name, 1), 1)
+        timings = events.send_on_schedule(events.heartbeats([member]), [0.0])
+        batches = coordinator.batches(began, time.time())
+    assert (len(timings.latencies), timings.failed) == (1, 0)
+    assert sum(batch.report["numInputRows"] for batch in batches) >= 3

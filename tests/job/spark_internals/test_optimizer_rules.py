@@ -11,6 +11,7 @@ from streaming.contract.topics import TopicNames
 from streaming.embedded.jars import resolve_jars
 from streaming.job.group_batch.settings import Settings
 from streaming.job.options import JobOptions
+from streaming.job.parts import SHIPPED
 from streaming.job.query import coordinator_query, requests_by_group
 from streaming.job.session import spark_session, spark_settings
 from streaming.job.spark_internals.internal_settings import EXCLUDED_RULES
@@ -76,7 +77,8 @@ def test_the_plan_is_the_same_without_them(
 def _plan(spark: SparkSession, options: JobOptions, capsys: pytest.CaptureFixture[str], state_partitions: int) -> str:
     """The optimized and the physical plan, without what is new in each plan, and aliases that change no name."""
     settings = Settings(TopicNames(), 1)
-    coordinator_query(requests_by_group(spark, options), options, settings, state_partitions)._df.explain(extended=True)
+    requests = requests_by_group(spark, options, SHIPPED)
+    coordinator_query(requests, options, settings, state_partitions, SHIPPED)._df.explain(extended=True)
     plan = capsys.readouterr().out.partition("== Optimized Logical Plan ==")[2]
     assert "FlatMapGroupsInPandasWithState" in plan
     return re.sub(r"\b(\w+) AS \1\b", r"\1", NEW_IN_EACH_PLAN.sub("", plan))

@@ -15,8 +15,11 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a new member may wait for its first join to complete. Kafka has the same constant."""
 
 
-LOGIC_VERSION = 1
-"""What the results of a step look like. Since version 1, an entry of the journal says whether it ends its turn."""
+LOGIC_VERSION = 2
+"""What the results of a step look like. Since version 1, an entry of the journal says whether it ends its turn; since
+version 2, a transaction whose end never comes is aborted."""
+
+FIRST_LOGIC_VERSION_ABORTING_TRANSACTIONS = 2
 
 
 class MigrationPolicy(Enum):
@@ -61,6 +64,7 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     offset_metadata_max_bytes: Annotated[int, msgspec.Meta(ge=0)] = 4_096
     offsets_retention_minutes: Annotated[int, msgspec.Meta(ge=1)] = 10_080
     offsets_retention_check_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 600_000
+    transactional_id_expiration_ms: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 604_800_000
 
     group_consumer_reconciling_heartbeat_interval_ms: Annotated[int, msgspec.Meta(ge=1)] = 1_000
     """Not a key of Kafka's. How often a member of the consumer group protocol sends heartbeats while its group changes,
@@ -131,6 +135,11 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     def offsets_retention_ms(self) -> int:
         """``offsets.retention.minutes`` in milliseconds."""
         return self.offsets_retention_minutes * 60_000
+
+    @property
+    def aborts_transactions(self) -> bool:
+        """Whether the coordinator itself ends a transaction after ``transactional.id.expiration.ms``."""
+        return self.logic_version >= FIRST_LOGIC_VERSION_ABORTING_TRANSACTIONS
 
     def __post_init__(self) -> None:
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:

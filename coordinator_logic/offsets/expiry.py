@@ -1,4 +1,9 @@
-"""Expire committed offsets after their retention time, and delete groups that have no members and no offsets.
+"""Expire offsets after their retention time, abort transactions that nobody ends, and delete groups without either.
+
+A transaction ends with its producer's request, or by its timeout at a broker's transaction coordinator. A group learns
+of that from a request, which may never come: its sender has died, or nothing follows the transactions of who sends
+requests over topics. So a transaction to which no offset was added for ``transactional.id.expiration.ms`` is aborted.
+After that time a broker forgets what became of a transaction, so nobody could tell the group any more.
 
 A broker checks all its groups every ``offsets.retention.check.interval.ms``. Here each group has its own ticks at that
 interval. A hash of the group id shifts them, so that not all groups are checked at once. The timer is armed only for
@@ -6,6 +11,7 @@ a tick at which an offset or the group can expire. Source: KIP-211.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.config import CoordinatorConfig
@@ -27,8 +33,12 @@ longer fit into the int64 in which Spark stores a group's timeout.
 
 
 def expire(turn: Turn) -> None:
-    """Delete the offsets that have expired, and the group if it is Empty and has no offsets left."""
+    """Abort and delete what has expired, and delete the group if it is Empty and has no offsets left."""
     group = turn.group
+    for producer_id, due in list(_transaction_expirations(group, turn.config)):
+        if due <= turn.now:
+            epoch = group.open_transactions[producer_id].producer_epoch
+            turn.record(TransactionEnded(producer_id, epoch, committed=False))
     expired: dict[str, list[int]] = {}
     for topic, partition, due in _expirations(group, turn.config):
         if due <= turn.now:
@@ -44,17 +54,19 @@ def expire(turn: Turn) -> None:
 def reschedule(turn: Turn, records: Sequence[Record]) -> None:
     """Arm the expiry timer for the next tick at which something can expire, after these records were applied.
 
-    All offsets are examined after a record that changes from when they are retained, and when none is left. A commit
-    can make the tick earlier only through its own offsets; the end of a transaction makes it the next tick, which
-    examines all offsets at once for many transactions. Other records do not make it earlier, and a tick that is too
-    early expires nothing.
+    All offsets are examined after a record that changes from when they are retained, when none is left, and when an
+    open transaction would be examined too late. A commit can make the tick earlier only through its own offsets; the
+    end of a transaction makes it the next tick, which examines all offsets at once for many transactions. Other records
+    do not make it earlier, and a tick that is too early expires nothing.
     """
     group = turn.group
-    if _is_obsolete(group) or any(record.changes_retention for record in records):
+    if _is_obsolete(group) or _has_unwatched(turn) or any(record.changes_retention for record in records):
         schedule(turn)
         return
     base = group.part.retention_base
     if base is None:
+        if not group.open_transactions:
+            turn.cancel("expiry")
         return
     dues = [
         _due(group.offsets[entry.topic][entry.partition], base, turn.config)
@@ -77,6 +89,16 @@ def schedule(turn: Turn) -> None:
     _arm(turn, _earliest(turn.group, turn.config))
 
 
+def _has_unwatched(turn: Turn) -> bool:
+    """Whether the timer is too late for an open transaction, or missing, as in a group of an earlier release."""
+    group, config = turn.group, turn.config
+    if not group.open_transactions or not config.aborts_transactions:
+        return False
+    armed = group.timers.get("expiry")
+    latest = turn.now + config.transactional_id_expiration_ms + config.offsets_retention_check_interval_ms
+    return armed is None or armed.armed_at + armed.timeout_ms > latest
+
+
 def _is_obsolete(group: Group) -> bool:
     # In Kafka, the configuration of a group that does not exist is kept until somebody deletes it.
     is_empty = group.part.state is State.EMPTY and not group.configs
@@ -87,7 +109,9 @@ def _earliest(group: Group, config: CoordinatorConfig) -> int | None:
     """Return when the first offset or the group can expire, ms since the epoch; None if nothing can."""
     if _is_obsolete(group):
         return group.clock
-    return min((due for _, _, due in _expirations(group, config)), default=None)
+    of_offsets = (due for _, _, due in _expirations(group, config))
+    of_transactions = (due for _, due in _transaction_expirations(group, config))
+    return min(chain(of_offsets, of_transactions), default=None)
 
 
 def _arm(turn: Turn, earliest: int | None) -> None:
@@ -114,6 +138,18 @@ def _expirations(group: Group, config: CoordinatorConfig) -> Iterator[tuple[str,
         for partition, committed in partitions.items():
             if (topic, partition) not in pending:
                 yield topic, partition, _due(committed, base, config)
+
+
+def _transaction_expirations(group: Group, config: CoordinatorConfig) -> Iterator[tuple[int, int]]:
+    """Yield (producer id, time of the abort in ms since the epoch) of each open transaction, in any state of the group.
+
+    The time counts from the newest offset; a transaction whose offsets were all deleted can end at once.
+    """
+    if config.aborts_transactions:
+        for producer_id, transaction in group.open_transactions.items():
+            pending = (one for partitions in transaction.offsets.values() for one in partitions.values())
+            newest = max((one.commit_timestamp for one in pending), default=None)
+            yield producer_id, 0 if newest is None else newest + config.transactional_id_expiration_ms
 
 
 def _due(committed: CommittedOffset, base: int, config: CoordinatorConfig) -> int:

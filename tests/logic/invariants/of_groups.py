@@ -90,7 +90,8 @@ def every_member_has_a_session_timer_or_is_exempt(group: Group) -> None:
 def timers_are_armed_only_in_their_states(group: Group) -> None:
     assert ("join" in group.timers) == (group.state is PREPARING)
     assert ("sync" in group.timers) == bool(classic(group).pending_syncs)
-    assert "expiry" not in group.timers or group.state in (State.EMPTY, State.STABLE)
+    may_expire = group.state in (State.EMPTY, State.STABLE) or group.open_transactions
+    assert "expiry" not in group.timers or may_expire
 
 
 def the_sync_timer_is_of_this_generation(group: Group) -> None:

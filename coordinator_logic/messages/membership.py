@@ -1,5 +1,7 @@
 """The messages of group membership: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
+from msgspec.structs import replace
+
 from coordinator_logic.messages.base import NO_GENERATION, Int16, Int32, Message
 from coordinator_logic.messages.consumer_groups import TopicDescription
 
@@ -59,7 +61,11 @@ class MemberAssignment(Message, frozen=True):
 
 
 class SyncGroupRequest(Message, frozen=True):
-    """Request the member's assignment in this generation. The leader sends all members' in ``assignments``."""
+    """Request the member's assignment in this generation. The leader sends all members' in ``assignments``.
+
+    ``assignments_too_large``: the assignments do not fit into a record of the requests. The leader sends none, and the
+    coordinator refuses them as a broker refuses what its log does not take.
+    """
 
     group_id: str
     generation_id: Int32
@@ -68,6 +74,7 @@ class SyncGroupRequest(Message, frozen=True):
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignments: list[MemberAssignment] = []
+    assignments_too_large: bool = False
 
 
 class SyncGroupResponse(Message, frozen=True):
@@ -77,6 +84,13 @@ class SyncGroupResponse(Message, frozen=True):
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignment: bytes = b""
+
+
+def small_substitute(body: object) -> SyncGroupRequest | None:
+    """What to send in place of a request that is too large for its topic; None if nobody else waits for it."""
+    if not isinstance(body, SyncGroupRequest) or not body.assignments:
+        return None
+    return replace(body, assignments=[], assignments_too_large=True)
 
 
 # ---- Heartbeat (API key 12) ----------------------------------------------------------------------------------------

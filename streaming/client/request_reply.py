@@ -17,6 +17,7 @@ import uuid
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -39,7 +40,7 @@ from streaming.client.librdkafka import (
     producer_config,
     required_partition_count,
 )
-from streaming.client.restarting_producer import RestartingProducer
+from streaming.client.request_producer import TOO_LARGE, RequestProducer
 from streaming.contract.identity import signed
 from streaming.contract.topics import TopicNames
 
@@ -58,8 +59,6 @@ _OUTCOME_UNKNOWN = frozenset(
     {KafkaError._FATAL, KafkaError._PURGE_INFLIGHT, KafkaError._TRANSPORT, KafkaError._TIMED_OUT}
 )
 """With these, librdkafka gives up a request that it has sent."""
-
-_TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 _decode_response = msgspec.json.Decoder(ResponseEnvelope).decode
 _encode = msgspec.json.Encoder().encode
@@ -143,7 +142,7 @@ class RequestReply:
         # Created first: an idempotent producer needs half a second before it may send.
         settings = producer_config(bootstrap_servers, client_id, config)
         settings.pop("delivery.timeout.ms", None)
-        self._producer = RestartingProducer(settings | {"message.timeout.ms": UNLIMITED}, stall_timeout)
+        self._producer = RequestProducer(settings | {"message.timeout.ms": UNLIMITED}, stall_timeout)
         self._consumer = new_consumer(bootstrap_servers, client_id, config, {"auto.offset.reset": "earliest"})
         try:
             self._request_partitions = required_partition_count(self._consumer, topics.requests, connect_timeout)
@@ -193,13 +192,14 @@ class RequestReply:
         Raises CoordinatorNotAvailable if the client is closed already.
         """
         envelope = self._envelope(group_id, api, version, body, sender or self._sender)
+        substitute = self._substitute(envelope, group_id, body)
         correlation_id, value = envelope.correlation_id, _encode(envelope)
         pending = _Pending(f"{api} for group {group_id!r}", timeout, on_appended)
         partition = partition_for(group_id, self._request_partitions)
         self._register(correlation_id, pending, partition)
         pending.future.add_done_callback(lambda done: self._pop(correlation_id) if done.cancelled() else None)
         if pending.is_sent:
-            self._produce(correlation_id, pending, partition, group_id.encode(), value)
+            self._produce(correlation_id, pending, partition, group_id.encode(), value, substitute)
         return pending.future
 
     def _envelope(
@@ -216,6 +216,16 @@ class RequestReply:
             principal=sender.principal,
         )
         return envelope if self._identity_key is None else signed(envelope, group_id, self._identity_key)
+
+    def _substitute(
+        self, envelope: RequestEnvelope, group_id: str, body: messages.Message | Mapping[str, Any]
+    ) -> bytes | None:
+        """What is sent in place of a request that proves too large; its answer is the request's."""
+        small = messages.small_substitute(body)
+        if small is None:
+            return None
+        substitute = msgspec.structs.replace(envelope, body=msgspec.Raw(_encode(small)))
+        return _encode(substitute if self._identity_key is None else signed(substitute, group_id, self._identity_key))
 
     def _register(self, correlation_id: str, pending: _Pending, partition: int) -> None:
         """Await an answer from now on. While the partition's broker acknowledges nothing, the request is not sent.
@@ -234,14 +244,23 @@ class RequestReply:
             else:
                 unacknowledged[correlation_id] = now
 
-    def _produce(self, correlation_id: str, pending: _Pending, partition: int, key: bytes, value: bytes) -> None:
+    def _produce(
+        self,
+        correlation_id: str,
+        pending: _Pending,
+        partition: int,
+        key: bytes,
+        value: bytes,
+        substitute: bytes | None,
+    ) -> None:
         try:
             self._producer.produce(
                 self._topics.requests,
                 key=key,
                 value=value,
                 partition=partition,
-                on_delivery=lambda error, _record: self._on_delivery(correlation_id, partition, error),
+                on_settled=partial(self._on_delivery, correlation_id, partition),
+                substitute=substitute,
             )
         except (BufferError, KafkaException) as failure:
             with self._lock:
@@ -375,13 +394,13 @@ class RequestReply:
 
 def _not_sent(request: str, failure: BufferError | KafkaException) -> CoordinatorError:
     error = failure.args[0]
-    if isinstance(error, KafkaError) and error.code() in _TOO_LARGE:
+    if isinstance(error, KafkaError) and error.code() in TOO_LARGE:
         return RequestTooLarge(f"{request} was not sent: {error.str()}")
     return CoordinatorNotAvailable(f"{request} was not sent: {failure}")
 
 
 def _delivery_failure(request: str, error: KafkaError) -> CoordinatorError:
-    if error.code() in _TOO_LARGE:
+    if error.code() in TOO_LARGE:
         return RequestTooLarge(f"the broker rejected {request}: {error.str()}")
     if error.code() in _OUTCOME_UNKNOWN:
         return RequestTimedOut(f"the broker has not acknowledged {request}: {error.str()}; it may yet be executed")

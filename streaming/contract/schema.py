@@ -19,6 +19,7 @@ from coordinator_logic.records import GroupDirectoryEntry, JournalEntry
 FIELDS = {
     "api": "Kafka's name of the API, e.g. `JoinGroup`.",
     "assignment": "The member's assignment, in the format of the protocol type; empty if it has none.",
+    "assignmentsTooLarge": "True in place of assignments that are too large for a record of the requests.",
     "assignments": "The assignment of each member. In SyncGroup the leader sends it; followers send an empty list.",
     "authorizedOperations": "Always -2147483648, Kafka's value for unknown: brokers authorize access to the topics.",
     "body": "The API's own fields, see the sections below.",

@@ -4,13 +4,16 @@ import re
 from dataclasses import dataclass
 
 MAX_REQUEST_BYTES = 1024 * 1024
-"""The maximum size of a record of ``group-requests``: Kafka's default of ``max.message.bytes``."""
+"""The maximum size of a compressed record of ``group-requests``: Kafka's default of ``max.message.bytes``."""
 
 MAX_ROW_BYTES = 8 * MAX_REQUEST_BYTES
 """The maximum size of key and value of a record that the job writes; it replaces a larger one by an error.
 
 Responses and journal entries contain data of requests; a leader's response has the metadata of all members.
 """
+
+MAX_REQUEST_JSON_BYTES = 4 * MAX_REQUEST_BYTES
+"""The default limit of a request's value before compression (``max-request-bytes`` of the job)."""
 
 LONGEST_GROUP_ID_BYTES = 2**15 - 1
 """Kafka's wire protocol has the same limit: it encodes the length of a string as an int16."""

@@ -24,7 +24,13 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.option_sources import OptionLoader
-from streaming.contract.topics import BATCH_OVERHEAD_BYTES, LONGEST_GROUP_ID_BYTES, MAX_ROW_BYTES, TopicNames
+from streaming.contract.topics import (
+    BATCH_OVERHEAD_BYTES,
+    LONGEST_GROUP_ID_BYTES,
+    MAX_REQUEST_JSON_BYTES,
+    MAX_ROW_BYTES,
+    TopicNames,
+)
 from streaming.job.profiles import DEFAULT_PROFILE, PROFILES, ProfileName
 from streaming.job.spark_internals.worker_choice import ARROW, PythonWorker
 from streaming.job.state_stores import PROVIDER, StateStore
@@ -147,7 +153,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     ``arrow`` supports certain versions of pyspark only; with any other the job uses ``stock``.
     """
 
-    max_request_bytes: Annotated[int, msgspec.Meta(ge=LONGEST_GROUP_ID_BYTES, le=MAX_ROW_BYTES)] = MAX_ROW_BYTES // 2
+    max_request_bytes: Annotated[int, msgspec.Meta(ge=LONGEST_GROUP_ID_BYTES, le=MAX_ROW_BYTES)] = (
+        MAX_REQUEST_JSON_BYTES
+    )
     """The maximum size of a request's value, bytes; a larger one is cut and rejected. The same applies to keys.
 
     The requests topic limits the compressed size only: 30 MB of zeros are 29 kB there. At half the limit of the rows

@@ -168,8 +168,20 @@ def test_a_group_that_is_over_a_lowered_limit_goes_on() -> None:
     assert driven.leave(follower).error is Error.NONE
 
 
-def test_an_assignment_beyond_the_limit_is_refused_and_the_generation_waits_for_its_leader() -> None:
+def test_an_assignment_beyond_the_limit_is_refused_and_its_followers_hear_at_once() -> None:
     driven = Driven(group_max_assignment_bytes=10)
+    leader, follower = driven.join_with_members(2)
+    parked = driven.sync(follower)
+    too_large = {leader.member_id: bytes(10), follower.member_id: bytes(11)}
+    assert driven.sync(leader, too_large).error is Error.INVALID_REQUEST
+    assert parked.error is Error.INVALID_REQUEST
+    assert driven.state() is State.PREPARING_REBALANCE
+    rejoined = [driven.rejoin(member) for member in (leader, follower)]
+    assert {answer.error for answer in rejoined} == {Error.NONE}
+
+
+def test_in_a_batch_of_an_earlier_release_the_generation_waits_for_its_leader() -> None:
+    driven = Driven(group_max_assignment_bytes=10, logic_version=0)
     leader, follower = driven.join_with_members(2)
     parked = driven.sync(follower)
     too_large = {leader.member_id: bytes(10), follower.member_id: bytes(11)}
@@ -185,6 +197,11 @@ def test_assignments_that_would_make_the_group_too_large_are_refused() -> None:
     leader, follower = driven.join_with_members(2)
     halves = {member.member_id: bytes(KILOBYTE // 2) for member in (leader, follower)}
     assert driven.sync(leader, halves).error is Error.INVALID_REQUEST
+
+
+def test_an_assignment_for_nobody_does_not_count() -> None:
+    driven = Driven(group_max_bytes=KILOBYTE)
+    leader, _ = driven.join_with_members(2)
     assert driven.sync(leader, {"nobody": bytes(KILOBYTE)}).error is Error.NONE, "it is not stored"
 
 

@@ -94,7 +94,7 @@ def prepare_rebalance(turn: Turn, reason: str) -> None:
     """
     group = turn.group.part_as(ClassicGroup)
     if group.state is State.COMPLETING_REBALANCE:
-        _cancel_parked_syncs(turn)
+        _cancel_parked_syncs(turn, Error.REBALANCE_IN_PROGRESS)
     group.pending_syncs.clear()
     turn.cancel("sync")
     if group.state is State.EMPTY:
@@ -109,13 +109,19 @@ def prepare_rebalance(turn: Turn, reason: str) -> None:
         arm_join(turn)
 
 
-def _cancel_parked_syncs(turn: Turn) -> None:
+def refuse_assignments(turn: Turn, error: Error) -> None:
+    """Answer every parked SyncGroup with the error of the leader's, and begin the next rebalance."""
+    _cancel_parked_syncs(turn, error)
+    prepare_rebalance(turn, f"the assignment of leader {turn.group.part_as(ClassicGroup).leader} is too large")
+
+
+def _cancel_parked_syncs(turn: Turn, error: Error) -> None:
     group = turn.group.part_as(ClassicGroup)
     if any(member.assignment for member in group.members.values()):
         turn.record(AssignmentChanged({}))
-    rebalancing = SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS)
+    cancelled = SyncGroupResponse(error_code=error)
     for member in group.members.values():
-        if reply_to_parked_sync(turn, member, rebalancing):
+        if reply_to_parked_sync(turn, member, cancelled):
             arm_session(turn, member)
 
 

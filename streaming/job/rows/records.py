@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streaming.contract.topics import MAX_ROW_BYTES
+from streaming.contract.topics import MAX_REQUEST_JSON_BYTES, MAX_ROW_BYTES
 from streaming.job import measures
 
 MIN_ROW_BYTES = 256 * 1024
@@ -20,7 +20,7 @@ class SizeLimits:
     batch; Arrow's columns end at 2 GiB.
     """
 
-    request: int = MAX_ROW_BYTES // 2
+    request: int = MAX_REQUEST_JSON_BYTES
     row: int = MAX_ROW_BYTES
     snapshot: int = 64 * 1024 * 1024
     answers: int = 64 * 1024 * 1024

@@ -1,6 +1,7 @@
 """Responses while the coordinator is silent, slow or absent, and while it answers errors without a body."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -268,7 +269,7 @@ def _next_request(scripted: ScriptedCoordinator) -> RequestEnvelope | None:
 def test_a_request_that_is_too_large_fails_with_an_error_that_is_not_retriable(
     broker: EmbeddedBroker, scripted: ScriptedCoordinator
 ) -> None:
-    large = JoinGroupRequest(GROUP, 30_000, "consumer", [Protocol("range", b"x" * 1_500_000)], 30_000)
+    large = JoinGroupRequest(GROUP, 30_000, "consumer", [Protocol("range", os.urandom(1_500_000))], 30_000)
 
     async def ask(handlers: DirectHandlers) -> Any:
         return await handlers.ask(to_wire(large, load_request_schema(11, 9)))

@@ -100,8 +100,9 @@ class RequestedGroup(SteppedGroup):
         version: int = 5,
         protocol_type: str | None = "consumer",
         protocol_name: str | None = "range",
+        too_large: bool = False,
     ) -> Answer[SyncGroupResponse]:
-        """Send SyncGroup; a leader passes the assignments."""
+        """Send SyncGroup; a leader passes the assignments, or says that they are too large."""
         body = SyncGroupRequest(
             self.group_id,
             member.generation_id,
@@ -110,6 +111,7 @@ class RequestedGroup(SteppedGroup):
             protocol_type,
             protocol_name,
             [MemberAssignment(*entry) for entry in (assignments or {}).items()],
+            assignments_too_large=too_large,
         )
         return self.send("SyncGroup", body, version=version)
 

@@ -5,7 +5,7 @@ from coordinator_logic.events import Request
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.limits import check_assignments
 from coordinator_logic.groups.classic.member import Member
-from coordinator_logic.groups.classic.rebalance import change_state, reply_to_parked_sync
+from coordinator_logic.groups.classic.rebalance import change_state, refuse_assignments, reply_to_parked_sync
 from coordinator_logic.groups.classic.records import AssignmentChanged
 from coordinator_logic.groups.classic.timers import arm_session
 from coordinator_logic.groups.classic_protocol import lacks_protocol
@@ -15,14 +15,26 @@ from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: SyncGroupRequest) -> None:
-    """Answer with the stored assignment, or park the request until the leader's arrives."""
+    """Answer with the stored assignment, or park the request until the leader's arrives.
+
+    If the leader's assignments are too large, the error reaches all members whose requests are parked, as in a broker,
+    and the next rebalance begins.
+    """
     group = turn.part_or_none(ClassicGroup)
     error = _check(group, body, request.address.version)
     assignments = {entry.member_id: entry.assignment for entry in body.assignments}
-    if group is not None and error is Error.NONE and _brings_assignments(group, body):
-        error = check_assignments(group, assignments, turn.config)
     if group is None or error is not Error.NONE:
         turn.reply(request.address, SyncGroupResponse(error_code=error))
+        return
+    brings_assignments = _brings_assignments(group, body)
+    if brings_assignments:
+        too_large = body.assignments_too_large
+        error = Error.UNKNOWN_SERVER_ERROR if too_large else check_assignments(group, assignments, turn.config)
+    if error is not Error.NONE:
+        turn.reply(request.address, SyncGroupResponse(error_code=error))
+        # Earlier releases let the followers wait for the leader's next attempt.
+        if turn.config.logic_version:
+            refuse_assignments(turn, error)
         return
     member = group.members[body.member_id]
     group.pending_syncs.pop(member.member_id, None)
@@ -32,7 +44,7 @@ def handle(turn: Turn, request: Request, body: SyncGroupRequest) -> None:
         turn.reply(request.address, _response(group, member))
         return
     member.parked_sync = request.address
-    if _brings_assignments(group, body):
+    if brings_assignments:
         _store_assignments(turn, assignments)
 
 

@@ -211,3 +211,21 @@ def test_the_time_to_sync_of_an_older_generation_has_no_effect(driven: Driven) -
     assert driven.state() is State.COMPLETING_REBALANCE, "counted from the second generation's start"
     driven.sleep(1)
     assert driven.state() is State.EMPTY
+
+
+def test_assignments_that_fit_into_no_record_are_refused_and_all_members_hear_at_once() -> None:
+    driven = Driven()
+    leader, follower, late = driven.join_with_members(3)
+    parked = driven.sync(follower)
+    answer = driven.sync(leader, too_large=True)
+    assert refused(answer) is Error.UNKNOWN_SERVER_ERROR
+    assert refused(parked) is Error.UNKNOWN_SERVER_ERROR
+    assert driven.state() is State.PREPARING_REBALANCE
+    assert refused(driven.sync(late)) is Error.REBALANCE_IN_PROGRESS
+
+
+def test_only_the_leaders_assignments_are_refused_for_their_size() -> None:
+    driven = Driven()
+    leader, follower = driven.join_with_members(2)
+    assert driven.sync(follower, too_large=True).parked
+    driven.sync_all([leader])

@@ -79,7 +79,8 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
     ):
         metrics.watch(groups.directory)
         served.update({**groups.apis, **transactions})
-        await _run_until(stop, GatewayServer(options, cluster, served, metrics, loop_share), report)
+        server = GatewayServer(options, cluster, served, metrics, loop_share, groups.topics_changed)
+        await _run_until(stop, server, report)
     report("stopped")
 
 

@@ -19,6 +19,7 @@ from streaming.gateway.groups.channel import GroupChannel, RequestEvent
 from streaming.gateway.groups.commit_order import CommitOrder
 from streaming.gateway.groups.error_responses import error_response, outage_error
 from streaming.gateway.groups.list_requests import MAX_REQUEST_ENTRIES, ListRequests
+from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.timeout_policies import PolicyOf, TimeoutPolicies
 from streaming.gateway.groups.watched_groups import Subscription, WatchedGroups
 from streaming.gateway.security.authorization import Authorizer
@@ -86,6 +87,7 @@ class GroupBackend:
 
     types: the types of groups, by name.
     catalog: the cluster's topics.
+    looks: when the gateway looks at the topics of groups.
     caller: the gateway itself, as the caller of its own requests.
     hidden_topics: topics that no pattern matches: those of the coordinator that no client may read.
     watched: the groups that learn of topics and whose members are served here.
@@ -99,6 +101,7 @@ class GroupBackend:
     lists: ListRequests
     types: Mapping[str, GroupType]
     catalog: TopicCatalog
+    looks: LookSchedule
     caller: Caller
     hidden_topics: frozenset[str] = frozenset()
     watched: WatchedGroups = field(default_factory=WatchedGroups)

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
 from streaming.gateway.groups.channel import GroupChannel
 from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
+from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.registry import group_apis, timeout_policies
 from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
@@ -29,6 +30,7 @@ class GroupService:
     """The served group APIs, by key, and what they use: the connections, and the authorizer with its cache.
 
     caller: the gateway itself, as the caller of its own requests.
+    topics_changed: to be called when a client has changed topics of the cluster, or may have.
     """
 
     channel: GroupChannel
@@ -36,6 +38,7 @@ class GroupService:
     authorizer: Authorizer
     caller: Caller
     apis: Mapping[int, ServedApi]
+    topics_changed: Callable[[], None]
 
 
 @asynccontextmanager
@@ -60,7 +63,8 @@ async def serving_groups(
     channel = GroupChannel(options, timeouts.stall_seconds, identity_key)
     names = TopicNames(options.topic_prefix)
     directory = GroupDirectory(options.bootstrap_servers, names.directory, CLIENT_ID, options.kafka)
-    catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds)
+    looks = LookSchedule(timeouts.topic_refresh_seconds)
+    catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds, looks.hasten)
     authorizer = Authorizer(catalog, forward)
     user = options.kafka.get("sasl.username")
     caller = Caller(CLIENT_ID, socket.gethostname(), f"User:{user}" if user else ANONYMOUS)
@@ -73,6 +77,7 @@ async def serving_groups(
         lists=ListRequests(loop_share or LoopShare()),
         types=GROUP_TYPES,
         catalog=catalog,
+        looks=looks,
         caller=caller,
         hidden_topics=frozenset({names.requests, names.responses, names.transactions}),
     )
@@ -80,7 +85,7 @@ async def serving_groups(
     directory.start()
     watching = asyncio.create_task(TopicNotifier(backend).run())
     try:
-        yield GroupService(channel, directory, authorizer, caller, group_apis(backend))
+        yield GroupService(channel, directory, authorizer, caller, group_apis(backend), catalog.changed)
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):

@@ -37,13 +37,15 @@ class _Member:
 class WatchedGroup:
     """A group that learns of topics.
 
-    ``told``: the topics as the group has confirmed to know them. ``needs_lookup``: the subscription of a member is not
-    known. ``has_changed``: the group may have to be told of topics. Times are monotonic, in seconds.
+    ``told``: the topics as the group has confirmed to know them. ``replaced``: those in whose place it came to know
+    others of the same names, by id; it has to be told that they are gone. ``needs_lookup``: the subscription of a
+    member is not known. ``has_changed``: the group may have to be told of topics. Times are monotonic, in seconds.
     """
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.told: dict[str, TopicDescription] = {}
+        self.replaced: dict[str, TopicDescription] = {}
         self.needs_lookup = False
         self.has_changed = True
         self.seen_at = 0.0
@@ -86,8 +88,19 @@ class WatchedGroup:
         It may have been told of an older state than it knew: then it has to be told again.
         """
         for topic in topics:
-            self.has_changed |= self.told.get(topic.name, topic) != topic
+            before = self.told.get(topic.name, topic)
+            self.has_changed |= before != topic
+            if before.topic_id != topic.topic_id:
+                self.replaced[before.topic_id] = before
+            self.replaced.pop(topic.topic_id, None)
             self.told[topic.name] = topic
+
+    def forgot(self, topics: Iterable[TopicDescription]) -> None:
+        """Note that the group has confirmed to know that these topics are gone."""
+        for topic in topics:
+            self.replaced.pop(topic.topic_id, None)
+            if self.told.get(topic.name) == topic:
+                del self.told[topic.name]
 
     def see(self, member_id: str, heartbeat: ConsumerGroupHeartbeatRequest, now: float) -> None:
         """Note the subscription of a member that sends a heartbeat."""

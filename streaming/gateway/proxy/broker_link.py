@@ -15,7 +15,14 @@ from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.response_queue import PendingResponse, ResponseQueue
 from streaming.gateway.proxy.upstream import ExpectedResponse, Upstream
 from streaming.gateway.security.internal_topics.produce_scan import ProduceScan
-from streaming.gateway.wire.api_keys import DESCRIBE_CLUSTER, METADATA, api_name
+from streaming.gateway.wire.api_keys import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    DESCRIBE_CLUSTER,
+    METADATA,
+    api_name,
+)
 from streaming.gateway.wire.client_request import QuotaEntity
 from streaming.gateway.wire.codec import MALFORMED, decode_response, encode_request
 from streaming.gateway.wire.forwarding import UpstreamLost
@@ -23,6 +30,9 @@ from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, RefusalReas
 from streaming.gateway.wire.steps import Steps
 
 log = logging.getLogger(__name__)
+
+TOPIC_CHANGES = frozenset({CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS})
+"""APIs with which clients change topics. With the response, the change is made."""
 
 Transform = Callable[[bytes], bytes | Steps[bytes]]
 """Returns the frame for the client, given the broker's, at once or in steps. Raises one of MALFORMED."""
@@ -178,6 +188,8 @@ class BrokerLink:
     def response_started(self, expected: ExpectedResponse, seconds: float) -> None:
         """See :class:`streaming.gateway.proxy.upstream.UpstreamOwner`."""
         name = api_name(expected.api_key)
+        if expected.api_key in TOPIC_CHANGES:
+            self._context.topics_changed()
         self._context.metrics.count_answer(name, expected.version, NOT_DECODED)
         self._context.metrics.time_upstream(name, seconds)
 

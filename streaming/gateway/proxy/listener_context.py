@@ -26,6 +26,7 @@ class ListenerContext:
     advertise: returns the gateway's advertised address for a broker; None if it has no listener for it.
     register: adds a client's connection whose TLS handshake, if any, is complete.
     unregister: removes a closed one.
+    topics_changed: called when a broker has answered a request that changes topics.
     is_first: whether this is the clients' only bootstrap address.
     """
 
@@ -40,6 +41,7 @@ class ListenerContext:
     advertise: Callable[[Broker], Address | None]
     register: Callable[[Any], None]
     unregister: Callable[[Any], None]
+    topics_changed: Callable[[], None]
     is_first: bool
 
     @property

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ class GatewayServer:
     """Accepts clients' connections between :meth:`start` and :meth:`stop`, in the running event loop.
 
     served: the APIs that handlers answer, by key. Requests of all others are passed on to the brokers.
+    topics_changed: called when a client has changed topics of the cluster, or may have.
     """
 
     def __init__(
@@ -48,11 +49,13 @@ class GatewayServer:
         served: Mapping[int, ServedApi],
         metrics: GatewayMetrics | None = None,
         loop_share: LoopShare | None = None,
+        topics_changed: Callable[[], None] = lambda: None,
     ) -> None:
         self.options = options
         self.cluster = cluster
         self.served = served
         self.metrics = metrics or GatewayMetrics()
+        self._topics_changed = topics_changed
         self.connections: set[ClientConnection] = set()
         self.opened = OpenConnections(options.limits, self.metrics)
         self.loop_share = loop_share or LoopShare(options.limits.client_loop_percent / 100)
@@ -132,6 +135,7 @@ class GatewayServer:
             self.advertise,
             self.connections.add,
             self.unregister,
+            self._topics_changed,
             is_first=not self.addresses,
         )
 

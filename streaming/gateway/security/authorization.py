@@ -5,16 +5,16 @@ there. A cluster without an authorizer allows everything; only whether it has on
 """
 
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from streaming.gateway.security import permissions
 from streaming.gateway.security.permissions import Operation, TopicAccess, TopicsOfIds
-from streaming.gateway.security.topic_catalog import TopicCatalog
+from streaming.gateway.security.topic_catalog import RENEWAL_SECONDS, TopicCatalog
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.forwarding import Forward, UpstreamLost, forward_upstream
+from streaming.gateway.wire.loop_share import loop_time
 
 log = logging.getLogger(__name__)
 
@@ -37,22 +37,25 @@ ValueT = TypeVar("ValueT")
 class _ExpiringCache(Generic[KeyT, ValueT]):
     """Values that expire ``seconds`` after they were put."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, is_current: Callable[[float, float], bool] | None = None) -> None:
+        """``is_current``: whether a value that was put at a time may be used for so many seconds."""
         self._seconds = seconds
+        self._is_current = is_current or _is_younger
         self._values: OrderedDict[KeyT, tuple[float, ValueT]] = OrderedDict()
 
-    def get(self, key: KeyT) -> ValueT | None:
-        until, value = self._values.get(key, (0.0, None))
-        return value if time.monotonic() < until else None
+    def get(self, key: KeyT, max_age: float | None = None) -> ValueT | None:
+        put_at, value = self._values.get(key, (float("-inf"), None))
+        limit = self._seconds if max_age is None else min(self._seconds, max_age)
+        return value if self._is_current(put_at, limit) else None
 
-    def split(self, keys: Mapping[str, KeyT]) -> tuple[dict[str, ValueT], list[str]]:
+    def split(self, keys: Mapping[str, KeyT], max_age: float | None = None) -> tuple[dict[str, ValueT], list[str]]:
         """Return the values by name, and the names without one; ``keys`` has the key of each name."""
-        values = {name: self.get(key) for name, key in keys.items()}
+        values = {name: self.get(key, max_age) for name, key in keys.items()}
         found = {name: value for name, value in values.items() if value is not None}
         return found, [name for name in values if name not in found]
 
-    def put(self, key: KeyT, value: ValueT) -> ValueT:
-        self._values[key] = (time.monotonic() + self._seconds, value)
+    def put(self, key: KeyT, value: ValueT, put_at: float | None = None) -> ValueT:
+        self._values[key] = (loop_time() if put_at is None else put_at, value)
         self._values.move_to_end(key)
         if len(self._values) > MAX_CACHED_DECISIONS:
             self._values.popitem(last=False)
@@ -80,7 +83,9 @@ class Authorizer:
         self._has_authorizer: bool | None = None
         self._recheck_at = 0.0
         self._decisions: _ExpiringCache[tuple[str, str, str, str], bool] = _ExpiringCache(decision_ttl)
-        self._access: _ExpiringCache[tuple[str, str, str], TopicAccess] = _ExpiringCache(decision_ttl)
+        self._access: _ExpiringCache[tuple[str, str, str], TopicAccess] = _ExpiringCache(
+            decision_ttl, topics.is_current
+        )
         self._names: _ExpiringCache[str, str] = _ExpiringCache(NAME_TTL_SECONDS)
 
     async def allows(self, caller: Caller, operation: Operation, group_id: str) -> bool:
@@ -117,20 +122,39 @@ class Authorizer:
         operations = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
         return sum([op.bit for op in operations if await self.allows(caller, op, group_id)])
 
-    async def topics(self, caller: Caller, names: Iterable[str]) -> Mapping[str, TopicAccess]:
-        """Return what the caller may do with each topic."""
+    async def topics(
+        self, caller: Caller, names: Iterable[str], max_age: float | None = None
+    ) -> Mapping[str, TopicAccess]:
+        """Return what the caller may do with each topic, as of ``max_age`` seconds ago or later."""
         if not await self._is_enabled():
-            existing = await self._topics.find(names)
+            existing = await self._topics.find(names, max_age)
             return {name: TopicAccess(topic.partitions, topic_id=topic.topic_id) for name, topic in existing.items()}
         keys = {name: (caller.principal, caller.host, name) for name in names}
-        found, uncached = self._access.split(keys)
+        found, uncached = self._access.split(keys, max_age)
         if uncached:
+            asked_at = loop_time()
             probed = await permissions.topic_access(self._forward, uncached)
             for name in uncached:
                 found[name] = probed.get(name, TopicAccess(0))
-                if found[name].partitions:
-                    self._access.put(keys[name], found[name])
+                self._remember(keys[name], found[name], asked_at)
         return found
+
+    def _remember(self, key: tuple[str, str, str], access: TopicAccess, asked_at: float) -> None:
+        before = self._access.get(key)
+        if access.partitions:
+            self._access.put(key, access, asked_at)
+        if before is not None and (before.topic_id, before.partitions) != (access.topic_id, access.partitions):
+            self._topics.changed()
+
+    async def fitting_topics(
+        self, caller: Caller, names: Iterable[str], fits: Callable[[str, TopicAccess], bool]
+    ) -> Mapping[str, TopicAccess]:
+        """Return what the caller may do with each topic; where what is cached does not fit, the brokers are asked."""
+        accesses = await self.topics(caller, names)
+        misfits = [name for name, access in accesses.items() if access.may_describe and not fits(name, access)]
+        if not misfits:
+            return accesses
+        return {**accesses, **await self.topics(caller, misfits, RENEWAL_SECONDS)}
 
     async def topics_of_ids(self, caller: Caller, topic_ids: Iterable[str]) -> TopicsOfIds:
         """Return the names of topics by id, and which ids are hidden from the caller; an empty id is unknown."""
@@ -153,7 +177,7 @@ class Authorizer:
 
     async def _is_enabled(self) -> bool:
         """Return whether the cluster has an authorizer."""
-        now = time.monotonic()
+        now = loop_time()
         if self._has_authorizer is None or now >= self._recheck_at:
             self._recheck_at = now + AUTHORIZER_TTL_SECONDS
             try:
@@ -177,6 +201,10 @@ class Authorizer:
         key = _key(caller, what, name)
         cached = self._decisions.get(key)
         return self._decisions.put(key, await probe()) if cached is None else cached
+
+
+def _is_younger(put_at: float, seconds: float) -> bool:
+    return loop_time() - put_at < seconds
 
 
 def _key(caller: Caller, what: str, name: str) -> tuple[str, str, str, str]:

@@ -5,41 +5,38 @@ partitions itself (KIP-848) assigns those that are described to it.
 """
 
 import asyncio
-import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
 
 from coordinator_logic.messages import TopicDescription
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.contract.topics import LEGAL_TOPIC_NAME
+from streaming.gateway.security.shared_lookups import NOT_FOUND, FoundTopic, SharedLookups
 from streaming.gateway.wire.brokers import ClusterUnreachable
+from streaming.gateway.wire.loop_share import loop_time
+
+__all__ = ["NOT_FOUND", "RENEWAL_SECONDS", "ClusterTopics", "FoundTopic", "TopicCatalog", "described_topic"]
 
 REQUEST_TIMEOUT_SECONDS = 4.0
 LISTING_TIMEOUT_SECONDS = 15.0
-EXISTING_TTL_SECONDS = 30.0
+EXISTING_TTL_SECONDS = 5.0
 """How long the description of an existing topic is cached."""
 MISSING_TTL_SECONDS = 0.5
 """How long it is cached that a topic does not exist: it may be created at any time."""
+LAG_SECONDS = 2.0
+"""How long a broker may take to hear of a change: what was asked meanwhile is cached no longer than that a topic does
+not exist."""
+RENEWAL_SECONDS = 0.1
+"""How old a description is at least that is renewed because a request does not fit it: so no client can make the
+gateway ask the brokers all the time."""
+LISTING_SHARE = 0.1
+"""The share of the time in which the gateway lists all topics at most, since that may take long."""
 MAX_CACHED_TOPICS = 100_000
-NOT_FOUND = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception})
 
 T = TypeVar("T")
-
-
-class FoundTopic(NamedTuple):
-    """The brokers' metadata of a topic.
-
-    ``name`` is empty for an unknown id. ``topic_id``, in Kafka's text form, is empty if the topic does not exist, or if
-    the brokers give topics no ids, as before Kafka 2.8.
-    """
-
-    name: str
-    topic_id: str
-    partitions: int
-    error_code: ErrorCode = ErrorCode.none
 
 
 class ClusterTopics(Protocol):
@@ -52,51 +49,72 @@ class ClusterTopics(Protocol):
         """The topics with these names; one that does not exist has an error."""
 
     async def topics_by_id(self, topic_ids: Sequence[str], /) -> Iterable[FoundTopic]:
-        """The topics with these ids; one that does not exist has an error."""
+        """The topics with these ids; one that does not exist has an error, and no name."""
 
     async def all_topics(self) -> Iterable[FoundTopic]:
         """All topics that the gateway's principal may describe."""
 
 
-class _Answer(NamedTuple):
-    """What one request of the cluster found out: the topics, and why others are unknown, by topic."""
-
-    topics: Mapping[str, FoundTopic]
-    failures: Mapping[str, str]
-
-
 class TopicCatalog:
     """The topics of the cluster, cached for a short time. For one event loop.
 
-    Every method raises :class:`CoordinatorNotAvailable` if the cluster does not answer.
+    Every method that asks raises :class:`CoordinatorNotAvailable` if the cluster does not answer.
 
     cluster: requests topics from the cluster.
     request_timeout: seconds that the cluster has to answer.
+    on_change: called when topics have changed, or may have.
     """
 
-    def __init__(self, cluster: ClusterTopics, request_timeout: float = REQUEST_TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        cluster: ClusterTopics,
+        request_timeout: float = REQUEST_TIMEOUT_SECONDS,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
         self._cluster = cluster
-        self._request_timeout = request_timeout
+        self._on_change = on_change
+        self._by_name = SharedLookups(
+            cluster.topics, lambda topic: topic.name, self._cache, _whether_exists, request_timeout
+        )
+        self._by_id = SharedLookups(
+            cluster.topics_by_id, lambda topic: topic.topic_id, self._cache_ids, _which_name, request_timeout
+        )
         self._topics: OrderedDict[str, tuple[float, FoundTopic]] = OrderedDict()
-        self._waiting: set[str] = set()
-        self._asking: asyncio.Task[_Answer] | None = None
+        self._missing_ids: OrderedDict[str, float] = OrderedDict()
+        self._changed_at = self._expired_at = float("-inf")
         self._listing: Mapping[str, TopicDescription] = {}
         self._listed_at: float | None = None
+        self._listing_took = 0.0
         self._list_lock = asyncio.Lock()
 
-    async def find(self, topics: Iterable[str]) -> Mapping[str, FoundTopic]:
-        """Return each topic; one that does not exist has no partitions."""
-        now = time.monotonic()
+    def changed(self) -> None:
+        """Topics may have changed: what is cached is out of date."""
+        self._changed_at = loop_time()
+        self._on_change()
+
+    def is_current(self, asked_at: float, max_age: float) -> bool:
+        """Whether an answer that was requested at a time of the loop may still be used, ``max_age`` seconds later."""
+        now = loop_time()
+        if self._changed_at > self._expired_at and now - self._expired_at >= RENEWAL_SECONDS:
+            self._expired_at = now
+        if asked_at < self._changed_at + LAG_SECONDS:
+            max_age = min(max_age, MISSING_TTL_SECONDS)
+        return asked_at >= self._expired_at and now - asked_at < max_age
+
+    async def find(self, topics: Iterable[str], max_age: float | None = None) -> Mapping[str, FoundTopic]:
+        """Return each topic, as of ``max_age`` seconds ago or later; one that does not exist has no partitions."""
         found: dict[str, FoundTopic] = {}
-        uncached = []
+        unknown = []
         for name in dict.fromkeys(topics):
-            until, topic = self._topics.get(name, (0.0, _missing(name)))
-            if now < until or not LEGAL_TOPIC_NAME.fullmatch(name):
+            asked_at, topic = self._topics.get(name, (float("-inf"), _missing(name)))
+            ttl = EXISTING_TTL_SECONDS if topic.partitions else MISSING_TTL_SECONDS
+            limit = ttl if max_age is None else min(ttl, max_age)
+            if self.is_current(asked_at, limit) or not LEGAL_TOPIC_NAME.fullmatch(name):
                 found[name] = topic
             else:
-                uncached.append(name)
-        if uncached:
-            found.update(await self._request(uncached))
+                unknown.append(name)
+        if unknown:
+            found |= await self._by_name.request(unknown)
         return found
 
     async def find_now(self, topics: Iterable[str]) -> Mapping[str, FoundTopic]:
@@ -104,77 +122,61 @@ class TopicCatalog:
         names = [name for name in dict.fromkeys(topics) if LEGAL_TOPIC_NAME.fullmatch(name)]
         if not names:
             return {}
+        asked_at = loop_time()
         answer = await _within(LISTING_TIMEOUT_SECONDS, self._cluster.topics(names), _whether_exists(names[0]))
         found = {topic.name: topic for topic in answer}
-        self._cache({name: topic for name, topic in found.items() if _is_known(topic)})
+        self._cache({name: topic for name, topic in found.items() if topic.is_known}, asked_at)
         return found
 
     async def names_of(self, topic_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the names of topics by their ids; an unknown id is left out."""
-        asked = self._cluster.topics_by_id(topic_ids)
-        found = await _within(self._request_timeout, asked, "cannot find out the names of topics by their ids")
-        return {topic.topic_id: topic.name for topic in found if topic.name and topic.topic_id}
+        never = float("-inf")
+        asked = [
+            topic_id
+            for topic_id in topic_ids
+            if not self.is_current(self._missing_ids.get(topic_id, never), RENEWAL_SECONDS)
+        ]
+        found = await self._by_id.request(asked) if asked else {}
+        return {topic_id: topic.name for topic_id, topic in found.items() if topic.name}
 
     async def all_topics(self, max_age: float) -> Mapping[str, TopicDescription]:
         """Return all topics that the gateway's principal may describe, as of ``max_age`` seconds ago or later.
 
-        The same object is returned until they are requested again.
+        They may be older if listing them takes long. The same object is returned until they are requested again.
         """
         async with self._list_lock:
-            now = time.monotonic()
-            if self._listed_at is None or now - self._listed_at >= max_age:
+            pause = min(self._listing_took / LISTING_SHARE, LISTING_TIMEOUT_SECONDS)
+            now = loop_time()
+            if self._listed_at is None or (
+                now - self._listed_at >= pause and not self.is_current(self._listed_at, max_age)
+            ):
                 found = await _within(LISTING_TIMEOUT_SECONDS, self._cluster.all_topics(), "cannot list the topics")
                 described = (described_topic(topic) for topic in found)
                 self._listing = {topic.name: topic for topic in described if topic is not None}
-                self._listed_at = now
+                self._listed_at, self._listing_took = now, loop_time() - now
             return self._listing
 
-    async def _request(self, topics: list[str]) -> dict[str, FoundTopic]:
-        """Request topics together with those of all callers that wait; one request is open at a time."""
-        found: dict[str, FoundTopic] = {}
-        try:
-            async with asyncio.timeout(self._request_timeout):
-                while unknown := [topic for topic in topics if topic not in found]:
-                    self._waiting.update(unknown)
-                    if self._asking is None or self._asking.done():
-                        self._asking = asyncio.get_running_loop().create_task(self._ask())
-                    answer = await asyncio.shield(self._asking)
-                    for topic in unknown:
-                        if topic in answer.failures:
-                            raise CoordinatorNotAvailable(f"{_whether_exists(topic)}: {answer.failures[topic]}")
-                        if topic in answer.topics:
-                            found[topic] = answer.topics[topic]
-        except TimeoutError as failure:
-            reason = f"{_whether_exists(topics[0])}: no answer within {self._request_timeout:g} s"
-            raise CoordinatorNotAvailable(reason) from failure
-        return found
-
-    async def _ask(self) -> _Answer:
-        """Request the topics that wait now, from all callers."""
-        asked, self._waiting = self._waiting, set()
-        answer = await self._answer(asked)
-        self._cache(answer.topics)
-        # Whoever asked for one of them in the meantime has waited for this answer.
-        self._waiting -= asked
-        return answer
-
-    async def _answer(self, topics: set[str]) -> _Answer:
-        try:
-            async with asyncio.timeout(self._request_timeout):
-                found = list(await self._cluster.topics(list(topics)))
-        except (ClusterUnreachable, TimeoutError) as failure:
-            return _Answer({}, dict.fromkeys(topics, repr(failure)))
-        known = {topic.name: topic for topic in found if _is_known(topic)}
-        errors: dict[str, str] = {topic.name: topic.error_code.name for topic in found}
-        return _Answer(known, {topic: errors.get(topic, "no answer") for topic in topics - known.keys()})
-
-    def _cache(self, topics: Mapping[str, FoundTopic]) -> None:
-        now = time.monotonic()
+    def _cache(self, topics: Mapping[str, FoundTopic], asked_at: float) -> None:
+        has_changed = False
         for name, topic in topics.items():
-            self._topics[name] = (now + (EXISTING_TTL_SECONDS if topic.partitions else MISSING_TTL_SECONDS), topic)
+            before = self._topics.get(name)
+            if before is not None and before[0] > asked_at:
+                continue
+            has_changed |= before is not None and before[1] != topic
+            self._topics[name] = (asked_at, topic)
             self._topics.move_to_end(name)
         while len(self._topics) > MAX_CACHED_TOPICS:
             self._topics.popitem(last=False)
+        if has_changed:
+            self._on_change()
+
+    def _cache_ids(self, topics: Mapping[str, FoundTopic], asked_at: float) -> None:
+        for topic_id, topic in topics.items():
+            if not topic.name:
+                self._missing_ids[topic_id] = asked_at
+                self._missing_ids.move_to_end(topic_id)
+        while len(self._missing_ids) > MAX_CACHED_TOPICS:
+            self._missing_ids.popitem(last=False)
 
 
 def described_topic(topic: FoundTopic) -> TopicDescription | None:
@@ -184,17 +186,16 @@ def described_topic(topic: FoundTopic) -> TopicDescription | None:
     return TopicDescription(topic.name, topic.topic_id, topic.partitions)
 
 
-def _is_known(topic: FoundTopic) -> bool:
-    """Whether the brokers say that the topic exists, or that it does not."""
-    return topic.error_code is ErrorCode.none or topic.error_code in NOT_FOUND
-
-
 def _missing(name: str) -> FoundTopic:
     return FoundTopic(name, "", 0, ErrorCode.unknown_topic_or_partition)
 
 
 def _whether_exists(topic: str) -> str:
     return f"cannot find out whether topic {topic!r} exists"
+
+
+def _which_name(_topic_id: str) -> str:
+    return "cannot find out the names of topics by their ids"
 
 
 async def _within(seconds: float, answer: Awaitable[T], problem: str) -> T:

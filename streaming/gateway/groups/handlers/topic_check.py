@@ -41,7 +41,13 @@ async def check_topics(
     TOPIC_AUTHORIZATION_FAILED or UNKNOWN_TOPIC_OR_PARTITION. Raises :class:`CoordinatorNotAvailable` when Kafka does
     not say which topics exist.
     """
-    accesses = await backend.authorizer.topics(caller, (topic.name for topic in topics))
+    named: dict[str, int] = {}
+    for topic in topics:
+        indexes = (partition.partition_index for partition in topic.partitions)
+        named[topic.name] = max(named.get(topic.name, -1), *indexes, -1)
+    accesses = await backend.authorizer.fitting_topics(
+        caller, named, lambda name, access: named[name] < access.partitions
+    )
     accepted, rejected = [], []
     for topic in topics:
         access = accesses[topic.name]

@@ -29,6 +29,7 @@ from streaming.gateway.groups.handlers import offset_commit as by_name
 from streaming.gateway.groups.handlers import offset_fetch as fetch_by_name
 from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.security.permissions import Operation
+from streaming.gateway.security.topic_catalog import RENEWAL_SECONDS
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
 OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS = 10
@@ -56,13 +57,14 @@ async def _resolve(backend: GroupBackend, caller: Caller, topics: Iterable[Topic
     """Find the topics of ids. Raises :class:`CoordinatorNotAvailable` when Kafka does not say which there are."""
     asked = list(dict.fromkeys(topic.name for topic in topics))
     found = await backend.authorizer.topics_of_ids(caller, asked)
-    accesses = await backend.authorizer.topics(caller, found.names.values())
+    ids = {name: topic_id for topic_id, name in found.names.items()}
+    # The topic of the name may be another one by now, or the cached one may be.
+    accesses = await backend.authorizer.fitting_topics(caller, ids, lambda name, access: access.topic_id == ids[name])
     names, errors = {}, {}
     for topic_id in asked:
         name = found.names.get(topic_id)
         if topic_id in found.hidden:
             errors[topic_id] = Error.TOPIC_AUTHORIZATION_FAILED
-        # The topic of the name may be another one by now.
         elif name is None or (accesses[name].may_describe and accesses[name].topic_id != topic_id):
             errors[topic_id] = Error.UNKNOWN_TOPIC_ID
         else:
@@ -127,7 +129,8 @@ async def _fetch_group(
         resolved = await _resolve(backend, request.caller, asked)
         named = replace(group, topics=None if group.topics is None else resolved.named(asked))
         fetched = await fetch_by_name.fetch_group(backend, request, named, require_stable=require_stable)
-        accesses = await backend.authorizer.topics(request.caller, [topic.name for topic in fetched.topics])
+        fetched_names = [topic.name for topic in fetched.topics]
+        accesses = await backend.authorizer.topics(request.caller, fetched_names, RENEWAL_SECONDS)
     except CoordinatorNotAvailable:
         return FetchedGroup(group.group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
     if fetched.error_code != Error.NONE:

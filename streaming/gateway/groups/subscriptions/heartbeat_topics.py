@@ -9,7 +9,7 @@ from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescr
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.watched_groups import WatchedGroup
-from streaming.gateway.security.topic_catalog import described_topic
+from streaming.gateway.security.topic_catalog import RENEWAL_SECONDS, described_topic
 from streaming.gateway.wire.client_request import Caller
 
 LISTINGS_OF_AGE = 3
@@ -43,16 +43,19 @@ class HeartbeatTopics:
         if heartbeat.member_epoch == JOIN_EPOCH and group is None:
             topics += await self._of_members_to_convert(heartbeat.group_id)
         if heartbeat.subscribed_topic_regex:
-            topics += await self._matching(caller, heartbeat.subscribed_topic_regex, known=())
+            topics += await self._matching(caller, heartbeat.subscribed_topic_regex, RENEWAL_SECONDS, known=())
         elif heartbeat.subscribed_topic_regex is None and group is not None:
             topics += await self._newly_matching(caller, group, heartbeat.member_id)
         return list({topic.name: topic for topic in topics}.values())
 
     async def _named(self, caller: Caller, names: list[str]) -> Iterable[TopicDescription]:
-        accesses = await self._backend.authorizer.topics(caller, names)
+        accesses = await self._backend.authorizer.topics(caller, names, RENEWAL_SECONDS)
         if not all(access.may_describe for access in accesses.values()):
             raise TopicsHidden
         existing = sorted((name, access) for name, access in accesses.items() if access.topic_id)
+        if len(existing) < len(accesses):
+            # Clients subscribe to topics that are created just now, some of them by the subscription.
+            self._backend.looks.hasten()
         return [TopicDescription(name, access.topic_id, access.partitions) for name, access in existing]
 
     async def _of_members_to_convert(self, group_id: str) -> Iterable[TopicDescription]:
@@ -62,12 +65,14 @@ class HeartbeatTopics:
         for each in (of_type,) if backend.directory.is_complete else backend.types.values():
             if each is not None and each.topics_to_convert is not None:
                 names |= await each.topics_to_convert(backend, group_id)
-        found = await self._catalog.find(names) if names else {}
+        found = await self._catalog.find(names, RENEWAL_SECONDS) if names else {}
         return filter(None, map(described_topic, found.values()))
 
-    async def _matching(self, caller: Caller, pattern: str, known: Collection[str]) -> Iterable[TopicDescription]:
-        """The topics that match a pattern, without those that are known."""
-        listing = await self._catalog.all_topics(self._listing_seconds)
+    async def _matching(
+        self, caller: Caller, pattern: str, max_age: float, known: Collection[str]
+    ) -> Iterable[TopicDescription]:
+        """The topics that match a pattern, as of ``max_age`` seconds ago or later, without those that are known."""
+        listing = await self._catalog.all_topics(max_age)
         try:
             names = matching_topics(pattern, listing.keys() - known - self._backend.hidden_topics)
         except InvalidPattern:
@@ -88,7 +93,7 @@ class HeartbeatTopics:
             listing = await self._catalog.all_topics(self._listing_seconds)
             if group.is_resolved(member_id, listing, time.monotonic() - RESOLVE_AGAIN_SECONDS):
                 return ()
-            topics = list(await self._matching(caller, pattern, known=group.told.keys()))
+            topics = list(await self._matching(caller, pattern, self._listing_seconds, known=group.told.keys()))
         except CoordinatorNotAvailable:
             return ()
         if not topics:

@@ -1,9 +1,9 @@
 """Tells groups what has become of their topics: that one has grown, is gone, or exists under another id.
 
 A broker's coordinator learns that from the cluster's metadata. Here each gateway looks at the topics of the groups
-whose members it serves, in intervals, and sends TopicsDescribed and TopicsDeleted. Several gateways may tell a group
-the same: it ignores what it knows. Topics that begin to match a pattern go with the heartbeat of a member that may see
-them, see :mod:`.heartbeat_topics`; this module only keeps the list of all topics current.
+whose members it serves, when :class:`.LookSchedule` says so, and sends TopicsDescribed and TopicsDeleted. Several
+gateways may tell a group the same: it ignores what it knows. Topics that begin to match a pattern go with the heartbeat
+of a member that may see them, see :mod:`.heartbeat_topics`; this module only keeps the list of all topics current.
 """
 
 import asyncio
@@ -21,11 +21,12 @@ from streaming.gateway.groups.backend import FoundGroup, GroupBackend
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.watched_groups import WatchedGroup
 from streaming.gateway.security.topic_catalog import NOT_FOUND, described_topic
+from streaming.gateway.wire.loop_share import loop_time
 
 log = logging.getLogger(__name__)
 
-REFRESHES_UNTIL_GONE = 2
-"""In how many refreshes in a row a topic must be missing: a broker that lags behind may not know it yet."""
+GONE_AFTER_SECONDS = 1.0
+"""How long a topic must be missing, in two looks at least: a broker that lags behind may not know it yet."""
 UNKNOWN_PARTITIONS = 0
 """The partition count of a topic of which only the id is known. A group is told of the topic again."""
 MAX_FORMER_IDS = 100_000
@@ -33,24 +34,24 @@ GROUPS_AT_ONCE = 50
 
 
 class TopicNotifier:
-    """Looks at the topics of the watched groups in intervals of :attr:`GroupTimeouts.topic_refresh_seconds`."""
+    """Looks at the topics of the watched groups, and tells the groups of changes."""
 
     def __init__(self, backend: GroupBackend) -> None:
         self._backend = backend
         self._catalog = backend.catalog
         self._watched = backend.watched
-        self._interval = backend.policies.timeouts.topic_refresh_seconds
         self._current: dict[str, TopicDescription] = {}
-        self._missing: dict[str, int] = {}
+        self._missing_since: dict[str, float] = {}
+        self._gone: Set[str] = frozenset()
         self._former_ids: dict[str, None] = {}
         self._hidden: Set[str] = frozenset()
         self._events = asyncio.Semaphore(GROUPS_AT_ONCE)
 
     async def run(self) -> None:
-        """Refresh in intervals until cancelled."""
+        """Refresh whenever a look is due, until cancelled."""
         last_failure = ""
         while True:
-            await asyncio.sleep(self._interval)
+            await self._backend.looks.wait()
             try:
                 await self.refresh()
                 last_failure = ""
@@ -114,11 +115,14 @@ class TopicNotifier:
             names |= group.names | group.told.keys()
             needs_listing = needs_listing or group.has_patterns
         listing: Mapping[str, TopicDescription] = {}
+        began_at = loop_time()
         if needs_listing:
             listing = await self._catalog.all_topics(0.0)
         found = {name: listing[name] for name in names & listing.keys()}
         missing, hidden = set(), set()
-        for name, topic in (await self._catalog.find_now(names - found.keys())).items():
+        others = await self._catalog.find_now(names - found.keys())
+        self._backend.looks.looked(loop_time() - began_at)
+        for name, topic in others.items():
             description = described_topic(topic)
             if description is not None:
                 found[name] = description
@@ -146,11 +150,17 @@ class TopicNotifier:
                     del self._former_ids[next(iter(self._former_ids))]
             self._current[name] = topic
             changed.add(name)
-        self._missing = {name: self._missing.get(name, 0) + 1 for name in missing}
-        gone = {name for name, times in self._missing.items() if times >= REFRESHES_UNTIL_GONE}
+        now, before = loop_time(), self._missing_since
+        self._missing_since = {name: before.get(name, now) for name in missing}
+        if missing - before.keys():
+            # It may be created or deleted just now.
+            self._backend.looks.hasten()
+        gone = {name for name, since in before.items() if name in missing and now - since >= GONE_AFTER_SECONDS}
         for name in (self._current.keys() & gone) | (self._current.keys() - names):
             del self._current[name]
-        return changed | {name for name in gone if self._missing[name] == REFRESHES_UNTIL_GONE}, gone
+        changed |= gone - self._gone
+        self._gone = gone
+        return changed, gone
 
     def _warn_of(self, hidden: Set[str]) -> None:
         if hidden - self._hidden:
@@ -168,8 +178,9 @@ class TopicNotifier:
         """Tell a group of topics, if something is new to it; what it has not confirmed, it is told again."""
         deleted = [
             topic
-            for name, topic in group.told.items()
-            if name in gone or (name in self._current and self._current[name].topic_id != topic.topic_id)
+            for topic in (*group.told.values(), *group.replaced.values())
+            if topic.name in gone
+            or (topic.name in self._current and self._current[topic.name].topic_id != topic.topic_id)
         ]
         described = [
             self._current[name]
@@ -193,15 +204,14 @@ class TopicNotifier:
         return told is None or told.topic_id != topic.topic_id or told.partitions < topic.partitions
 
     async def _delete(self, group: WatchedGroup, topics: list[TopicDescription]) -> bool:
-        body = TopicsDeletedRequest(
-            [topic.name for topic in topics], {topic.name: [topic.topic_id] for topic in topics}
-        )
+        ids: dict[str, list[str]] = {}
+        for topic in topics:
+            ids.setdefault(topic.name, []).append(topic.topic_id)
+        body = TopicsDeletedRequest(list(ids), ids)
         response = await self._backend.request(TOPICS_DELETED, 0, group.group_id, body, self._backend.caller)
         if response.error_code != Error.NONE:
             return False
-        for topic in topics:
-            if group.told.get(topic.name) == topic:
-                del group.told[topic.name]
+        group.forgot(topics)
         return True
 
     async def _describe(self, group: WatchedGroup, topics: list[TopicDescription]) -> bool:

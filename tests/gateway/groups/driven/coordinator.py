@@ -17,6 +17,7 @@ from streaming.gateway.groups.backend import GroupBackend, GroupType
 from streaming.gateway.groups.channel import RequestEvent
 from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
+from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.registry import group_apis, timeout_policies
 from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
@@ -72,7 +73,9 @@ class Cluster:
         return [FoundTopic(name, "", 0, error) if name in self.hidden else self._found(name) for name in names]
 
     async def topics_by_id(self, topic_ids: Sequence[str], /) -> list[FoundTopic]:
-        return [self._found(name) for name in self.topics_now if self.id_of(name) in topic_ids]
+        names = {self.id_of(name): name for name in self.topics_now}
+        missing = ErrorCode.unknown_topic_id
+        return [self._found(names[each]) if each in names else FoundTopic("", each, 0, missing) for each in topic_ids]
 
     async def all_topics(self) -> list[FoundTopic]:
         self.listings += 1
@@ -164,9 +167,11 @@ class Gateway:
         cluster: Cluster,
         forward: Any = None,
         types: Mapping[str, GroupType] = GROUP_TYPES,
+        refresh_seconds: float = 0.0,
     ) -> None:
-        catalog = TopicCatalog(cast("ClusterTopics", cluster))
-        timeouts = GroupTimeouts(topic_refresh_seconds=0.0)
+        looks = LookSchedule(refresh_seconds)
+        catalog = TopicCatalog(cast("ClusterTopics", cluster), on_change=looks.hasten)
+        timeouts = GroupTimeouts(topic_refresh_seconds=refresh_seconds)
         backend = GroupBackend(
             cast("Any", coordinator),
             cast("Any", coordinator),
@@ -176,9 +181,11 @@ class Gateway:
             lists=ListRequests(LoopShare()),
             types=types,
             catalog=catalog,
+            looks=looks,
             caller=GATEWAY,
             hidden_topics=frozenset({HIDDEN}),
         )
+        self.topics_changed = catalog.changed
         self.watched = backend.watched
         self.notifier = TopicNotifier(backend)
         self.apis = group_apis(backend)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from coordinator_logic.messages.base import Int16, Message
+from coordinator_logic.messages.base import Int16, Int64, Message
 
 LONGEST_CORRELATION_ID = 255
 
@@ -33,6 +33,17 @@ NO_BODY = msgspec.Raw(b"null")
 """The body of the response to a malformed request."""
 
 
+class GroupChange(Message, frozen=True):
+    """A change of a group, named as in the journal: the incarnation of the group, and the sequence of the entry.
+
+    ``is_deletion``: whether the group no longer exists; then its record in ``group-directory`` is a tombstone.
+    """
+
+    incarnation: str
+    sequence: Int64
+    is_deletion: bool = False
+
+
 class ResponseEnvelope(Message, frozen=True):
     """The value of a record of ``group-responses``; its key is the correlation id.
 
@@ -40,6 +51,8 @@ class ResponseEnvelope(Message, frozen=True):
     field for it. Errors of single entries are in the body only. If the request is malformed or its version is not
     supported, ``body`` is null and ``error_message`` gives the reason. ``job_epoch`` grows with every start of the
     query, of this job or another one: a reader drops responses with a lower one than it has seen, unless it is 0.
+    ``directory_change``, absent without one: the group's record in ``group-directory`` is written together with this
+    response and shows this change. A client that then lists groups waits until it has read that record or a later one.
     """
 
     api: str
@@ -50,3 +63,4 @@ class ResponseEnvelope(Message, frozen=True):
     body: msgspec.Raw
     error_message: str | None = None
     job_epoch: int = 0
+    directory_change: GroupChange | msgspec.UnsetType = msgspec.UNSET

@@ -8,7 +8,7 @@ from coordinator_logic.committed_offsets import offset_count
 from coordinator_logic.group import Group
 from coordinator_logic.group.part import load_types, new_part
 from coordinator_logic.group.record import Record, add_records, known_records
-from coordinator_logic.messages import NO_GENERATION, Int32, Int64, Message
+from coordinator_logic.messages import NO_GENERATION, GroupChange, Int32, Int64, Message
 
 
 class GroupCreated(Record, frozen=True):
@@ -195,7 +195,11 @@ def entry_decoder() -> msgspec.json.Decoder[JournalEntry]:
 
 
 class GroupDirectoryEntry(Message, frozen=True):
-    """The value of a record of ``group-directory``: the summary of a group from which ListGroups is answered."""
+    """The value of a record of ``group-directory``: the summary of a group from which ListGroups is answered.
+
+    ``incarnation`` and ``sequence`` name the last change of the group that the record shows, as in the journal. A later
+    change that leaves all other fields as they are has no record. Records of earlier releases lack both.
+    """
 
     group_id: str
     group_state: str
@@ -204,10 +208,13 @@ class GroupDirectoryEntry(Message, frozen=True):
     generation: Int32
     members: Int32
     offsets: Int64 = 0
+    incarnation: str = ""
+    sequence: Int64 = 0
+    configs: Int64 = 0
 
 
 def directory_entry(group: Group) -> GroupDirectoryEntry:
-    """Summarise a group for the directory."""
+    """Summarise a group for the directory, without the change that its record names."""
     part = group.part
     return GroupDirectoryEntry(
         group_id=group.group_id,
@@ -217,7 +224,25 @@ def directory_entry(group: Group) -> GroupDirectoryEntry:
         generation=part.generation,
         members=len(part.member_ids),
         offsets=offset_count(group.offsets),
+        configs=len(group.configs),
     )
+
+
+def shows(entry: GroupDirectoryEntry | None, change: GroupChange) -> bool:
+    """Whether a group's newest entry, None after a tombstone, shows a change of the group, or was written later."""
+    if entry is None:
+        return change.is_deletion
+    if entry.incarnation == change.incarnation:
+        return entry.sequence >= change.sequence and not change.is_deletion
+    return _was_created_after(entry.incarnation, change.incarnation)
+
+
+def _was_created_after(incarnation: str, earlier: str) -> bool:
+    """Whether the request that created an incarnation follows another one in the same partition."""
+    partition, _, offset = incarnation.partition("-")
+    earlier_partition, _, earlier_offset = earlier.partition("-")
+    has_offsets = offset.isdecimal() and earlier_offset.isdecimal()
+    return partition == earlier_partition and has_offsets and int(offset) > int(earlier_offset)
 
 
 QUARANTINED = "Quarantined"

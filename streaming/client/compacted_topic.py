@@ -18,14 +18,17 @@ ValueT = TypeVar("ValueT")
 class LatestValues(Generic[ValueT]):
     """The latest value of each key of a topic, as far as its records were added. Not thread-safe.
 
-    ``decode`` may raise msgspec.DecodeError, UnicodeDecodeError or RecursionError: such a record is logged, counted and
-    ignored.
+    Partitions that were added to a topic give some keys another partition; then the record that was appended last
+    holds, in whatever order they are read. ``decode`` may raise msgspec.DecodeError, UnicodeDecodeError or
+    RecursionError: such a record is logged, counted and ignored.
     """
 
-    def __init__(self, topic: str, decode: Callable[[bytes], ValueT]) -> None:
+    def __init__(self, topic: str, decode: Callable[[bytes], ValueT], partitions: int) -> None:
         self._topic = topic
         self._decode = decode
         self._values: dict[bytes | None, ValueT] = {}
+        self._appended: dict[bytes | None, tuple[int, int]] | None = {} if partitions > 1 else None
+        """When a key's record was appended, ms since the epoch, and its partition."""
         self._unreadable = 0
 
     @property
@@ -45,6 +48,13 @@ class LatestValues(Generic[ValueT]):
     def add(self, record: Message) -> None:
         """Add a record, which is no error."""
         key, value = record.key(), record.value()
+        if self._appended is not None:
+            _, time = record.timestamp()
+            partition = record.partition() or 0
+            before = self._appended.get(key)
+            if before is not None and before[1] != partition and before[0] > time:
+                return
+            self._appended[key] = time, partition
         if value is None:
             self._values.pop(key, None)
             return
@@ -54,6 +64,11 @@ class LatestValues(Generic[ValueT]):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
             self._unreadable += 1
             log.warning("ignoring an unreadable record of topic %s, key %r: %s", self._topic, key, failure)
+
+    def forget_deleted(self) -> None:
+        """Forget when keys without a value were deleted: every record so far was added."""
+        if self._appended is not None:
+            self._appended = {key: place for key, place in self._appended.items() if key in self._values}
 
 
 class CompactedTopic(LatestValues[ValueT]):
@@ -66,8 +81,11 @@ class CompactedTopic(LatestValues[ValueT]):
     """
 
     def __init__(self, consumer: Consumer, topic: str, decode: Callable[[bytes], ValueT], timeout: float) -> None:
-        super().__init__(topic, decode)
-        self._unfinished = set(range(required_partition_count(consumer, topic, timeout)))
+        count = required_partition_count(consumer, topic, timeout)
+        super().__init__(topic, decode, count)
+        self.positions = dict.fromkeys(range(count), 0)
+        """By partition, the offset of the next record."""
+        self._unfinished = set(self.positions)
         consumer.assign([TopicPartition(topic, partition, 0) for partition in self._unfinished])
 
     @property
@@ -77,10 +95,17 @@ class CompactedTopic(LatestValues[ValueT]):
 
     def apply(self, record: Message) -> KafkaError | None:
         """Apply what the consumer returned; returns its error, unless that is the end of a partition."""
+        partition, offset = record.partition() or 0, record.offset() or 0
         if is_end(record):
-            self._unfinished.discard(record.partition() or 0)
+            # Behind the last record: compaction may have removed that one.
+            self.positions[partition] = offset
+            if self._unfinished:
+                self._unfinished.discard(partition)
+                if not self._unfinished:
+                    self.forget_deleted()
             return None
         error = record.error()
         if error is None:
             self.add(record)
+            self.positions[partition] = offset + 1
         return error

@@ -15,7 +15,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups
 from coordinator_logic.messages import Message, ResponseEnvelope
 from streaming.client.answers import Answer
-from streaming.client.directory import read_directory
+from streaming.client.directory import AnsweredChanges, read_directory
 from streaming.client.errors import coordinator_error
 from streaming.client.group_types import CLASSIC, CONSUMER, DESCRIBED_BY, AnyDescribedGroup, DescribeApi, DescribedT
 from streaming.client.librdkafka import LibrdkafkaConfig
@@ -62,6 +62,7 @@ class CoordinatorClient:
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
         self.config: LibrdkafkaConfig = dict(config or {})
+        self._answered_changes = AnsweredChanges()
         self.channel = RequestReply(
             bootstrap_servers,
             self.topics,
@@ -71,6 +72,7 @@ class CoordinatorClient:
             principal=principal,
             connect_timeout=request_timeout_ms / 1000,
             stall_timeout=request_timeout_ms / 1000,
+            on_answer=self._answered_changes.note,
         )
 
     def __enter__(self) -> Self:
@@ -271,15 +273,18 @@ class CoordinatorClient:
         """The groups in one of ``states`` and of one of ``types``, by group id; without either, all groups.
 
         States and types are compared without regard to case. The listing is read from the coordinator's directory
-        topic; no request is sent.
+        topic; no request is sent. It shows what this client's answers have changed.
         """
+        changes = self._answered_changes.missing()
         entries = read_directory(
             self.bootstrap_servers,
             self.topics.directory,
             self.client_id,
             self.config,
             self.request_timeout_ms / 1000,
+            changes,
         )
+        self._answered_changes.listed(changes)
         return list_groups(entries, messages.ListGroupsRequest(list(states), list(types)))
 
 

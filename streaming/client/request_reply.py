@@ -105,6 +105,7 @@ class RequestReply:
         that partition are not sent: they fail once they have waited as long. ``message.timeout.ms`` of ``config`` has
         no effect. After a fatal error of the producer, a new one starts as much later.
     identity_key: the key that signs the sender of every request, see :mod:`streaming.contract.identity`.
+    on_answer: called on the reader thread with each answer to an outstanding request, before its future completes.
 
     ``unmatched_answers`` counts answers to no outstanding request: late ones, and duplicates from the job's
     at-least-once sink. ``unreadable_answers`` counts records that are not answers. ``outdated_answers`` counts answers
@@ -124,7 +125,9 @@ class RequestReply:
         stall_timeout: float,
         identity_key: bytes | None = None,
         principal: str | None = None,
+        on_answer: Callable[[ResponseEnvelope], object] = lambda _answer: None,
     ) -> None:
+        self._on_answer = on_answer
         self.unmatched_answers = 0
         self.unreadable_answers = 0
         self.outdated_answers = 0
@@ -334,6 +337,7 @@ class RequestReply:
         if pending is None:
             self.unmatched_answers += 1
             return
+        self._on_answer(answer)
         pending.complete(answer)
 
     def _count_outdated(self, epoch: int) -> None:

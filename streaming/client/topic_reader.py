@@ -2,13 +2,14 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 from confluent_kafka import Consumer, Message
 
 from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
-from streaming.client.librdkafka import LibrdkafkaConfig, new_consumer
+from streaming.client.librdkafka import LibrdkafkaConfig, new_consumer, required_partition_count
 from streaming.client.topic_consumer import TO_END
 
 __all__ = ["TopicReader"]
@@ -17,6 +18,12 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
 RETRY_SECONDS = 0.5
+
+GROWTH_SECONDS = 10.0
+"""How often a reader looks for partitions that were added to its topic."""
+
+GROWTH_LIMIT_SECONDS = 1.0
+"""How long that look waits for a broker."""
 
 
 class TopicReader:
@@ -59,11 +66,27 @@ class TopicReader:
         return self._thread.is_alive()
 
     def records(self, consumer: Consumer) -> Iterator[Message]:
-        """Everything that the consumer polls, including errors and ends of partitions, until :meth:`close`."""
+        """Everything that the consumer polls, including errors and ends of partitions.
+
+        They end with :meth:`close`, and when the topic has more partitions than the consumer was assigned: then
+        ``read`` begins again, with all of them.
+        """
+        assigned = len(consumer.assignment())
+        look_at = time.monotonic() + GROWTH_SECONDS
         while not self._closing.is_set():
             record = consumer.poll(POLL_SECONDS)
             if record is not None:
                 yield record
+            if time.monotonic() >= look_at:
+                if self._has_more_partitions(consumer, assigned):
+                    log.warning("topic %s has got more partitions: reading all of them", self._topic)
+                    return
+                look_at = time.monotonic() + GROWTH_SECONDS
+
+    def _has_more_partitions(self, consumer: Consumer, than: int) -> bool:
+        with suppress(CoordinatorError):
+            return required_partition_count(consumer, self._topic, GROWTH_LIMIT_SECONDS) > than
+        return False
 
     def _run(self) -> None:
         while not self._closing.is_set():

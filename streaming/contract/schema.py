@@ -33,6 +33,7 @@ FIELDS = {
     "committedOffset": "The position: the offset of the next record to read. In a response, -1 if none is committed.",
     "committed": "Whether the transaction was committed. If false, it was aborted and its offsets were discarded.",
     "coordinatorEpoch": "The epoch of the transaction coordinator; ignored.",
+    "isDeletion": "Whether the group was deleted: the line is a tombstone.",
     "jobEpoch": "Grows with every start of the query, of this job or another one for these topics; 0 if not known.",
     "coordinatorKeys": "The group ids to find (v4+).",
     "coordinators": "One entry for each key (v4+), in the order of the request.",
@@ -41,6 +42,8 @@ FIELDS = {
     "deadline": "The time at which the timer was due, ms since the epoch.",
     "endsTurn": "Whether no further entry of the same turn follows; entries of earlier releases lack it.",
     "errorCode": "Kafka's error code; 0 for success.",
+    "directoryChange": "The change that the group's line in `group-directory` shows, which is written with this "
+    "response; absent if the line stays as it is.",
     "errorMessage": "A description of the error; null on success.",
     "expectedOffset": "The committed offset that the sender has seen, -1 for none; null accepts any.",
     "expireTimestamp": "The time at which the offset may expire, ms since the epoch; null for the coordinator's "
@@ -119,7 +122,8 @@ FIELDS = {
     "transactionResult": "True if the transaction was committed, false if it was aborted.",
     "transactionalId": "The transactional id of the producer; recorded in the journal.",
     "groupIds": "The ids of the groups to describe.",
-    "configs": "Values of the group's own, by Kafka's names of a group's configuration.",
+    "configs": "Values of the group's own, by Kafka's names of a group's configuration. In a line of the directory, "
+    "their number.",
     "memberEpoch": "The member epoch of KIP-848. In a heartbeat 0 joins, -1 leaves, -2 leaves for a while.",
     "instanceId": "The instance id of a static member (KIP-345); null for a dynamic member.",
     "rackId": "The rack of the member; null if it has none.",

@@ -104,8 +104,10 @@ def test_the_documented_conversation_is_reproducible(coordinator: CoordinatorPro
         received = await_response(consumer, correlation_id)
         if member_id == MEMBER_ID:
             member_id = received["body"]["memberId"]
-        expected = json.dumps(response | {"correlationId": correlation_id}).replace(MEMBER_ID, member_id)
-        assert received == json.loads(expected)
+        expected = json.loads(json.dumps(response | {"correlationId": correlation_id}).replace(MEMBER_ID, member_id))
+        if "directoryChange" in expected:
+            expected["directoryChange"]["incarnation"] = received["directoryChange"]["incarnation"]
+        assert received == expected
     consumer.close()
 
 

@@ -85,6 +85,7 @@ class GroupType:
 class GroupBackend:
     """The dependencies of the handlers, shared by all connections.
 
+    is_directory_current: waits until the directory has the newest records, see :meth:`CurrentDirectory.is_current`.
     types: the types of groups, by name.
     catalog: the cluster's topics.
     looks: when the gateway looks at the topics of groups.
@@ -95,6 +96,7 @@ class GroupBackend:
 
     channel: GroupChannel
     directory: GroupDirectory
+    is_directory_current: Callable[[], Awaitable[bool]]
     authorizer: Authorizer
     is_coordinator: IsCoordinator
     policies: TimeoutPolicies

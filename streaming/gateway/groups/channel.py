@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -22,6 +22,9 @@ CONNECT_TIMEOUT_SECONDS = 10.0
 CONNECT_RETRY_SECONDS = 1.0
 TOPICS_EXPECTED_SECONDS = 15.0
 """A coordinator that starts together with the gateway has created its topics by then."""
+
+
+PassOn = Callable[["asyncio.Future[ResponseEnvelope]", ResponseEnvelope], None]
 
 
 class RequestEvent:
@@ -62,11 +65,14 @@ class GroupChannel:
     It connects as soon as the coordinator's topics exist. Until then every event fails with
     :class:`CoordinatorNotAvailable`. ``stall_seconds`` is how long a broker may take to append an event before further
     events wait no longer for it. ``identity_key`` signs the client of each event, see
-    :mod:`streaming.contract.identity`.
+    :mod:`streaming.contract.identity`. ``pass_on`` completes a response with the coordinator's, at once or later.
     """
 
-    def __init__(self, options: GatewayOptions, stall_seconds: float, identity_key: bytes | None) -> None:
+    def __init__(
+        self, options: GatewayOptions, stall_seconds: float, identity_key: bytes | None, pass_on: PassOn
+    ) -> None:
         self._options = options
+        self._pass_on = pass_on
         self._stall_seconds = stall_seconds
         self._identity_key = identity_key
         self._request_reply: RequestReply | None = None
@@ -181,6 +187,6 @@ class GroupChannel:
                 continue
             failure = completed.exception()
             if failure is None:
-                response.set_result(completed.result())
+                self._pass_on(response, completed.result())
             else:
                 response.set_exception(failure)

@@ -10,6 +10,7 @@ from streaming.client.directory import GroupDirectory
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
 from streaming.gateway.groups.channel import GroupChannel
+from streaming.gateway.groups.current_directory import CurrentDirectory
 from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
@@ -60,9 +61,10 @@ async def serving_groups(
     ``loop_share`` is the gateway's, by default one of its own.
     """
     timeouts = timeouts or GroupTimeouts()
-    channel = GroupChannel(options, timeouts.stall_seconds, identity_key)
     names = TopicNames(options.topic_prefix)
     directory = GroupDirectory(options.bootstrap_servers, names.directory, CLIENT_ID, options.kafka)
+    current = CurrentDirectory(options, directory, timeouts.listing_seconds)
+    channel = GroupChannel(options, timeouts.stall_seconds, identity_key, current.pass_on)
     looks = LookSchedule(timeouts.topic_refresh_seconds)
     catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds, looks.hasten)
     authorizer = Authorizer(catalog, forward)
@@ -71,6 +73,7 @@ async def serving_groups(
     backend = GroupBackend(
         channel,
         directory,
+        current.is_current,
         authorizer,
         is_coordinator,
         policies=TimeoutPolicies(timeouts, timeout_policies(GROUP_TYPES.values())),

@@ -49,6 +49,9 @@ class GroupTimeouts:
     """How long after a DeleteGroups the coordinator's result still answers the same request of the same client: twice
     the patience of admin clients (``default.api.timeout.ms``)."""
 
+    listing_seconds: float = 4.0
+    """How long ListGroups waits for the newest records of the directory."""
+
     stall_seconds: float = 3.0
     """How long a broker may take to append a request event; then further events for it are not sent, and fail after as
     long.

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coordinator_logic import snapshot
+from coordinator_logic.config import FIRST_LOGIC_VERSION_NAMING_DIRECTORY_CHANGES
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.group import Group
+from coordinator_logic.messages import GroupChange
 from coordinator_logic.quarantine import step_quarantined
 from coordinator_logic.records import GroupDirectoryEntry, directory_entry, quarantined_entry
-from coordinator_logic.step import step
+from coordinator_logic.step import StepResult, step
 from coordinator_logic.stored_parts import UnreadablePart
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow, load, store
@@ -88,7 +90,7 @@ def process(
         result = batch.step_quarantined(stored, requests, str(error))
     rows += result.rows
     if result.entry != before:
-        rows += batch.directory_rows(result.entry)
+        rows += batch.directory_rows(result.entry, result.change)
     wake_at = result.wake_at
     if wake_at is not None and wake_at > batch_time + MAX_WAIT_MS:
         wake_at = batch_time + MAX_WAIT_MS
@@ -96,12 +98,13 @@ def process(
 
 
 class _WrittenStep(NamedTuple):
-    """The written result of a step: its rows, the state row, and the group's directory entry."""
+    """The written result of a step: its rows, the state row, the group's directory entry, and the change of that."""
 
     rows: list[Row]
     state: StateRow | None
     entry: GroupDirectoryEntry | None
     wake_at: int | None
+    change: GroupChange | None = None
 
 
 class _GroupBatch:
@@ -172,18 +175,27 @@ class _GroupBatch:
                 result, check = last_steps.fire(result)
                 wake_at = result.wake_at
         state = store(result.group, settings.limits)
+        change = None
+        if result.journal:
+            # Without a record of a change, what the entry says is unchanged, as for every heartbeat.
+            before, entry = entry, None if result.group is None else directory_entry(result.group)
+            if entry != before:
+                change = self._last_change(result)
         moved_back = result.moved_back
         journal = [self._writer.journal(entry, moved_back.get(place, 0)) for place, entry in enumerate(result.journal)]
         rows: list[Row] = []
         for response in result.responses:
-            self._add_answer(rows, response)
+            self._add_answer(rows, response, change)
         rows += journal
         if check is not None:
             rows.append(check)
-        if journal:
-            # Without a record of a change, what the entry says is unchanged, as for every heartbeat.
-            entry = None if result.group is None else directory_entry(result.group)
-        return _WrittenStep(rows, state, entry, wake_at)
+        return _WrittenStep(rows, state, entry, wake_at, change)
+
+    def _last_change(self, result: StepResult) -> GroupChange | None:
+        if self._settings.config.logic_version < FIRST_LOGIC_VERSION_NAMING_DIRECTORY_CHANGES:
+            return None
+        last = result.journal[-1]
+        return GroupChange(last.incarnation, last.sequence, is_deletion=result.group is None)
 
     def step_in_halves(self, written: _WrittenStep, requests: Sequence[RequestInRecord]) -> _WrittenStep:
         """Run a step for all requests, and halve those whose step raises, until one is left: only that is refused.
@@ -197,7 +209,7 @@ class _GroupBatch:
             last, record = part[-1]
             try:
                 sent = [request for request, _ in part]
-                written = self.step(load(written.state), written.entry, sent, last.place.timestamp)
+                written = self._step_after(written, sent, last.place.timestamp)
                 rows += written.rows
             except UnreadablePart:
                 raise
@@ -208,13 +220,19 @@ class _GroupBatch:
                     middle = len(part) // 2
                     waiting += [part[middle:], part[:middle]]
         try:
-            written = self.step(load(written.state), written.entry, [])
+            written = self._step_after(written, [])
         except UnreadablePart:
             raise
         except Exception as error:
             rows.append(self._failure_reject(_no_record(self._group_id), error))
             return written._replace(rows=rows, wake_at=self._batch_time + RETRY_AFTER_DEFECT_MS)
         return written._replace(rows=rows + written.rows)
+
+    def _step_after(
+        self, written: _WrittenStep, requests: Sequence[Request], deadlines_until: int | None = None
+    ) -> _WrittenStep:
+        after = self.step(load(written.state), written.entry, requests, deadlines_until)
+        return after._replace(change=after.change or written.change)
 
     def rejection_rows(self, rejection: Rejection) -> Iterator[Row]:
         """The answer to a rejected record, if it has an address, and its dead letter."""
@@ -253,20 +271,20 @@ class _GroupBatch:
         created = self.step_all(None, None, None, requests[result.handled :])
         return created._replace(rows=rows + created.rows)
 
-    def directory_rows(self, entry: GroupDirectoryEntry | None) -> Iterator[Row]:
+    def directory_rows(self, entry: GroupDirectoryEntry | None, change: GroupChange | None) -> Iterator[Row]:
         """The group's entry in the directory, None for its tombstone; a dead letter if it does not fit."""
         try:
-            yield self._writer.directory(entry)
+            yield self._writer.directory(entry, change)
         except RowTooLarge as error:
             yield self._failure_reject(_no_record(self._group_id), error)
 
-    def _add_answer(self, rows: list[Row], response: Response) -> None:
+    def _add_answer(self, rows: list[Row], response: Response, change: GroupChange | None = None) -> None:
         settings, address = self._settings, response.address
         if address.reply_partition >= settings.response_partitions:
             rows += self._unsendable(address, "the responses topic no longer has its reply partition", None)
             return
         try:
-            row = self._writer.response(response)
+            row = self._writer.response(response, change)
         except RowTooLarge as error:
             rows += self._unsendable(address, str(error), address)
             return

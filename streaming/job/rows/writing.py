@@ -9,7 +9,7 @@ import msgspec
 from coordinator_logic.apis import APIS
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Response
-from coordinator_logic.messages import NO_BODY, Int16, Message, ResponseEnvelope
+from coordinator_logic.messages import NO_BODY, GroupChange, Int16, Message, ResponseEnvelope
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry
 from streaming.contract.topics import LONGEST_GROUP_ID_BYTES, TopicNames
 from streaming.job import measures
@@ -68,8 +68,11 @@ class RowWriter:
         self._limits = limits
         self._epoch = epoch
 
-    def response(self, response: Response) -> Row:
-        """Write a response. Raises :class:`RowTooLarge`."""
+    def response(self, response: Response, directory_change: GroupChange | None = None) -> Row:
+        """Write a response; the group's directory entry of the batch shows that change, if there is one.
+
+        Raises :class:`RowTooLarge`.
+        """
         if (size := least_size(response.body)) > self._limits.row:
             raise self._too_large(self._topics.responses, f"more than {size}")
         address = response.address
@@ -81,6 +84,7 @@ class RowWriter:
             error_code=response.error_code,
             body=msgspec.Raw(_encoder.encode(response.body)),
             job_epoch=self._epoch,
+            directory_change=directory_change or msgspec.UNSET,
         )
         return self._within_limit(self._answer(address, envelope))
 
@@ -131,11 +135,13 @@ class RowWriter:
         measure = measures.of_entry(entry, moved_back)
         return self._within_limit(Row(topic, None, entry.group_id.encode(), _encoder.encode(entry), measure))
 
-    def directory(self, entry: GroupDirectoryEntry | None) -> Row:
-        """Write the group's directory entry; None writes the tombstone of a deleted group.
+    def directory(self, entry: GroupDirectoryEntry | None, change: GroupChange | None = None) -> Row:
+        """Write the group's directory entry, which shows that change; None writes the tombstone of a deleted group.
 
         Raises :class:`RowTooLarge`.
         """
+        if entry is not None and change is not None:
+            entry = msgspec.structs.replace(entry, incarnation=change.incarnation, sequence=change.sequence)
         value = None if entry is None else _encoder.encode(entry)
         return self._within_limit(Row(self._topics.directory, None, self._group_id.encode(), value, None))
 

@@ -13,7 +13,7 @@ async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGrou
 
     A caller with DESCRIBE on the cluster sees all of them, any other caller the groups on which it has DESCRIBE.
     """
-    if not backend.directory.is_complete:
+    if not (backend.directory.is_complete and await backend.is_directory_current()):
         return ListGroupsResponse(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
     body: ListGroupsRequest = request.payload
 

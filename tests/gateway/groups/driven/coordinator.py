@@ -175,6 +175,7 @@ class Gateway:
         backend = GroupBackend(
             cast("Any", coordinator),
             cast("Any", coordinator),
+            _always_current,
             Authorizer(catalog, forward or _no_authorizer),
             every_group,
             policies=TimeoutPolicies(timeouts, timeout_policies(types.values())),
@@ -197,6 +198,10 @@ class Gateway:
         served = self.apis[key]
         answer = await served.handle(ClientRequest(caller, NODE_ID, key, version, decoded(payload, served)))
         return as_read_by_client(answer, load_response_schema(key, version))
+
+
+async def _always_current() -> bool:
+    return True
 
 
 async def _no_authorizer(_payload: Any) -> Any:

@@ -58,7 +58,7 @@ def bench(
         err.print(f"bench: {failure}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     encoded = msgspec.json.format(msgspec.json.encode(measured), indent=2)
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / datetime.fromisoformat(measured.date).strftime("%Y%m%d-%H%M%S")
     file.with_suffix(".json").write_bytes(encoded + b"\n")
     file.with_suffix(".md").write_text(markdown(measured))

@@ -16,7 +16,7 @@ from rich.table import Table
 from streaming.embedded.jars import java_executable, resolve_jars
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "bench-results"
+RESULTS = Path(os.environ.get("BENCH_RESULTS", ROOT / "bench-results"))
 DISTRIBUTIONS = ("pyspark", "confluent-kafka", "msgspec", "pyarrow", "pandas")
 
 
@@ -56,7 +56,7 @@ def commit(checkout: Path = ROOT) -> str:
 
 def write_results(name: str, date: datetime, results: msgspec.Struct) -> Path:
     """Write the results as JSON into the folder of results; returns the file."""
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / date.strftime(f"{name}-%Y%m%d-%H%M%S.json")
     file.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
     return file

@@ -42,7 +42,7 @@ def main(
         seed=seed,
     )
     measured = soak(plan, lambda line: console.print(line, highlight=False))
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / "soak.json"
     file.write_bytes(msgspec.json.format(msgspec.json.encode(measured), indent=2) + b"\n")
     draw(measured, file.with_suffix(".png"))

@@ -23,7 +23,7 @@ from tests.bench.outages.checkpoints import timed
 from tests.bench.outages.live_load import OPTIONS, form, live_load
 from tests.support.coordinator_process import CoordinatorProcess
 
-WARM_UP_SECONDS, BEFORE_SECONDS, PAUSE_SECONDS, LONGEST_BACKUP_SECONDS = 30.0, 30.0, 3.0, 10.0
+PAUSE_SECONDS, LONGEST_BACKUP_SECONDS = 3.0, 10.0
 
 Span = tuple[float, float]
 """Begin and end, in seconds from the first request."""
@@ -52,6 +52,8 @@ def latency_in(timings: Timings, spans: Sequence[Span]) -> Latency:
 def backup(
     groups: Annotated[int, typer.Option(help="Groups that send nothing.")] = 100_000,
     backups: Annotated[int, typer.Option(help="How many backups.")] = 10,
+    warm_up: Annotated[float, typer.Option(help="How long the job is under load before it is measured, s.")] = 30.0,
+    before: Annotated[float, typer.Option(help="How long it is measured before the first backup, s.")] = 30.0,
 ) -> None:
     """Measure, and print the figures as JSON."""
     # As an exception, SIGTERM ends the broker and the job, too.
@@ -63,10 +65,10 @@ def backup(
             job.start()
             with Events(broker.bootstrap_servers, job.topics.requests, job.topics.responses) as events:
                 requests = form(events, groups)
-                seconds = WARM_UP_SECONDS + BEFORE_SECONDS + backups * (PAUSE_SECONDS + LONGEST_BACKUP_SECONDS)
+                seconds = warm_up + before + backups * (PAUSE_SECONDS + LONGEST_BACKUP_SECONDS)
                 spans: list[Span] = []
                 with live_load(events, requests, seconds) as (began, timings):
-                    time.sleep(WARM_UP_SECONDS + BEFORE_SECONDS)
+                    time.sleep(warm_up + before)
                     for number in range(backups):
                         begin = time.perf_counter() - began
                         timed(["backup", folder / "checkpoint", folder / f"backups-{number}"])
@@ -75,7 +77,7 @@ def backup(
     found = Backups(
         groups=groups,
         backup_seconds=[round(end - begin, 1) for begin, end in spans],
-        before=latency_in(timings[0], [(WARM_UP_SECONDS, WARM_UP_SECONDS + BEFORE_SECONDS)]),
+        before=latency_in(timings[0], [(warm_up, warm_up + before)]),
         during=latency_in(timings[0], spans),
     )
     typer.echo(

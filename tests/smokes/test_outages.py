@@ -1,0 +1,36 @@
+"""The measurements of outages, of the journal, of the gateway and of consumer groups, each in its smallest form."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.smokes.running import run
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "printed"),
+    [
+        ("tests.bench.outages.backlog", "--requests 2000 --groups 2", "requests a second"),
+        ("tests.bench.outages.backup", "--groups 5 --backups 1 --warm-up 1 --before 2", "1 backups of"),
+        ("tests.bench.outages.checkpoints", "--groups 3 --driver-memory 512m", '"command":"restore"'),
+        (
+            "tests.bench.outages.takeover",
+            "--kills 1 --stops 0 --alone 0 --groups 5 --warm 20",
+            "kill with a standby, 1 times",
+        ),
+        (
+            "tests.bench.consumer_group_protocol",
+            "--groups 5 --rounds 1 --seconds 1 --members 2 --partitions 4",
+            '"reconciled"',
+        ),
+        ("tests.bench.journal.explain", "--records 2000", "s"),
+        ("tests.bench.journal.cost", "", "goal"),
+        ("tests.bench.gateway.formation", "--members 2 --groups 1 --delay-ms 0", "ms"),
+        ("tests.bench.gateway.overhead", "--rate 50 --seconds 1 --connections 5 --members 10", "ms"),
+        ("tests.bench.gateway.throughput", "--megabytes 5", "MB"),
+    ],
+)
+def test_a_measurement_prints_its_figures(module: str, arguments: str, printed: str, tmp_path: Path) -> None:
+    assert printed in run(module, *arguments.split(), results=tmp_path)

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 
 from coordinator_logic.assignors.server import SERVER_ASSIGNORS
+from coordinator_logic.messages.base import JobEpoch
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a new member may wait for its first join to complete. Kafka has the same constant."""
@@ -119,7 +120,7 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     requests_partitions: Annotated[int, msgspec.Meta(ge=1)] = 4
     """Partitions of that topic; the job sets it. Kafka's counterpart is ``offsets.topic.num.partitions``."""
 
-    job_epoch: Annotated[int, msgspec.Meta(ge=0)] = 0
+    job_epoch: JobEpoch = 0
     """Not a key of Kafka's; the job sets it. It grows with every start of the query, of this job or another one for
     these topics; 0 if that is not known. Journal entries and responses repeat it, so that a reader knows which start
     has written them."""

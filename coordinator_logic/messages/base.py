@@ -11,6 +11,20 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 TOPIC_ID = "^[A-Za-z0-9_-]{22}$"
 TopicId = Annotated[str, msgspec.Meta(pattern=TOPIC_ID)]
 """The id of a topic in Kafka's text form."""
+LARGEST_EPOCH = 2**53 - 1
+"""The largest integer that every reader of JSON takes exactly. No job starts so often."""
+
+JobEpoch = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_EPOCH)]
+"""The epoch of a job: grows with every start of the query, 0 if it is not known."""
+
+LAST_TIME = 253_402_300_799_999
+"""The end of the year 9999, ms since the epoch of Unix: a later time has no date."""
+
+Time = Annotated[int, msgspec.Meta(ge=0, le=LAST_TIME)]
+"""A time of the coordinator's own, ms since the epoch of Unix."""
+
+LogOffset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""The offset of a record."""
 
 NO_GENERATION = -1
 NO_OFFSET = -1

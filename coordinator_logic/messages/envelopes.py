@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from coordinator_logic.messages.base import Int16, Int64, Message
+from coordinator_logic.messages.base import Int16, Int64, JobEpoch, Message
 
 LONGEST_CORRELATION_ID = 255
 
@@ -62,5 +62,5 @@ class ResponseEnvelope(Message, frozen=True):
     error_code: Int16
     body: msgspec.Raw
     error_message: str | None = None
-    job_epoch: int = 0
+    job_epoch: JobEpoch = 0
     directory_change: GroupChange | msgspec.UnsetType = msgspec.UNSET

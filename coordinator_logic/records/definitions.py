@@ -8,7 +8,7 @@ from coordinator_logic.committed_offsets import offset_count
 from coordinator_logic.group import Group
 from coordinator_logic.group.part import load_types, new_part
 from coordinator_logic.group.record import Record, add_records, known_records
-from coordinator_logic.messages import NO_GENERATION, GroupChange, Int32, Int64, Message
+from coordinator_logic.messages import NO_GENERATION, GroupChange, Int32, Int64, JobEpoch, Message, Time
 
 
 class GroupCreated(Record, frozen=True):
@@ -142,8 +142,8 @@ class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
     client_id: str
     client_host: str
     correlation_id: str
-    partition: int
-    offset: int
+    partition: Int32
+    offset: Int64
     principal: str | None = None
     claimed: bool = True
 
@@ -153,7 +153,7 @@ class TimerCause(Message, frozen=True, tag_field="type", tag="Timer"):
 
     timer: str
     member_id: str
-    deadline: int
+    deadline: Int64
 
 
 Cause = RequestCause | TimerCause
@@ -175,11 +175,11 @@ class JournalEntry(Message, frozen=True):
 
     group_id: str
     incarnation: str
-    sequence: int
-    timestamp: int
+    sequence: Int64
+    timestamp: Time
     record: "AnyRecord"
     cause: Cause
-    job_epoch: int = 0
+    job_epoch: JobEpoch = 0
     ends_turn: bool | msgspec.UnsetType = msgspec.UNSET
 
 

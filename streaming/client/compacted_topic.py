@@ -1,16 +1,13 @@
 """Keeps the latest value of every key of a compacted topic."""
 
-import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-import msgspec
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from streaming.client.librdkafka import required_partition_count
 from streaming.client.topic_consumer import is_end
-
-log = logging.getLogger(__name__)
+from streaming.contract.records import RecordDecoder
 
 ValueT = TypeVar("ValueT")
 
@@ -19,17 +16,23 @@ class LatestValues(Generic[ValueT]):
     """The latest value of each key of a topic, as far as its records were added. Not thread-safe.
 
     Partitions that were added to a topic give some keys another partition; then the record that was appended last
-    holds, in whatever order they are read. ``decode`` may raise msgspec.DecodeError, UnicodeDecodeError or
-    RecursionError: such a record is logged, counted and ignored.
+    holds, in whatever order they are read. ``decode`` and ``key_of`` are those of
+    :class:`~streaming.contract.records.RecordDecoder`, and so is what happens to a record that cannot be read: the key
+    keeps the value that it had.
     """
 
-    def __init__(self, topic: str, decode: Callable[[bytes], ValueT], partitions: int) -> None:
-        self._topic = topic
-        self._decode = decode
+    def __init__(
+        self,
+        topic: str,
+        kind: str,
+        decode: Callable[[bytes], ValueT],
+        key_of: Callable[[ValueT], bytes],
+        partitions: int,
+    ) -> None:
+        self._decoder = RecordDecoder(topic, kind, decode, key_of)
         self._values: dict[bytes | None, ValueT] = {}
         self._appended: dict[bytes | None, tuple[int, int]] | None = {} if partitions > 1 else None
         """When a key's record was appended, ms since the epoch, and its partition."""
-        self._unreadable = 0
 
     @property
     def values(self) -> list[ValueT]:
@@ -42,12 +45,14 @@ class LatestValues(Generic[ValueT]):
 
     @property
     def unreadable(self) -> int:
-        """How many records were ignored because they cannot be decoded."""
-        return self._unreadable
+        """How many records were ignored because they cannot be read."""
+        return self._decoder.skipped
 
     def add(self, record: Message) -> None:
         """Add a record, which is no error."""
-        key, value = record.key(), record.value()
+        key, value = record.key(), self._decoder.read(record)
+        if value is None and record.value() is not None:
+            return
         if self._appended is not None:
             _, time = record.timestamp()
             partition = record.partition() or 0
@@ -57,13 +62,8 @@ class LatestValues(Generic[ValueT]):
             self._appended[key] = time, partition
         if value is None:
             self._values.pop(key, None)
-            return
-        try:
-            self._values[key] = self._decode(value)
-        # RecursionError: deeply nested JSON.
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
-            self._unreadable += 1
-            log.warning("ignoring an unreadable record of topic %s, key %r: %s", self._topic, key, failure)
+        else:
+            self._values[key] = value
 
     def forget_deleted(self) -> None:
         """Forget when keys without a value were deleted: every record so far was added."""
@@ -80,9 +80,17 @@ class CompactedTopic(LatestValues[ValueT]):
     Raises as :func:`~streaming.client.librdkafka.required_partition_count`, whose ``timeout`` (in seconds) it takes.
     """
 
-    def __init__(self, consumer: Consumer, topic: str, decode: Callable[[bytes], ValueT], timeout: float) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        topic: str,
+        kind: str,
+        decode: Callable[[bytes], ValueT],
+        key_of: Callable[[ValueT], bytes],
+        timeout: float,
+    ) -> None:
         count = required_partition_count(consumer, topic, timeout)
-        super().__init__(topic, decode, count)
+        super().__init__(topic, kind, decode, key_of, count)
         self.positions = dict.fromkeys(range(count), 0)
         """By partition, the offset of the next record."""
         self._unfinished = set(self.positions)

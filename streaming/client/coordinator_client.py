@@ -20,6 +20,7 @@ from streaming.client.errors import coordinator_error
 from streaming.client.group_types import CLASSIC, CONSUMER, DESCRIBED_BY, AnyDescribedGroup, DescribeApi, DescribedT
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.request_reply import RequestReply
+from streaming.contract.records import UNREADABLE
 from streaming.contract.topics import TopicNames
 
 EntryT = TypeVar("EntryT")
@@ -291,7 +292,7 @@ class CoordinatorClient:
 def _decode_answer(api: Api[RequestT, ResponseT], envelope: ResponseEnvelope) -> Answer[ResponseT]:
     try:
         body = msgspec.json.decode(envelope.body, type=api.response_type | None)
-    except msgspec.DecodeError as failure:
+    except UNREADABLE as failure:
         raise coordinator_error(
             Error.UNKNOWN_SERVER_ERROR,
             f"the answer to {api.name} for group {envelope.group_id!r} cannot be read: {failure}",

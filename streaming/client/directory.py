@@ -29,6 +29,8 @@ MAX_ANSWERED_CHANGES = 10_000
 
 Callback = Callable[[], object]
 
+KIND = "directory entry"
+
 _decode = msgspec.json.Decoder(GroupDirectoryEntry).decode
 
 
@@ -46,11 +48,15 @@ def decode_entry(value: bytes) -> GroupDirectoryEntry:
     return entry
 
 
+def _key_of(entry: GroupDirectoryEntry) -> bytes:
+    return entry.group_id.encode()
+
+
 class GroupDirectory:
     """Every group's latest directory entry, kept current on a thread between :meth:`start` and :meth:`close`.
 
-    The topic need not exist yet. A record that cannot be read is logged, counted and left out. The other methods may be
-    called on any thread; a callback of theirs is called on the reader's, or at once. ``on_failure`` is that of
+    The topic need not exist yet. A record that cannot be read is counted and left out. The other methods may be called
+    on any thread; a callback of theirs is called on the reader's, or at once. ``on_failure`` is that of
     :class:`TopicReader`.
     """
 
@@ -140,7 +146,7 @@ class GroupDirectory:
 
     def _read(self, consumer: Consumer) -> None:
         # A new table on every start: compaction may have removed the tombstones of groups that were deleted since.
-        directory = CompactedTopic(consumer, self._topic, decode_entry, METADATA_TIMEOUT_SECONDS)
+        directory = CompactedTopic(consumer, self._topic, KIND, decode_entry, _key_of, METADATA_TIMEOUT_SECONDS)
         for record in self._reader.records(consumer):
             with self._lock:
                 error = directory.apply(record)
@@ -231,7 +237,7 @@ def read_directory(
         RequestTimedOut: no broker answers, or the topic could not be read to its end in time.
     """
     with TopicConsumer(bootstrap_servers, topic, client_id, config, timeout, TO_END) as consumer:
-        directory = LatestValues(topic, decode_entry, len(consumer.partitions))
+        directory = LatestValues(topic, KIND, decode_entry, _key_of, len(consumer.partitions))
         consumer.assign(dict.fromkeys(consumer.partitions, 0))
         for record in consumer.read_to_end(within=timeout):
             directory.add(record)

@@ -42,6 +42,7 @@ from streaming.client.librdkafka import (
 )
 from streaming.client.request_producer import TOO_LARGE, RequestProducer
 from streaming.contract.identity import signed
+from streaming.contract.records import RecordDecoder
 from streaming.contract.topics import TopicNames
 
 log = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ class RequestReply:
     on_answer: called on the reader thread with each answer to an outstanding request, before its future completes.
 
     ``unmatched_answers`` counts answers to no outstanding request: late ones, and duplicates from the job's
-    at-least-once sink. ``unreadable_answers`` counts records that are not answers. ``outdated_answers`` counts answers
+    at-least-once sink. ``outdated_answers`` counts answers
     of a job in whose place another one has answered already; they are dropped.
 
     The constructor raises CoordinatorNotAvailable if a topic does not exist or no broker answers.
@@ -129,11 +130,11 @@ class RequestReply:
     ) -> None:
         self._on_answer = on_answer
         self.unmatched_answers = 0
-        self.unreadable_answers = 0
         self.outdated_answers = 0
         self._newest_epoch = self._warned_epoch = 0
         self._bootstrap_servers = bootstrap_servers
         self._topics = topics
+        self._decoder = RecordDecoder(topics.responses, "response", _decode_response)
         self._sender = Sender(client_id, client_host, principal)
         self._identity_key = identity_key
         self._lock = threading.Lock()
@@ -280,6 +281,11 @@ class RequestReply:
         return self._reader.is_alive()
 
     @property
+    def unreadable_answers(self) -> int:
+        """How many records were skipped because they are no answers."""
+        return self._decoder.skipped
+
+    @property
     def outstanding(self) -> int:
         """How many requests await an answer."""
         return len(self._pending)
@@ -321,12 +327,10 @@ class RequestReply:
             # librdkafka retries automatically, and every request has a timeout.
             log.warning("topic %s cannot be read, retrying: %s", self._topics.responses, error.str())
             return
-        try:
-            answer = _decode_response(record.value() or b"")
-        except (msgspec.DecodeError, UnicodeDecodeError) as failure:
-            self.unreadable_answers += 1
-            place = f"{record.topic()}-{record.partition()} at offset {record.offset()}"
-            log.warning("ignoring a record that is not an answer, in %s: %s", place, failure)
+        if record.value() is None:
+            self._decoder.skip(record, "it has no value")
+        answer = self._decoder.read(record)
+        if answer is None:
             return
         # A job of an earlier release has no epoch.
         if 0 < answer.job_epoch < self._newest_epoch:

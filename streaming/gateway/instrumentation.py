@@ -6,6 +6,7 @@ from kio.schema.errors import ErrorCode
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from streaming.client.directory import GroupDirectory
+from streaming.contract.record_metrics import show_skipped_records
 from streaming.gateway.wire.api_keys import API_NAMES
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 from streaming.gateway.wire.frames import RefusalReason
@@ -56,6 +57,7 @@ class GatewayMetrics:
         self._failed_handlers = counter(
             "failed_handlers", "Connections closed because a request's handler failed.", ["api"]
         )
+        show_skipped_records(self.registry, PREFIX)
         self.connections = gauge("connections", "Open connections of clients.")
         self.buffered = gauge("buffered_bytes", "Bytes in the gateway that slow receivers have not taken yet.")
         self.request_bytes = gauge(

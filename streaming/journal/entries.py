@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from coordinator_logic.messages import Int64, JobEpoch, Time
 from coordinator_logic.records import Cause, JournalEntry, OffsetsCommitted, TimerCause, entry_decoder
+from streaming.contract.records import UNREADABLE
 
 COMMIT = b'"record":{"type":"OffsetsCommitted"'
 """Only the entry of a commit has these bytes: within a string, JSON escapes the quotes."""
@@ -19,18 +21,15 @@ NO_CAUSE = TimerCause("", "", 0)
 class _Head(msgspec.Struct, rename="camel"):
     group_id: str
     incarnation: str
-    sequence: int
-    timestamp: int
-    job_epoch: int = 0
+    sequence: Int64
+    timestamp: Time
+    job_epoch: JobEpoch = 0
     ends_turn: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class _HeadWithCause(_Head, kw_only=True):
     cause: Cause
 
-
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding a value raises that is no entry; RecursionError for deeply nested JSON."""
 
 journal_entry = entry_decoder().decode
 """The whole entry in a record's value. Raises as :func:`story_entry`."""
@@ -42,7 +41,7 @@ _decode_head_with_cause = msgspec.json.Decoder(_HeadWithCause).decode
 def story_entry(value: bytes) -> JournalEntry:
     """The entry in a record's value; a member's commit lacks offsets and cause: that is read twice as fast.
 
-    Raises one of :data:`UNREADABLE` if it is none.
+    Raises one of :data:`~streaming.contract.records.UNREADABLE` if it is none.
     """
     if COMMIT not in value or RESET in value:
         return journal_entry(value)
@@ -57,13 +56,22 @@ def page_entry(value: bytes) -> JournalEntry:
     return _commit(head, head.cause)
 
 
-def readable(values: Iterable[bytes | None], decode: Callable[[bytes], JournalEntry]) -> Iterator[JournalEntry]:
-    """The entries in the values of records, without those that are none."""
+def readable(
+    values: Iterable[bytes | None], decode: Callable[[bytes], JournalEntry], group_id: str
+) -> Iterator[JournalEntry]:
+    """The entries in the values of records with the key ``group_id``, without those that are none of this group."""
     for value in values:
         try:
-            yield decode(value or b"")
+            entry = decode(value or b"")
         except UNREADABLE:
             continue
+        if entry.group_id == group_id:
+            yield entry
+
+
+def key_of(entry: JournalEntry) -> bytes:
+    """The key of an entry's record."""
+    return entry.group_id.encode()
 
 
 def _commit(head: _Head, cause: Cause) -> JournalEntry:

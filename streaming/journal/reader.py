@@ -9,9 +9,12 @@ from confluent_kafka import Message
 from coordinator_logic.records import JournalEntry
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.topic_consumer import EAGER, TopicConsumer
-from streaming.journal.entries import UNREADABLE, journal_entry
+from streaming.contract.records import RecordDecoder
+from streaming.journal.entries import journal_entry, key_of
 
 CLIENT_ID = "group-coordinator-verify"
+
+KIND = "journal entry"
 
 # A fetch has 1 MiB by default.
 SETTINGS: LibrdkafkaConfig = {**EAGER, "fetch.message.max.bytes": 8 * 1024 * 1024}
@@ -43,8 +46,7 @@ class JournalReader(TopicConsumer):
     """Reads the journal. The entries of a group come in order.
 
     ``config`` is librdkafka's, with the brokers; the other arguments and the errors are those of
-    :class:`TopicConsumer`. ``decode`` makes an entry of a record's value, and raises one of :data:`UNREADABLE` if it is
-    none.
+    :class:`TopicConsumer`. ``decode`` makes an entry of a record's value, as in :mod:`streaming.journal.entries`.
     """
 
     def __init__(
@@ -56,9 +58,20 @@ class JournalReader(TopicConsumer):
         decode: Callable[[bytes], JournalEntry] = journal_entry,
     ) -> None:
         super().__init__(str(config["bootstrap.servers"]), topic, client_id, config, timeout, SETTINGS)
-        self.decode = decode
+        self._decoder = RecordDecoder(topic, KIND, decode, key_of)
+        self._decode = decode
         self.place = JournalPlace(0, -1)
         """That of the entry that was yielded last."""
+
+    @property
+    def decode(self) -> Callable[[bytes], JournalEntry]:
+        """What makes an entry of a record's value; it may be replaced."""
+        return self._decode
+
+    @decode.setter
+    def decode(self, decode: Callable[[bytes], JournalEntry]) -> None:
+        self._decoder = RecordDecoder(self.topic, KIND, decode, key_of)
+        self._decode = decode
 
     def count(self, partitions: Iterable[int]) -> int:
         """How many records these partitions hold now."""
@@ -93,12 +106,8 @@ class JournalReader(TopicConsumer):
                 yield entry
 
     def _entry(self, record: Message) -> JournalEntry | None:
-        value = record.value()
         self.place = JournalPlace(record.partition() or 0, record.offset() or 0)
-        try:
-            return None if value is None else self.decode(value)
-        except UNREADABLE:
-            return None
+        return self._decoder.read(record)
 
 
 class ReadingProgress:

@@ -17,11 +17,13 @@ from streaming.client.directory import GroupDirectory
 from streaming.client.librdkafka import admin_config, required_partition_count
 from streaming.client.topic_consumer import is_end
 from streaming.client.topic_reader import TopicReader
+from streaming.contract.records import RecordDecoder
 from streaming.explain.live.fleet import Fleet, FleetRow
 from streaming.explain.live.positions import EndOffsets
 from streaming.explain.offsets.log_positions import listed_offsets
 from streaming.job.election.announcements import ActiveJob, AnnouncementWatch
-from streaming.journal.entries import UNREADABLE, journal_entry
+from streaming.journal.entries import journal_entry, key_of
+from streaming.journal.reader import KIND
 
 log = logging.getLogger(__name__)
 
@@ -120,19 +122,15 @@ class LiveFleet:
         since = time.time_ns() // 1_000_000 - self._fleet.window_ms
         wanted = [TopicPartition(topic, partition, since) for partition in range(count)]
         consumer.assign(consumer.offsets_for_times(wanted, TIMEOUT_SECONDS))
+        decoder = RecordDecoder(topic, KIND, journal_entry, key_of)
         for record in self._journal.records(consumer):
-            error, value = record.error(), record.value()
+            error = record.error()
             if error is not None:
                 if not is_end(record):
                     log.warning("topic %s cannot be read at the moment, librdkafka retries: %s", topic, error.str())
-            elif value is not None:
-                try:
-                    entry = journal_entry(value)
-                except UNREADABLE as failure:
-                    log.warning("ignoring an unreadable record of topic %s: %s", topic, failure)
-                else:
-                    with self._lock:
-                        self._fleet.note(entry)
+            elif (entry := decoder.read(record)) is not None:
+                with self._lock:
+                    self._fleet.note(entry)
 
     def _follow_ends(self) -> None:
         admin = AdminClient(admin_config(self._client.bootstrap_servers, self._client.client_id, self._client.config))

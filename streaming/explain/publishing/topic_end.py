@@ -7,8 +7,8 @@ import msgspec
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.topic_consumer import EAGER, TopicConsumer
 from streaming.contract.errors import CannotRun
+from streaming.contract.records import RecordDecoder
 from streaming.job.group_batch.starts import later
-from streaming.journal.entries import UNREADABLE
 
 FIRST_LOOK = 100
 """How many offsets before the end are read at first; each transaction takes one for its end."""
@@ -43,11 +43,12 @@ def published_positions(config: LibrdkafkaConfig, topic: str, client_id: str, ti
 def _of_partition(consumer: TopicConsumer, partition: int) -> dict[int, int] | None:
     begin, end = consumer.beginnings([partition])[partition], consumer.ends([partition])[partition]
     look, first, has_records = FIRST_LOOK, end, False
+    decoder = RecordDecoder(consumer.topic, "published rebalance", _decode)
     while begin < first:
         first = max(begin, end - look)
         consumer.assign({partition: first})
-        found = [_positions(record.value()) for record in consumer.read_to_end({partition: end})]
-        if readable := [positions for positions in found if positions is not None]:
+        found = [decoder.read(record) for record in consumer.read_to_end({partition: end})]
+        if readable := [published.journal_positions for published in found if published is not None]:
             return reduce(later, readable)
         look, has_records = look * 10, has_records or bool(found)
     if has_records:
@@ -55,10 +56,3 @@ def _of_partition(consumer: TopicConsumer, partition: int) -> dict[int, int] | N
             f"topic {consumer.topic} has records of somebody else, and none that was published: delete the topic"
         )
     return {} if begin > 0 else None
-
-
-def _positions(value: bytes | None) -> dict[int, int] | None:
-    try:
-        return _decode(value or b"").journal_positions
-    except UNREADABLE:
-        return None

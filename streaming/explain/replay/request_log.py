@@ -8,9 +8,12 @@ from confluent_kafka import Message
 
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.topic_consumer import TopicConsumer
+from streaming.contract.records import RecordDecoder
 from streaming.explain.replay.case import RecordedRequest
 
 CLIENT_ID = "group-coordinator-replay"
+
+_raw_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class Stretch(NamedTuple):
@@ -59,12 +62,13 @@ class RequestLog(TopicConsumer):
         ends = {one.partition: one.end for one in stretches}
         self.assign({one.partition: one.begin for one in stretches})
         key, kept, first = group_id.encode(), list[RecordedRequest](), None
+        decoder = RecordDecoder(self.topic, "request", _raw_json)
         for record in self.read_to_end(ends, on_read=on_read):
             if (record.offset() or 0) < ends[record.partition() or 0]:
                 time = record.timestamp()[1]
                 first = time if first is None else min(first, time)
-                if record.key() == key:
-                    kept += _recorded(record)
+                if record.key() == key and (raw := decoder.read(record)) is not None:
+                    kept.append(_recorded(record, raw))
         return Kept(kept, first)
 
 
@@ -79,11 +83,6 @@ def requests_of(
         return log.read([log.stretch(partition) for partition in log.partitions], group_id).requests
 
 
-def _recorded(record: Message) -> list[RecordedRequest]:
-    value = record.value()
-    try:
-        raw = msgspec.json.decode(value or b"", type=msgspec.Raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return []
+def _recorded(record: Message, raw: msgspec.Raw) -> RecordedRequest:
     # The message's buffer ends with the message.
-    return [RecordedRequest(record.timestamp()[1], record.partition() or 0, record.offset() or 0, raw.copy())]
+    return RecordedRequest(record.timestamp()[1], record.partition() or 0, record.offset() or 0, raw.copy())

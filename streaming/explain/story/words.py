@@ -1,11 +1,14 @@
 """A story in words: a line for the summary, then each rebalance with its cause, and each refused request."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+from coordinator_logic.messages import LAST_TIME
 from streaming.explain.story.group_types import words_of
 from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refused, RefusedRequest, Story, Wait
 from streaming.explain.story.moves import in_words
+
+EPOCH = datetime.fromtimestamp(0, UTC)
 
 SHOWN_MEMBERS = 5
 SHOWN_SHARES = 10
@@ -87,8 +90,9 @@ def headline(rebalance: Rebalance) -> str:
 
 
 def clock(time: int) -> str:
-    """A time in UTC, to the millisecond."""
-    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """A time (ms since the epoch) in UTC, to the millisecond; the nearest one that has a date."""
+    shown = EPOCH + timedelta(milliseconds=min(max(time, 0), LAST_TIME))
+    return shown.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _summary(story: Story) -> str:

@@ -47,7 +47,7 @@ class GroupsFold:
             base, is_readable = None if stored is None else load_whole(stored), True
         except (UnreadableSnapshot, UnreadablePart):
             base, is_readable = None, False
-        found = group_at(readable(values, journal_entry), self.time, Base(base, self.read, self.epoch))
+        found = group_at(readable(values, journal_entry, group_id), self.time, Base(base, self.read, self.epoch))
         if not is_readable and (found.group is None or found.known is not Known.ALL):
             return GroupState(group_id, None, Known.OFFSETS.name)
         return None if found.group is None else GroupState(group_id, snapshot.encode(found.group), found.known.name)

@@ -7,9 +7,10 @@ import msgspec
 
 from coordinator_logic.messages import RequestEnvelope
 from coordinator_logic.records import RequestCause, TimerCause
+from streaming.contract.records import UNREADABLE
 from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import utc
-from streaming.journal.entries import UNREADABLE, journal_entry
+from streaming.journal.entries import journal_entry
 
 _decode_envelope = msgspec.json.Decoder(RequestEnvelope).decode
 _encode = msgspec.json.Encoder().encode

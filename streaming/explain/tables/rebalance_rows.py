@@ -58,7 +58,7 @@ def rebalance_rows(group_id: str, values: Iterable[bytes | None], time: int | No
     """
     teller = StoryTeller(group_id)
     fold = GroupFold(teller)
-    for entry in last_history(readable(values, story_entry)):
+    for entry in last_history(readable(values, story_entry, group_id)):
         fold.add(entry)
     for rebalance in teller.rebalances:
         if rebalance.ended is not None and (time is None or rebalance.ended <= time):

@@ -15,6 +15,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.messages import Message, ResponseEnvelope
 from streaming.client.directory import GroupDirectory
 from streaming.client.errors import CoordinatorError, error_of
+from streaming.contract.records import UNREADABLE
 from streaming.gateway.groups.channel import GroupChannel, RequestEvent
 from streaming.gateway.groups.commit_order import CommitOrder
 from streaming.gateway.groups.error_responses import error_response, outage_error
@@ -163,7 +164,7 @@ def decode_response(
     """The body of the coordinator's response, or an error response made from the envelope's error code."""
     try:
         response: ResponseT | None = msgspec.json.decode(envelope.body, type=api.response_type | None)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return error_response(api, body, version, Error.UNKNOWN_SERVER_ERROR)
     if response is None:
         return error_response(api, body, version, error_of(envelope.error_code))

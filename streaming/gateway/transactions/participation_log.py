@@ -28,6 +28,10 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Participation).decode
 
 
+def _key_of(participation: Participation) -> bytes:
+    return str(participation.id).encode()
+
+
 class ParticipationLogUnavailable(Exception):
     """The topic cannot be read or written at the moment. A failed write may be in the log nevertheless."""
 
@@ -102,11 +106,11 @@ class ParticipationLog:
 
     async def write(self, participations: Iterable[Participation]) -> None:
         """Write participations; one with the same id is replaced. Raises :class:`ParticipationLogUnavailable`."""
-        await self._append((participation.id, _encode(participation)) for participation in participations)
+        await self._append((_key_of(participation), _encode(participation)) for participation in participations)
 
     async def erase(self, participations: Iterable[Participation]) -> None:
         """Write tombstones for participations. Raises :class:`ParticipationLogUnavailable`."""
-        await self._append((participation.id, None) for participation in participations)
+        await self._append((_key_of(participation), None) for participation in participations)
 
     def _values(self) -> list[Participation]:
         """The participations read so far. Call with the lock held."""
@@ -138,8 +142,8 @@ class ParticipationLog:
             return error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
         return False
 
-    async def _append(self, records: Iterable[tuple[int, bytes | None]]) -> None:
-        await asyncio.gather(*[self._produce(str(key).encode(), value) for key, value in records])
+    async def _append(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+        await asyncio.gather(*[self._produce(key, value) for key, value in records])
 
     def _produce(self, key: bytes, value: bytes | None) -> "asyncio.Future[None]":
         written: asyncio.Future[None] = self._loop.create_future()
@@ -160,7 +164,9 @@ class ParticipationLog:
     # ---- on the reader's thread -------------------------------------------------------------------------------------
 
     def _read_topic(self, consumer: Consumer) -> None:
-        participations = CompactedTopic(consumer, self._topic, _decode, self._timeouts.log_metadata_seconds)
+        participations = CompactedTopic(
+            consumer, self._topic, "participation", _decode, _key_of, self._timeouts.log_metadata_seconds
+        )
         with self._lock:
             self._participations, self._position = participations, 0
         for record in self._reader.records(consumer):

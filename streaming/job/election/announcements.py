@@ -7,14 +7,16 @@ topic. So a broker that is away does not look like a dead job.
 """
 
 import time
-from typing import Self
+from typing import Annotated, Self
 
 import msgspec
 from confluent_kafka import Message
 
+from coordinator_logic.messages import Int32, JobEpoch, LogOffset, Time
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.topic_consumer import TO_END, TopicConsumer
+from streaming.contract.records import RecordDecoder
 from streaming.job.group_batch.starts import Start, later
 
 CLIENT_ID = "group-coordinator-election"
@@ -49,6 +51,12 @@ CONSUMER_SETTINGS: LibrdkafkaConfig = {
 }
 
 
+LONGEST_NAME = 1024
+"""The most characters of a job's names. A host's name has at most 253."""
+
+Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+
+
 class Reach(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """How far the jobs have read the requests, with their last complete batch.
 
@@ -56,9 +64,9 @@ class Reach(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     by partition. batch_time: the time of that batch, ms since the epoch of Unix.
     """
 
-    topic_id: str | None = None
-    read_until: dict[int, int] = {}
-    batch_time: int = 0
+    topic_id: Name | None = None
+    read_until: dict[Int32, LogOffset] = {}
+    batch_time: Time = 0
 
     def extended(self, further: "Reach") -> "Reach":
         """The reach of this and of what was read since. A job that plays requests again does not take it back."""
@@ -79,12 +87,12 @@ class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     before.
     """
 
-    epoch: int
-    host: str
-    process_id: int
-    started_at: int
-    version: str
-    process: str | None = None
+    epoch: JobEpoch
+    host: Name
+    process_id: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    started_at: Time
+    version: Name
+    process: Name | None = None
     is_released: bool = False
     reach: Reach = Reach()
 
@@ -92,13 +100,17 @@ class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class AnnouncedStart(msgspec.Struct, frozen=True, rename="camel"):
     """A start of a job on the topic of requests with this id."""
 
-    topic_id: str | None
+    topic_id: Name | None
     start: Start
 
 
 def start_key(epoch: int) -> bytes:
     """The key of the start with this epoch."""
     return START_KEY_PREFIX + str(epoch).encode()
+
+
+_decode_job = msgspec.json.Decoder(ActiveJob).decode
+_decode_start = msgspec.json.Decoder(AnnouncedStart).decode
 
 
 class AnnouncementWatch:
@@ -112,6 +124,10 @@ class AnnouncementWatch:
         self.silent_seconds = 0.0
         self._patience_seconds = 0.0
         self._starts: dict[bytes, AnnouncedStart] = {}
+        self._job_decoder = RecordDecoder(topic, "announcement of the active job", _decode_job, lambda _: KEY)
+        self._start_decoder = RecordDecoder(
+            topic, "announcement of a start", _decode_start, lambda announced: start_key(announced.start.epoch)
+        )
         self._timeout = timeout
         self._is_closed = False
         self._looked_at: float | None = None
@@ -187,13 +203,14 @@ class AnnouncementWatch:
         return not any(announced)
 
     def _apply(self, record: Message) -> bool:
-        """Note a record; returns whether it is an announcement."""
-        key, value = record.key() or b"", record.value()
+        """Note a record; returns whether it is an announcement. One that cannot be read is as if it were not there."""
+        key = record.key() or b""
         if key.startswith(START_KEY_PREFIX):
-            self._starts.pop(key, None)
-            if value is not None:
-                self._starts[key] = msgspec.json.decode(value, type=AnnouncedStart)
-        elif key == KEY and value is not None:
-            self.newest = msgspec.json.decode(value, type=ActiveJob)
+            if record.value() is None:
+                self._starts.pop(key, None)
+            elif (start := self._start_decoder.read(record)) is not None:
+                self._starts[key] = start
+        elif key == KEY and (job := self._job_decoder.read(record)) is not None:
+            self.newest = job
             return True
         return False

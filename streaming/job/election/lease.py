@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from coordinator_logic.messages import LARGEST_EPOCH
 from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, admin_config, has_leaders, producer_config
 from streaming.job.election.announcements import (
@@ -116,6 +117,12 @@ class Lease:
         epoch, reach = max(1, me.epoch), Reach()
         if seen is not None:
             epoch, reach = max(epoch, seen.epoch + 1), seen.reach
+        if epoch > LARGEST_EPOCH:
+            # Nobody would read the announcements of this job.
+            raise CoordinatorNotAvailable(
+                f"an announcement on topic {self._topic} has the largest epoch there can be, so no job has written it: "
+                "delete the topic's records, see docs/security.md"
+            )
         announced = msgspec.structs.replace(me, epoch=epoch, is_released=False, reach=reach)
         self._announce(announced)
         self._announced, self.announced_at = announced, time.monotonic()

@@ -5,9 +5,13 @@ for the end of the lease.
 """
 
 import os
+import re
 from pathlib import Path
 
 PROC = Path("/proc")
+
+IDENTITY = re.compile(r"(?P<namespace>.+)/(?P<process_id>[1-9][0-9]{0,8})/(?P<started_at>[0-9]{1,20})", re.ASCII)
+"""What :func:`process_identity` returns."""
 
 STATE, START_TIME = 0, 19
 """Positions in ``/proc/PID/stat`` after the command's name, which may contain spaces (proc(5))."""
@@ -28,17 +32,19 @@ def has_ended(identity: str | None) -> bool:
     """Whether a process certainly has ended. A process of another host or container may have, but this is False."""
     if identity is None:
         return False
-    namespace, process_id, started_at = identity.rsplit("/", 2)
-    if namespace != _namespace():
+    # It comes from a topic: another writer may have put anything there.
+    found = IDENTITY.fullmatch(identity)
+    if found is None or found["namespace"] != _namespace():
         return False
+    process_id, started_at = int(found["process_id"]), found["started_at"]
     try:
-        os.kill(int(process_id), 0)
+        os.kill(process_id, 0)
     except ProcessLookupError:
         return True
     except PermissionError:
         pass
     # Unreadable where a host hides the processes of other users: then it is not known to have ended.
-    statistics = _statistics(int(process_id))
+    statistics = _statistics(process_id)
     return statistics is not None and (statistics[STATE] in ENDED_STATES or statistics[START_TIME] != started_at)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.messages import Int32, JobEpoch, LogOffset, Time
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -30,17 +31,17 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     copied_epoch: the epoch of the last start whose batches the checkpoint has before this one replays.
     """
 
-    started_at: int
-    last_batch_time: int = 0
-    open_batch_time: int = 0
-    open_batch_epoch: int = 0
+    started_at: Time
+    last_batch_time: Time = 0
+    open_batch_time: Time = 0
+    open_batch_epoch: JobEpoch = 0
     release: str = ""
     config: CoordinatorConfig | None = None
     response_partitions: int = 0
-    read_until: dict[int, int] = {}
-    replay_until: dict[int, int] = msgspec.field(default_factory=dict, name="livedUntil")
-    replay_until_time: int = msgspec.field(default=0, name="livedUntilTime")
-    copied_epoch: int = 0
+    read_until: dict[Int32, LogOffset] = {}
+    replay_until: dict[Int32, LogOffset] = msgspec.field(default_factory=dict, name="livedUntil")
+    replay_until_time: Time = msgspec.field(default=0, name="livedUntilTime")
+    copied_epoch: JobEpoch = 0
 
     @property
     def epoch(self) -> int:

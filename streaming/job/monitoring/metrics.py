@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from coordinator_logic.errors import Error
+from streaming.contract.record_metrics import show_skipped_records
 from streaming.job.measures import COMMIT, RESET, Totals
 from streaming.job.monitoring.backlog import Backlog, BatchSize, backlog_after
 from streaming.job.monitoring.clock_skew import MAY_BE_PARKED, ClockComparison
@@ -127,6 +128,7 @@ class Metrics:
         self.unreadable_directory_records = gauge(
             "unreadable_directory_records", "Records of the directory topic that the gauges of groups leave out."
         )
+        show_skipped_records(self.registry, PREFIX)
         self.last_counted_batch = -1
         self.stands_by = False
         self.active_since: float | None = None

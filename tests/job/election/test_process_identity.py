@@ -52,6 +52,15 @@ def test_another_process_with_the_same_id_is_not_taken_for_it() -> None:
     assert has_ended(f"{of_process}/{int(started_at) - 1}")
 
 
+@pytest.mark.parametrize("process_id", ["0", "-1", "1e3", "999999999999", "2147483648", "", "self"])
+def test_a_false_identity_on_a_topic_tells_nothing(process_id: str) -> None:
+    identity = process_identity()
+    assert identity is not None
+    namespace = identity.rsplit("/", 2)[0]
+    assert not has_ended(f"{namespace}/{process_id}/1")
+    assert not has_ended(process_id)
+
+
 def test_of_another_host_or_container_or_an_earlier_release_nothing_is_known() -> None:
     identity = process_identity()
     assert identity is not None

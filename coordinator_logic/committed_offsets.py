@@ -7,11 +7,12 @@ import msgspec
 from coordinator_logic.stored_parts import UnreadablePart
 
 
-class CommittedOffset(msgspec.Struct, frozen=True, array_like=True):
+class CommittedOffset(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The committed offset of a partition. Times are in milliseconds since the epoch.
 
     ``expire_timestamp`` is None unless the commit requested a retention time. ``sequence`` is the number of the journal
-    entry that committed the offset; when a transaction ends, the offset with the higher number is kept.
+    entry that committed the offset; when a transaction ends, the offset with the higher number is kept. ``topic_id`` is
+    the id of the topic as of the commit, in Kafka's text form; empty if the commit did not say it.
     """
 
     offset: int
@@ -20,6 +21,15 @@ class CommittedOffset(msgspec.Struct, frozen=True, array_like=True):
     commit_timestamp: int
     expire_timestamp: int | None
     sequence: int = 0
+    topic_id: str = ""
+
+    def is_of(self, topic_id: str) -> bool:
+        """Whether this may be an offset of the topic with that id: of any topic if one of the two ids is empty.
+
+        The rule is that of Kafka's ``OffsetMetadataManager``. A topic that is created again under its name has another
+        id, and the offsets of its namesake are not its own.
+        """
+        return self.topic_id == topic_id or not self.topic_id or not topic_id
 
 
 _Positions = dict[str, dict[int, CommittedOffset]]

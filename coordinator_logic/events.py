@@ -15,7 +15,7 @@ class Place(NamedTuple):
     offset: int
 
 
-class ReplyAddress(msgspec.Struct, frozen=True, array_like=True):
+class ReplyAddress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Everything needed to answer a request later; the group keeps it while the request is parked.
 
     ``requested_at`` is the request's append time (ms since the epoch), from which the latency of the answer is

@@ -3,9 +3,11 @@
 The fields are those of :class:`Group`. Its part is tagged with the name of the group's type, and each type says how it
 is stored. Offsets are decoded only when used, see :class:`StoredOffsets`, and so may be what a type stores.
 
-Format 5 is the current one. :mod:`coordinator_logic.groups.conversions.older_snapshots` reads formats 1 to 4. A change
-that only appends fields with defaults keeps the version. Any other change takes the next version and keeps the reader
-of the old one, so that every snapshot ever written can be read.
+Format 6 is the current one. :mod:`coordinator_logic.groups.conversions.older_snapshots` reads formats 1 to 4. Every
+change takes the next version, also one that only appends a field: a release that does not know the field would drop it
+with its next write, so it must refuse the snapshot. It refuses fields that it does not know in its own format, too. The
+reader of the old format is kept, so that every snapshot ever written can be read; if the change only appends fields
+with defaults, the new reader is also that of the old format.
 """
 
 from functools import cache
@@ -19,8 +21,11 @@ from coordinator_logic.group.part import PARTS, GroupPart, stored_parts
 from coordinator_logic.groups.conversions.older_snapshots import OLDER_FORMATS
 from coordinator_logic.stored_parts import StoredItems, UnreadablePart, stored_struct
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 """The current format."""
+
+_READ_BY_DEFAULTS = (5,)
+"""The older formats that lack only fields with a default: in 5, an offset has no topic id."""
 
 _OFFSETS, _OFFSET_COUNT, _PART = map(Group.__struct_fields__.index, ("offsets", "stored_offset_count", "part"))
 _HEADER = bytes((FORMAT_VERSION,))
@@ -65,7 +70,7 @@ def decode(snapshot: bytes) -> Group:
         raise UnreadableSnapshot("the snapshot is empty")
     version, encoded = snapshot[0], memoryview(snapshot)[1:]
     try:
-        if version == FORMAT_VERSION:
+        if version == FORMAT_VERSION or version in _READ_BY_DEFAULTS:
             fields: list[Any] = list(msgspec.structs.astuple(decoder().decode(encoded)))
             fields[_OFFSETS] = offsets_of_snapshot(fields[_OFFSETS], fields[_OFFSET_COUNT])
             fields[_OFFSET_COUNT] = None
@@ -77,5 +82,5 @@ def decode(snapshot: bytes) -> Group:
             return OLDER_FORMATS[version](encoded)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UnreadablePart) as error:
         raise UnreadableSnapshot(f"the snapshot is damaged: {error}") from error
-    known = ", ".join(map(str, [*OLDER_FORMATS, FORMAT_VERSION]))
+    known = ", ".join(map(str, [*OLDER_FORMATS, *_READ_BY_DEFAULTS, FORMAT_VERSION]))
     raise UnreadableSnapshot(f"the snapshot has format version {version}; readable here: {known}")

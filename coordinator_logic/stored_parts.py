@@ -102,4 +102,5 @@ def stored_struct(struct: type[msgspec.Struct], types: Mapping[str, Any], tag: s
     for field in msgspec.structs.fields(struct):
         default: Any = {"default": field.default, "default_factory": field.default_factory}
         fields.append((field.name, types.get(field.name, field.type), msgspec.field(**default)))
-    return msgspec.defstruct(f"Stored{struct.__name__}", fields, array_like=True, tag=tag)
+    name = f"Stored{struct.__name__}"
+    return msgspec.defstruct(name, fields, array_like=True, tag=tag, forbid_unknown_fields=True)

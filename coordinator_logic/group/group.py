@@ -5,7 +5,8 @@ A group has two kinds of fields. Its offsets, open transactions and configuratio
 :mod:`coordinator_logic.timing.sessions` are the group's working memory: the coordinator changes them directly,
 snapshots keep them, the journal does not.
 
-The structs are ``array_like``: a snapshot holds no field names. New fields may only be appended, with a default.
+The structs are ``array_like``: a snapshot holds no field names. A new field takes a new format, see
+:mod:`coordinator_logic.snapshot`.
 """
 
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from coordinator_logic.group.transactions import OpenTransaction, PendingOffsets
 from coordinator_logic.states import State
 
 
-class Group(msgspec.Struct, array_like=True, dict=True):
+class Group(msgspec.Struct, array_like=True, dict=True, forbid_unknown_fields=True):
     """A group.
 
     ``incarnation`` is the place in the log of the request that created it. A group that is deleted and created again
@@ -89,6 +90,15 @@ class Group(msgspec.Struct, array_like=True, dict=True):
     def has_offset(self, topic: str, partition: int) -> bool:
         """Whether the partition has a committed offset, or one in an open transaction."""
         return partition in self.offsets.get(topic, ()) or self.has_pending_offset(topic, partition)
+
+    def partitions_of(self, topic: str, topic_id: str) -> list[int]:
+        """The partitions with an offset of a topic, committed or pending, in order; an empty id is any topic's."""
+        transactions = self.open_transactions.values() if self.pending_offsets.partitions(topic) else ()
+        found: set[int] = set()
+        for offsets in (self.offsets, *(transaction.offsets for transaction in transactions)):
+            partitions = offsets.get(topic, {})
+            found |= {partition for partition, committed in partitions.items() if committed.is_of(topic_id)}
+        return sorted(found)
 
     def committed_offsets(self) -> Iterator[tuple[str, int, CommittedOffset]]:
         """Yield every committed offset as (topic, partition, offset)."""

@@ -4,8 +4,8 @@ Each type has a struct that derives from :class:`GroupPart`. What a type does in
 :class:`~coordinator_logic.groups.group_type.GroupType`. The model of both is the interface ``Group`` of Kafka's group
 coordinator.
 
-The structs are ``array_like`` and tagged with the type's name: a snapshot holds the tag and no field names. New fields
-may only be appended, with a default.
+The structs are ``array_like`` and tagged with the type's name: a snapshot holds the tag and no field names. A new field
+takes a new format, see :mod:`coordinator_logic.snapshot`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -36,7 +36,7 @@ class Commit(NamedTuple):
     version: int | None
 
 
-class GroupPart(msgspec.Struct, array_like=True, dict=True):
+class GroupPart(msgspec.Struct, array_like=True, dict=True, forbid_unknown_fields=True):
     """The data of a group that depends on its type.
 
     ``generation`` is the group epoch in a type that has epochs. ``state_timestamp`` is the time of the last change of

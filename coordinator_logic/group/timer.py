@@ -39,7 +39,7 @@ class Effect(IntEnum):
         return self is Effect.COMPLETES_JOIN or self is Effect.ENDS_DELAY
 
 
-class Timer(msgspec.Struct, frozen=True, array_like=True):
+class Timer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A deadline: ``timeout_ms`` after ``armed_at`` (ms since the epoch).
 
     ``kind`` says what it is for; each type has its own kinds beside those of this module. ``member_id`` is the owner of

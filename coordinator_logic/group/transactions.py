@@ -8,7 +8,7 @@ import msgspec
 from coordinator_logic.committed_offsets import Offsets
 
 
-class OpenTransaction(msgspec.Struct, array_like=True):
+class OpenTransaction(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The pending offsets of a producer's open transaction; none are left if their topics were deleted."""
 
     producer_epoch: int
@@ -37,22 +37,19 @@ class PendingOffsets:
         self._producers.setdefault(topic, {}).setdefault(partition, {})[producer_id] = None
 
     def remove(self, producer_id: int, topic: str, partitions: Iterable[int]) -> None:
-        """Forget the offsets of a transaction that has ended."""
+        """Forget the offsets of a transaction that has ended, or whose offsets were deleted."""
+        pending = self._producers[topic]
         for partition in partitions:
-            producers = self._producers[topic][partition]
+            producers = pending[partition]
             del producers[producer_id]
             if not producers:
-                self.forget(topic, partition)
-
-    def forget(self, topic: str, partition: int) -> Collection[int]:
-        """Forget a partition, whose offsets were deleted; returns the producers that had one."""
-        pending = self._producers.get(topic)
-        if pending is None:
-            return ()
-        producers = pending.pop(partition, {})
+                del pending[partition]
         if not pending:
             del self._producers[topic]
-        return producers
+
+    def producers(self, topic: str, partition: int) -> Collection[int]:
+        """The producers with a pending offset of a partition."""
+        return self._producers.get(topic, {}).get(partition, ())
 
     def partitions(self, topic: str) -> Collection[int]:
         """The partitions of a topic with a pending offset."""

@@ -26,6 +26,9 @@ Time = Annotated[int, msgspec.Meta(ge=0, le=LAST_TIME)]
 LogOffset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """The offset of a record."""
 
+OptionalTopicId = Annotated[str, msgspec.Meta(pattern=f"{TOPIC_ID}|^$", max_length=22)]
+"""The id of a topic in Kafka's text form; empty if it is not known."""
+
 NO_GENERATION = -1
 NO_OFFSET = -1
 NO_LEADER_EPOCH = -1

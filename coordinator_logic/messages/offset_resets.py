@@ -1,6 +1,6 @@
 """The messages with which an operator sets a group's offsets: ResetOffsets. Kafka's protocol has no such API."""
 
-from coordinator_logic.messages.base import NO_LEADER_EPOCH, NO_OFFSET, Int16, Int32, Int64, Message
+from coordinator_logic.messages.base import NO_LEADER_EPOCH, NO_OFFSET, Int16, Int32, Int64, Message, OptionalTopicId
 
 
 class PartitionToReset(Message, frozen=True):
@@ -16,11 +16,12 @@ class PartitionToReset(Message, frozen=True):
     metadata: str = ""
 
 
-class TopicToReset(Message, frozen=True):
-    """The partitions of one topic."""
+class TopicToReset(Message, frozen=True, omit_defaults=True):
+    """The partitions of one topic. ``topic_id`` is stored with the offsets; empty if it is not known."""
 
     name: str
     partitions: list[PartitionToReset]
+    topic_id: OptionalTopicId = ""
 
 
 class ResetOffsetsRequest(Message, frozen=True):

@@ -9,6 +9,7 @@ from coordinator_logic.messages.base import (
     Int32,
     Int64,
     Message,
+    OptionalTopicId,
     TopicId,
 )
 
@@ -25,11 +26,12 @@ class PartitionToCommit(Message, frozen=True):
     committed_metadata: str | None = None
 
 
-class TopicToCommit(Message, frozen=True):
-    """The partitions of one topic."""
+class TopicToCommit(Message, frozen=True, omit_defaults=True):
+    """The partitions of one topic. ``topic_id`` is stored with the offsets; empty if it is not known."""
 
     name: str
     partitions: list[PartitionToCommit]
+    topic_id: OptionalTopicId = ""
 
 
 class OffsetCommitRequest(Message, frozen=True):
@@ -53,11 +55,12 @@ class CommittedPartition(Message, frozen=True):
     error_code: Int16
 
 
-class CommittedTopic(Message, frozen=True):
-    """The results for the partitions of one topic, in the order of the request."""
+class CommittedTopic(Message, frozen=True, omit_defaults=True):
+    """The results for the partitions of one topic, in the order of the request; the id is the request's."""
 
     name: str
     partitions: list[CommittedPartition]
+    topic_id: OptionalTopicId = ""
 
 
 class OffsetCommitResponse(Message, frozen=True):
@@ -69,11 +72,15 @@ class OffsetCommitResponse(Message, frozen=True):
 # ---- OffsetFetch (API key 9) ---------------------------------------------------------------------------------------
 
 
-class TopicToFetch(Message, frozen=True):
-    """The partitions of one topic to fetch."""
+class TopicToFetch(Message, frozen=True, omit_defaults=True):
+    """The partitions of one topic to fetch.
+
+    With a ``topic_id``, offsets that were committed for a topic with another id are not there.
+    """
 
     name: str
     partition_indexes: list[Int32]
+    topic_id: OptionalTopicId = ""
 
 
 class GroupToFetch(Message, frozen=True):
@@ -104,11 +111,16 @@ class FetchedPartition(Message, frozen=True):
     error_code: Int16 = 0
 
 
-class FetchedTopic(Message, frozen=True):
-    """The committed offsets of one topic."""
+class FetchedTopic(Message, frozen=True, omit_defaults=True):
+    """The committed offsets of one topic.
+
+    The id is the request's. If all offsets were requested, it is the one that is stored with these offsets, and a name
+    is listed once for each id: one topic can have been deleted and another one created under its name.
+    """
 
     name: str
     partitions: list[FetchedPartition]
+    topic_id: OptionalTopicId = ""
 
 
 class FetchedGroup(Message, frozen=True):

@@ -1,6 +1,14 @@
 """The messages of offsets that are committed in a transaction: TxnOffsetCommit and WriteTxnMarkers."""
 
-from coordinator_logic.messages.base import NO_GENERATION, NO_LEADER_EPOCH, Int16, Int32, Int64, Message
+from coordinator_logic.messages.base import (
+    NO_GENERATION,
+    NO_LEADER_EPOCH,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    OptionalTopicId,
+)
 from coordinator_logic.messages.offsets import CommittedTopic
 
 # ---- TxnOffsetCommit (API key 28) ----------------------------------------------------------------------------------
@@ -15,11 +23,12 @@ class TxnPartitionToCommit(Message, frozen=True):
     committed_metadata: str | None = None
 
 
-class TxnTopicToCommit(Message, frozen=True):
-    """The partitions of one topic."""
+class TxnTopicToCommit(Message, frozen=True, omit_defaults=True):
+    """The partitions of one topic. ``topic_id`` is stored with the offsets; empty if it is not known."""
 
     name: str
     partitions: list[TxnPartitionToCommit]
+    topic_id: OptionalTopicId = ""
 
 
 class TxnOffsetCommitRequest(Message, frozen=True):

@@ -28,12 +28,12 @@ def has_no_partitions(topics: Sequence[TopicToCommit] | Sequence[TxnTopicToCommi
 def accept_partitions(
     config: CoordinatorConfig,
     topics: Sequence[TopicToCommit] | Sequence[TxnTopicToCommit],
-    to_record: Callable[[str, Any], OffsetCommitted],
+    to_record: Callable[[Any, Any], OffsetCommitted],
 ) -> tuple[list[CommittedTopic], list[OffsetCommitted]]:
     """Accept every partition whose metadata is not too large.
 
-    ``to_record`` is given a topic's name and a partition. Returns the result of each partition, in the request's order,
-    and the records of the accepted ones.
+    ``to_record`` is given a topic and one of its partitions. Returns the result of each partition, in the request's
+    order, and the records of the accepted ones.
     """
     answers, accepted = [], []
     for topic in topics:
@@ -41,10 +41,10 @@ def accept_partitions(
         for partition in topic.partitions:
             too_large = is_metadata_too_large(partition.committed_metadata, config)
             if not too_large:
-                accepted.append(to_record(topic.name, partition))
+                accepted.append(to_record(topic, partition))
             result = Error.OFFSET_METADATA_TOO_LARGE if too_large else Error.NONE
             results.append(CommittedPartition(partition.partition_index, result))
-        answers.append(CommittedTopic(topic.name, results))
+        answers.append(CommittedTopic(topic.name, results, topic.topic_id))
     return answers, accepted
 
 
@@ -54,14 +54,16 @@ def error_on_every_partition(
     """Report an error of the whole request: the response has no other place for it than the partitions."""
     return [
         CommittedTopic(
-            topic.name, [CommittedPartition(partition.partition_index, error) for partition in topic.partitions]
+            topic.name,
+            [CommittedPartition(partition.partition_index, error) for partition in topic.partitions],
+            topic.topic_id,
         )
         for topic in topics
     ]
 
 
 def offset_record(
-    topic: str,
+    topic: TopicToCommit | TxnTopicToCommit,
     partition: PartitionToCommit | TxnPartitionToCommit,
     *,
     commit_timestamp: int,
@@ -70,13 +72,14 @@ def offset_record(
     """The record of one committed position. Times are in milliseconds since the epoch."""
     epoch = partition.committed_leader_epoch
     return OffsetCommitted(
-        topic,
+        topic.name,
         partition.partition_index,
         partition.committed_offset,
         None if epoch == NO_LEADER_EPOCH else epoch,
         partition.committed_metadata or "",
         commit_timestamp,
         expire_timestamp,
+        topic.topic_id,
     )
 
 

@@ -18,8 +18,8 @@ def deletions(offsets: Iterable[TopicPartitions], reason: str) -> Iterator[Offse
     weight = 0
     for entry in offsets:
         for start in range(0, len(entry.partitions), MAX_WEIGHT):
-            piece = TopicPartitions(entry.topic, entry.partitions[start : start + MAX_WEIGHT])
-            added = len(piece.topic) + len(piece.partitions)
+            piece = TopicPartitions(entry.topic, entry.partitions[start : start + MAX_WEIGHT], entry.topic_id)
+            added = len(piece.topic) + len(piece.topic_id) + len(piece.partitions)
             if pieces and weight + added > MAX_WEIGHT:
                 yield OffsetsDeleted(pieces, reason)
                 pieces, weight = [], 0

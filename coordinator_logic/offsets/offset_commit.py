@@ -10,7 +10,13 @@ from coordinator_logic.events import Request
 from coordinator_logic.group import Group
 from coordinator_logic.group.part import Commit
 from coordinator_logic.groups.group_type import type_of
-from coordinator_logic.messages import NO_TIMESTAMP, OffsetCommitRequest, OffsetCommitResponse, PartitionToCommit
+from coordinator_logic.messages import (
+    NO_TIMESTAMP,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    PartitionToCommit,
+    TopicToCommit,
+)
 from coordinator_logic.offsets.committing import (
     accept_partitions,
     error_on_every_partition,
@@ -60,7 +66,7 @@ def _check(group: Group | None, body: OffsetCommitRequest, version: int) -> Erro
 
 
 def _committed(
-    now: int, topic: str, partition: PartitionToCommit, body: OffsetCommitRequest, version: int
+    now: int, topic: TopicToCommit, partition: PartitionToCommit, body: OffsetCommitRequest, version: int
 ) -> OffsetCommitted:
     given = partition.commit_timestamp
     has_timestamp = version == OFFSET_COMMIT_VERSION_WITH_COMMIT_TIMESTAMP and given != NO_TIMESTAMP

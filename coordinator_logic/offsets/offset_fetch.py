@@ -4,7 +4,7 @@ An event reaches one group, the one of its key. An entry for another group (v8+)
 that fetches several groups sends an event for each.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from coordinator_logic.apis import (
@@ -31,7 +31,8 @@ from coordinator_logic.turn import Turn
 def handle(turn: Turn, request: Request, body: OffsetFetchRequest) -> None:
     """Answer with the committed offsets, or -1 for a partition (or a group) that has none.
 
-    With ``require_stable`` (v7+, KIP-447) a partition with a pending offset is UNSTABLE_OFFSET_COMMIT.
+    With ``require_stable`` (v7+, KIP-447) a partition with a pending offset is UNSTABLE_OFFSET_COMMIT. An offset that
+    was committed for a topic with another id than the request's is not there for it.
     """
     if request.address.version < OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS:
         topics = _fetch(turn.existing, body.topics, require_stable=body.require_stable)
@@ -60,27 +61,37 @@ def _fetch_group(
 
 def _fetch(group: Group | None, topics: list[TopicToFetch] | None, *, require_stable: bool) -> list[FetchedTopic]:
     if topics is None:
-        offsets = group.offsets if group is not None else {}
-        topics = [TopicToFetch(name, list(partitions)) for name, partitions in offsets.items()]
+        topics = list(_all_topics(group))
     return [
         FetchedTopic(
             topic.name,
             [
                 FetchedPartition(index)
                 if group is None
-                else _fetch_partition(group, topic.name, index, require_stable=require_stable)
+                else _fetch_partition(group, topic, index, require_stable=require_stable)
                 for index in topic.partition_indexes
             ],
+            topic.topic_id,
         )
         for topic in topics
     ]
 
 
-def _fetch_partition(group: Group, topic: str, index: int, *, require_stable: bool) -> FetchedPartition:
-    if require_stable and group.has_pending_offset(topic, index):
+def _all_topics(group: Group | None) -> Iterator[TopicToFetch]:
+    """The topics with an offset; a name with offsets of several topics, which had it one after another, for each."""
+    for name, partitions in () if group is None else group.offsets.items():
+        by_id: dict[str, list[int]] = {}
+        for index, committed in partitions.items():
+            by_id.setdefault(committed.topic_id, []).append(index)
+        for topic_id, indexes in by_id.items():
+            yield TopicToFetch(name, indexes, topic_id)
+
+
+def _fetch_partition(group: Group, topic: TopicToFetch, index: int, *, require_stable: bool) -> FetchedPartition:
+    if require_stable and group.has_pending_offset(topic.name, index):
         return FetchedPartition(index, error_code=Error.UNSTABLE_OFFSET_COMMIT)
-    stored = group.offsets.get(topic, {}).get(index)
-    if stored is None:
+    stored = group.offsets.get(topic.name, {}).get(index)
+    if stored is None or not stored.is_of(topic.topic_id):
         return FetchedPartition(index)
     epoch = NO_LEADER_EPOCH if stored.leader_epoch is None else stored.leader_epoch
     return FetchedPartition(index, stored.offset, epoch, stored.metadata)

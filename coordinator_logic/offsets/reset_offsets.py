@@ -23,6 +23,7 @@ from coordinator_logic.messages import (
     ResetOffsetsResponse,
     ResetPartition,
     ResetTopic,
+    TopicToReset,
 )
 from coordinator_logic.offsets.committing import is_metadata_too_large
 from coordinator_logic.records import OffsetCommitted, OffsetsCommitted, OffsetsDeleted, TopicPartitions
@@ -136,12 +137,13 @@ def _reset(turn: Turn, body: ResetOffsetsRequest) -> int:
     reason = body.reason[:LONGEST_REASON]
     deleted: dict[str, list[int]] = {}
     committed = []
-    for topic, partition in _partitions(body):
-        index = partition.partition_index
-        if partition.offset != NO_OFFSET:
-            committed.append(_record(turn.now, topic, partition))
-        elif group.has_offset(topic, index):
-            deleted.setdefault(topic, []).append(index)
+    for topic in body.topics:
+        for partition in topic.partitions:
+            index = partition.partition_index
+            if partition.offset != NO_OFFSET:
+                committed.append(_record(turn.now, topic, partition))
+            elif group.has_offset(topic.name, index):
+                deleted.setdefault(topic.name, []).append(index)
     if deleted:
         offsets = [TopicPartitions(*topic) for topic in deleted.items()]
         turn.record(OffsetsDeleted(offsets, reason or "deleted by a reset"))
@@ -152,9 +154,10 @@ def _reset(turn: Turn, body: ResetOffsetsRequest) -> int:
     return members
 
 
-def _record(now: int, topic: str, partition: PartitionToReset) -> OffsetCommitted:
+def _record(now: int, topic: TopicToReset, partition: PartitionToReset) -> OffsetCommitted:
     epoch = None if partition.leader_epoch == NO_LEADER_EPOCH else partition.leader_epoch
-    return OffsetCommitted(topic, partition.partition_index, partition.offset, epoch, partition.metadata, now, None)
+    index, offset, metadata = partition.partition_index, partition.offset, partition.metadata
+    return OffsetCommitted(topic.name, index, offset, epoch, metadata, now, None, topic.topic_id)
 
 
 def _partitions(body: ResetOffsetsRequest) -> Iterator[tuple[str, PartitionToReset]]:

@@ -14,15 +14,20 @@ from coordinator_logic.turn import Turn
 
 
 def handle(turn: Turn, request: Request, body: TopicsDeletedRequest) -> None:
-    """Delete all offsets of the topics, committed and pending ones; a group that assigns stops assigning the topics."""
+    """Delete all offsets of the topics, committed and pending ones; a group that assigns stops assigning the topics.
+
+    As in Kafka, a deletion by id spares the offsets that were committed for another topic of that name, and not those
+    of which no id is known.
+    """
     group = turn.existing
     if group is not None:
         deleted = DeletedTopics.of(body)
         offsets = []
-        for topic in deleted.ids:
-            partitions = {*group.offsets.get(topic, ()), *group.pending_offsets.partitions(topic)}
-            if partitions:
-                offsets.append(TopicPartitions(topic, sorted(partitions)))
+        for topic, topic_ids in deleted.ids.items():
+            for topic_id in dict.fromkeys(topic_ids) or ("",):
+                partitions = group.partitions_of(topic, topic_id)
+                if partitions:
+                    offsets.append(TopicPartitions(topic, partitions, topic_id))
         for record in deletions(offsets, "the topic was deleted"):
             turn.record(record)
         type_of(group).forget_topics(turn, deleted)

@@ -14,6 +14,7 @@ from coordinator_logic.records.definitions import (
     OffsetsCommitted,
     OffsetsDeleted,
     QuarantinedStateDropped,
+    TopicPartitions,
     TransactionalOffsetsCommitted,
     TransactionEnded,
 )
@@ -22,9 +23,20 @@ from coordinator_logic.states import State
 
 def _store_offsets(offsets: Offsets, committed: list[OffsetCommitted], sequence: int) -> None:
     for entry in committed:
-        offsets.setdefault(entry.topic, {})[entry.partition] = CommittedOffset(
-            entry.offset, entry.leader_epoch, entry.metadata, entry.commit_timestamp, entry.expire_timestamp, sequence
-        )
+        offsets.setdefault(entry.topic, {})[entry.partition] = stored_offset(entry, sequence)
+
+
+def stored_offset(entry: OffsetCommitted, sequence: int) -> CommittedOffset:
+    """What a group stores of an offset; ``sequence`` is that of the journal entry."""
+    return CommittedOffset(
+        entry.offset,
+        entry.leader_epoch,
+        entry.metadata,
+        entry.commit_timestamp,
+        entry.expire_timestamp,
+        sequence,
+        entry.topic_id,
+    )
 
 
 def _store_pending_offsets(group: Group, record: TransactionalOffsetsCommitted) -> None:
@@ -56,17 +68,22 @@ def _delete_offsets(group: Group, record: OffsetsDeleted) -> None:
     pending = group.pending_offsets
     for entry in record.offsets:
         for partition in entry.partitions:
-            _delete_offset(group.offsets, entry.topic, partition)
-            for producer_id in pending.forget(entry.topic, partition):
-                _delete_offset(group.open_transactions[producer_id].offsets, entry.topic, partition)
+            _delete_offset(group.offsets, entry, partition)
+            for producer_id in list(pending.producers(entry.topic, partition)):
+                if _delete_offset(group.open_transactions[producer_id].offsets, entry, partition):
+                    pending.remove(producer_id, entry.topic, (partition,))
 
 
-def _delete_offset(offsets: Offsets, topic: str, partition: int) -> None:
-    partitions = offsets.get(topic)
-    if partitions is not None:
-        partitions.pop(partition, None)
-        if not partitions:
-            del offsets[topic]
+def _delete_offset(offsets: Offsets, deleted: TopicPartitions, partition: int) -> bool:
+    """Delete the offset of a partition, if there is one and it is of the topic; returns whether it did."""
+    partitions = offsets.get(deleted.topic, {})
+    committed = partitions.get(partition)
+    if committed is None or not committed.is_of(deleted.topic_id):
+        return False
+    del partitions[partition]
+    if not partitions:
+        del offsets[deleted.topic]
+    return True
 
 
 def apply(group: Group, record: Record, timestamp: int) -> None:

@@ -58,8 +58,11 @@ class MemberRemoved(Record, frozen=True):
     reason: str
 
 
-class OffsetCommitted(Message, frozen=True):
-    """The new offset of one partition. Times are ms since the epoch."""
+class OffsetCommitted(Message, frozen=True, omit_defaults=True):
+    """The new offset of one partition. Times are ms since the epoch.
+
+    ``topic_id`` is that of the topic as of the commit; absent if the commit did not say it.
+    """
 
     topic: str
     partition: int
@@ -68,6 +71,7 @@ class OffsetCommitted(Message, frozen=True):
     metadata: str
     commit_timestamp: int
     expire_timestamp: int | None
+    topic_id: str = ""
 
 
 class OffsetsCommitted(Record, frozen=True, omit_defaults=True):
@@ -94,11 +98,12 @@ class TransactionEnded(Record, frozen=True):
     committed: bool
 
 
-class TopicPartitions(Message, frozen=True):
-    """Partitions of a topic."""
+class TopicPartitions(Message, frozen=True, omit_defaults=True):
+    """Partitions of a topic. ``topic_id``: only offsets of the topic with that id; absent for all of that name."""
 
     topic: str
     partitions: list[int]
+    topic_id: str = ""
 
 
 class OffsetsDeleted(Record, frozen=True):

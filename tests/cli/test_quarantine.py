@@ -92,7 +92,7 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
 
     shown = run("groups", "quarantine", "show", "billing", *connection).stdout
     assert shown == (
-        "billing: the snapshot has format version 255; readable here: 1, 2, 3, 4, 5\n"
+        "billing: the snapshot has format version 255; readable here: 1, 2, 3, 4, 5, 6\n"
         f"format version 255, {len(STORED)} bytes\n"
     )
 

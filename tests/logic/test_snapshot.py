@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.inspect import StructType, Type, multi_type_info
 
 from coordinator_logic import snapshot
 from coordinator_logic.committed_offsets import CommittedOffset, StoredOffsets, offset_count
@@ -11,12 +12,13 @@ from coordinator_logic.events import ReplyAddress
 from coordinator_logic.group import Group
 from coordinator_logic.group.part import PARTS
 from coordinator_logic.group.timer import HEARTBEAT, Effect, Timer
+from coordinator_logic.group.transactions import OpenTransaction
 from coordinator_logic.groups import TYPES
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.groups.classic.timers import INITIAL_JOIN, SYNC
 from coordinator_logic.groups.consumer.data import ConsumerGroup, ResolvedPattern
-from coordinator_logic.groups.consumer.members import ClassicMembership, ConsumerMember, MemberState
+from coordinator_logic.groups.consumer.members import ClassicMembership, ConsumerMember, MemberOutline, MemberState
 from coordinator_logic.groups.consumer.target_assignment import Topic
 from coordinator_logic.groups.consumer.timers import REVOCATION
 from coordinator_logic.messages import (
@@ -27,6 +29,8 @@ from coordinator_logic.stored_parts import UnreadablePart
 from tests.support.parts import classic, consumer_group
 
 KEPT = Path(__file__).parent / "snapshots"
+FIRST_FORMAT_OF_ANY_TYPE = 5
+TOPIC_ID = "kQXTr5ZaQ4aTOGxdwzcvBw"
 
 
 def expected_of_format_1() -> Group:
@@ -181,19 +185,105 @@ def test_damaged_members_raise_when_they_are_used() -> None:
         dict(consumer_group(group).members)
 
 
-def test_every_readable_format_has_a_kept_snapshot() -> None:
-    kept = {path.name for path in KEPT.iterdir()}
-    older = {f"format-{version}.hex" for version in range(1, snapshot.FORMAT_VERSION)}
-    assert kept == older | {f"format-{snapshot.FORMAT_VERSION}-{group_type}.hex" for group_type in TYPES}
-
-
-@pytest.mark.parametrize("group_type", TYPES)
-def test_a_snapshot_of_format_5_can_be_read_and_is_written_again(group_type: str) -> None:
+@pytest.mark.parametrize("group_type", ["classic", "consumer"])
+def test_a_snapshot_of_format_5_can_be_read_and_goes_on_in_the_newest(group_type: str) -> None:
     kept = bytes.fromhex((KEPT / f"format-5-{group_type}.hex").read_text())
     assert kept[0] == 5
     expected = {"classic": expected_of_format_1, "consumer": expected_of_format_3}[group_type]()
+    group = snapshot.decode(kept)
+    assert group == expected
+    assert snapshot.encode(group)[0] == snapshot.FORMAT_VERSION
+
+
+def expected_of_format_6(group_type: str) -> Group:
+    """The group in the kept snapshots of format 6: as in format 5, with the ids of topics at their offsets."""
+    group = {"classic": expected_of_format_1, "consumer": expected_of_format_3}[group_type]()
+    by_id = CommittedOffset(7, None, "", 1_700_000_000_007, None, 41, TOPIC_ID)
+    group.offsets["topic"] = {**group.offsets.get("topic", {}), 6: by_id}
+    group.open_transactions = {9: OpenTransaction(3, {"topic": {7: by_id, 8: CommittedOffset(8, 1, "", 0, None)}})}
+    return group
+
+
+def test_every_readable_format_has_a_kept_snapshot() -> None:
+    kept = {path.name for path in KEPT.glob("*.hex")}
+    older = {f"format-{version}.hex" for version in range(1, FIRST_FORMAT_OF_ANY_TYPE)}
+    of_any_type = range(FIRST_FORMAT_OF_ANY_TYPE, snapshot.FORMAT_VERSION + 1)
+    assert kept == older | {f"format-{version}-{group_type}.hex" for version in of_any_type for group_type in TYPES}
+
+
+@pytest.mark.parametrize("group_type", TYPES)
+def test_a_snapshot_of_format_6_can_be_read_and_is_written_again(group_type: str) -> None:
+    kept = bytes.fromhex((KEPT / f"format-6-{group_type}.hex").read_text())
+    assert kept[0] == 6
+    expected = expected_of_format_6(group_type)
     assert snapshot.decode(kept) == expected
     assert snapshot.encode(expected) == kept
+
+
+# ---- fields ----------------------------------------------------------------------------------------------------
+
+
+def structs_of_a_snapshot() -> dict[str, type[msgspec.Struct]]:
+    """Every struct that a snapshot holds, by its name."""
+    found: dict[str, type[msgspec.Struct]] = {}
+
+    def visit(part: object) -> None:
+        if isinstance(part, StructType):
+            if part.cls.__name__ not in found:
+                found[part.cls.__name__] = part.cls
+                visit([field.type for field in part.fields])
+        elif isinstance(part, Type):
+            visit([getattr(part, name) for name in type(part).__struct_fields__])
+        elif isinstance(part, list | tuple):
+            for each in part:
+                visit(each)
+
+    visit(multi_type_info([Group, CommittedOffset, MemberOutline, *PARTS.values()]))
+    return dict(sorted(found.items()))
+
+
+def fields_of_structs() -> dict[str, list[str]]:
+    """The fields of every struct that a snapshot holds, in their order, by the struct's name."""
+    return {name: list(struct.__struct_fields__) for name, struct in structs_of_a_snapshot().items()}
+
+
+def test_a_changed_field_takes_a_new_format() -> None:
+    """An older release would drop a field that it does not know: only the format's number makes it refuse.
+
+    A new format is a new entry in the file. The entries of formats that were written are never changed.
+    """
+    kept: dict[str, dict[str, list[str]]] = msgspec.json.decode((KEPT / "fields.json").read_bytes())
+    assert [int(version) for version in kept] == list(range(5, snapshot.FORMAT_VERSION + 1))
+    assert kept[str(snapshot.FORMAT_VERSION)] == fields_of_structs()
+
+
+def test_no_struct_of_a_snapshot_drops_fields_that_it_does_not_know() -> None:
+    settings = {name: struct.__struct_config__ for name, struct in structs_of_a_snapshot().items()}
+    assert {name for name, each in settings.items() if not each.array_like} == {Protocol.__name__}
+    assert [name for name, each in settings.items() if each.array_like and not each.forbid_unknown_fields] == []
+
+
+@pytest.mark.parametrize("group_type", TYPES)
+def test_a_release_refuses_a_field_that_it_does_not_know(group_type: str) -> None:
+    """A later release that appends a field without a new format makes this one refuse, and lose nothing."""
+    header, fields = (
+        snapshot.FORMAT_VERSION,
+        msgspec.msgpack.decode(snapshot.encode(expected_of_format_6(group_type))[1:], strict=False),
+    )
+    later = bytes((header,)) + msgspec.msgpack.encode([*fields, "a field of a later release"])
+    with pytest.raises(snapshot.UnreadableSnapshot, match="the snapshot is damaged: "):
+        snapshot.decode(later)
+
+
+def test_a_release_refuses_an_offset_with_a_field_that_it_does_not_know() -> None:
+    known = snapshot.encode(Group("g", "0-0", offsets={"topic": {0: CommittedOffset(1, None, "", 0, None)}}))
+    offset = msgspec.msgpack.encode(CommittedOffset(1, None, "", 0, None))
+    later = msgspec.msgpack.encode([*msgspec.msgpack.decode(offset), "a field of a later release"])
+    assert known.count(offset) == 1
+    group = snapshot.decode(known.replace(offset, later))
+    with pytest.raises(UnreadablePart, match="its offsets are damaged: "):
+        group.offsets["topic"]
+    assert snapshot.encode(group) == known.replace(offset, later), "bytes that are not understood are kept"
 
 
 @pytest.mark.parametrize("group_type", TYPES)

@@ -12,7 +12,7 @@ COPIES_OF_HANDED_OUT_ID = 3
 """A group stores an id in the set of those that are not used yet, and as the key and the owner of its timer."""
 
 
-class Member(msgspec.Struct, array_like=True):
+class Member(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A member of a classic group. Its protocols are in order of preference."""
 
     member_id: str

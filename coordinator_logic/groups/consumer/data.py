@@ -2,7 +2,7 @@
 
 Everything changes only by a record (:mod:`coordinator_logic.groups.consumer.records`) except ``refresh_requested``,
 ``has_new_topics`` and ``has_unresolved_patterns``, which are working memory. The structs are ``array_like``: a snapshot
-holds no field names. New fields may only be appended, with a default.
+holds no field names. A new field takes a new format, see :mod:`coordinator_logic.snapshot`.
 """
 
 from collections.abc import Collection, Iterable, MutableMapping
@@ -48,7 +48,7 @@ _HASH_BYTES = 8
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class ResolvedPattern(msgspec.Struct, frozen=True, array_like=True):
+class ResolvedPattern(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The topics that a pattern matched at a time (ms since the epoch), sorted by name."""
 
     topics: tuple[str, ...]

@@ -24,14 +24,14 @@ class MemberState(Enum):
     """It has reached the target's epoch, and waits for partitions that other members still hold."""
 
 
-class ClassicMembership(msgspec.Struct, frozen=True, array_like=True):
+class ClassicMembership(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a member that speaks the classic protocol brings with JoinGroup: its session (ms) and its protocols."""
 
     session_timeout_ms: int
     protocols: tuple[Protocol, ...]
 
 
-class MemberFields(msgspec.Struct, frozen=True, array_like=True):
+class MemberFields(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The fields of a member that come before its partitions.
 
     ``rebalance_timeout_ms`` is how long it may take to revoke; ``subscribed_topic_names`` are sorted.

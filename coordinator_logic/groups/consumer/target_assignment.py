@@ -9,7 +9,7 @@ from coordinator_logic.assignors.server import Partitions, ServerAssignor, Subsc
 from coordinator_logic.groups.consumer.members import ConsumerMember
 
 
-class Topic(msgspec.Struct, frozen=True, array_like=True):
+class Topic(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """An existing topic. A topic that is deleted and created again has another id."""
 
     topic_id: str

@@ -1,16 +1,11 @@
 """The offsets that a group commits while the journal is read, and how far they are behind."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
+from coordinator_logic.group import Group
 from coordinator_logic.group.record import Record
-from coordinator_logic.records import (
-    GroupDeleted,
-    OffsetCommitted,
-    OffsetsCommitted,
-    OffsetsDeleted,
-    TransactionalOffsetsCommitted,
-    TransactionEnded,
-)
+from coordinator_logic.records import GroupDeleted, OffsetRecord, QuarantinedStateDropped, apply
 
 EndOffsets = Mapping[tuple[str, int], int]
 """The offset of the next record of partitions, by topic and partition."""
@@ -20,40 +15,27 @@ class Positions:
     """The committed offsets of one group, as far as the noted records tell."""
 
     def __init__(self) -> None:
-        self._committed: dict[tuple[str, int], int] = {}
-        self._pending: dict[int, list[OffsetCommitted]] = {}
+        self._group = Group("", "")
 
     def note(self, record: Record) -> None:
         """Note a record of the group's journal; other records than those of offsets change nothing."""
-        match record:
-            case OffsetsCommitted():
-                self._commit(record.offsets)
-            case TransactionalOffsetsCommitted():
-                self._pending.setdefault(record.producer_id, []).extend(record.offsets)
-            case TransactionEnded():
-                pending = self._pending.pop(record.producer_id, [])
-                self._commit(pending if record.committed else [])
-            case OffsetsDeleted():
-                for deleted in record.offsets:
-                    for partition in deleted.partitions:
-                        self._committed.pop((deleted.topic, partition), None)
-            case GroupDeleted():
-                self._committed.clear()
-                self._pending.clear()
+        if isinstance(record, GroupDeleted | QuarantinedStateDropped):
+            self._group = Group("", "")
+        elif isinstance(record, OffsetRecord):
+            self._group.sequence += 1
+            # The beginning of a transaction may be from before the first record that was noted.
+            with suppress(KeyError):
+                apply(self._group, record, timestamp=0)
 
     def partitions(self) -> Iterable[tuple[str, int]]:
         """The partitions with a committed offset."""
-        return self._committed.keys()
+        return self.committed().keys()
 
     def committed(self) -> dict[tuple[str, int], int]:
         """The committed offsets, by topic and partition; a copy."""
-        return dict(self._committed)
+        return {(topic, number): committed.offset for topic, number, committed in self._group.committed_offsets()}
 
     def lag(self, ends: EndOffsets) -> int | None:
         """How many records the group has yet to read of the partitions whose end is known; None without one."""
-        lags = [max(0, ends[key] - offset) for key, offset in self._committed.items() if key in ends]
+        lags = [max(0, ends[key] - offset) for key, offset in self.committed().items() if key in ends]
         return sum(lags) if lags else None
-
-    def _commit(self, offsets: Iterable[OffsetCommitted]) -> None:
-        for one in offsets:
-            self._committed[one.topic, one.partition] = one.offset

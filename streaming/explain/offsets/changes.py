@@ -151,7 +151,8 @@ class _OffsetsTold(Observer):
             case OffsetsCommitted(offsets=committed):
                 return list(dict.fromkeys(TopicPartition(each.topic, each.partition) for each in committed))
             case OffsetsDeleted(offsets=deleted):
-                return [TopicPartition(each.topic, partition) for each in deleted for partition in each.partitions]
+                named = (TopicPartition(each.topic, partition) for each in deleted for partition in each.partitions)
+                return list(dict.fromkeys(named))
             case TransactionEnded(producer_id=producer_id):
                 transaction = group.open_transactions.get(producer_id)
                 offsets = {} if transaction is None else transaction.offsets

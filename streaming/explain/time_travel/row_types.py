@@ -111,6 +111,7 @@ class OffsetRow(TableRow, frozen=True):
     """A committed offset, or, with a ``producer_id``, one that is pending until the producer's transaction ends.
 
     ``sequence`` is the number of the journal entry that committed it; null if an earlier release stored it.
+    ``topic_id`` is the id of the topic as of the commit; null if the commit did not say it.
     """
 
     group_id: str
@@ -123,3 +124,4 @@ class OffsetRow(TableRow, frozen=True):
     expires_at: datetime | None
     producer_id: int | None
     sequence: int | None
+    topic_id: str | None

@@ -75,6 +75,7 @@ def _offset_rows(group_id: str, offsets: Offsets, producer_id: int | None) -> It
                 None if expires is None else utc(expires),
                 producer_id,
                 committed.sequence or None,
+                committed.topic_id or None,
             )
 
 

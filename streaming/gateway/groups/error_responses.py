@@ -86,7 +86,7 @@ def failed_fetch(topic: TopicToFetch, error: Error) -> FetchedTopic:
     def partition(index: int) -> FetchedPartition:
         return FetchedPartition(index, error_code=error)
 
-    return FetchedTopic(topic.name, made_lazily(topic.partition_indexes, partition))
+    return FetchedTopic(topic.name, made_lazily(topic.partition_indexes, partition), topic.topic_id)
 
 
 def failed_commit(topic: TopicToCommit | TxnTopicToCommit, error: int) -> CommittedTopic:
@@ -96,4 +96,4 @@ def failed_commit(topic: TopicToCommit | TxnTopicToCommit, error: int) -> Commit
     def partition(named: PartitionToCommit | TxnPartitionToCommit) -> CommittedPartition:
         return CommittedPartition(named.partition_index, error)
 
-    return CommittedTopic(topic.name, made_lazily(partitions, partition))
+    return CommittedTopic(topic.name, made_lazily(partitions, partition), topic.topic_id)

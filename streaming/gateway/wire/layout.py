@@ -6,8 +6,7 @@ layout follows from the fields of both classes, which have the same names:
 
 * A field that a version lacks is not written. When reading it gets the message's default, or its type's empty value.
 * Times are ``timedelta`` in kio (``session_timeout``) and milliseconds in messages (``session_timeout_ms``).
-* Ids of topics are UUIDs in kio and Kafka's text form in messages; null there is the empty text here. Where a version
-  has a topic's id and the message only its ``name``, the name is the id (OffsetCommit and OffsetFetch v10, KIP-848).
+* Ids of topics are UUIDs in kio and Kafka's text form in messages; null there is the empty text here.
 * Error codes are an enum in kio and numbers in messages.
 * Null becomes the empty value where the other side is not nullable. Kafka does the same: before v7 of JoinGroup, "no
   protocol" is ``""``.
@@ -190,17 +189,17 @@ def _attributes(object_type: Any) -> Mapping[str, _Hint]:
     }
 
 
-def _attribute_name(field: Any, attributes: Mapping[str, _Hint]) -> str:
+def _attribute_name(field: Any) -> str:
     """The name of a message's attribute for a field."""
     if str(field.metadata.get("kafka_type")).startswith("timedelta"):
         return f"{field.name}_ms"
-    return "name" if field.name == "topic_id" and "topic_id" not in attributes else str(field.name)
+    return str(field.name)
 
 
 def _field_layout(entity_type: Any, object_type: Any, field: Any) -> FieldLayout:
     attributes = _attributes(object_type)
     is_message = entity_type is not object_type
-    name = _attribute_name(field, attributes) if is_message else field.name
+    name = _attribute_name(field) if is_message else field.name
     wire, own, default = _hint(field.type), attributes.get(name), field.default
     if own is None:
         default = NOT_THROTTLED if field.name == THROTTLE_TIME else default

@@ -5,7 +5,7 @@ first entry are unknown. So its entries are folded into claims, each of one fiel
 mentions is not compared. A journal with all entries of a group also claims that there is nothing else.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.group import Group
@@ -21,8 +21,10 @@ from coordinator_logic.records import (
     QuarantinedStateDropped,
     RequestCause,
     StaticMemberReplaced,
+    TopicPartitions,
     TransactionalOffsetsCommitted,
     TransactionEnded,
+    stored_offset,
 )
 from streaming.journal.fold import GroupFold, JournalFold, Observer
 
@@ -69,7 +71,7 @@ class GroupClaims:
             case TransactionEnded(producer_id=producer_id, committed=is_committed):
                 self._end_transaction(producer_id, is_committed)
             case OffsetsDeleted(offsets=deleted):
-                self._delete({(each.topic, partition) for each in deleted for partition in each.partitions})
+                self._delete(deleted)
             case _:
                 # The other records change what is not compared.
                 pass
@@ -98,11 +100,16 @@ class GroupClaims:
             if is_committed and (existing is None or pending.sequence > existing.sequence):
                 self._offsets[place] = pending
 
-    def _delete(self, places: set[Place]) -> None:
-        self._offsets |= dict.fromkeys(places)
-        for pending in self._pending.values():
-            for place in places & pending.keys():
-                del pending[place]
+    def _delete(self, deleted: Iterable[TopicPartitions]) -> None:
+        for each in deleted:
+            for place in ((each.topic, partition) for partition in each.partitions):
+                # An offset from before the first entry may be of another topic of that name: nothing is claimed then.
+                existing = self._offsets.get(place)
+                if (existing is not None and existing.is_of(each.topic_id)) or not each.topic_id:
+                    self._offsets[place] = None
+                for pending in self._pending.values():
+                    if place in pending and pending[place].is_of(each.topic_id):
+                        del pending[place]
 
 
 class _GroupComparison(Observer):
@@ -216,17 +223,7 @@ class JournalComparison:
 
 
 def _positions(committed: list[OffsetCommitted], sequence: int) -> dict[Place, CommittedOffset]:
-    return {
-        (each.topic, each.partition): CommittedOffset(
-            each.offset,
-            each.leader_epoch,
-            each.metadata,
-            each.commit_timestamp,
-            each.expire_timestamp,
-            sequence,
-        )
-        for each in committed
-    }
+    return {(each.topic, each.partition): stored_offset(each, sequence) for each in committed}
 
 
 def _position(committed: CommittedOffset | None) -> tuple[object, ...] | None:

@@ -284,7 +284,7 @@ def committed(answer: Any) -> dict[str, list[tuple[int, str]]]:
 
 
 def commit(member: GatewayMember, *topic_ids: str, partition: int = 0) -> OffsetCommitRequest:
-    topics = [TopicToCommit(each, [PartitionToCommit(partition, 7)]) for each in topic_ids]
+    topics = [TopicToCommit("", [PartitionToCommit(partition, 7)], each) for each in topic_ids]
     return OffsetCommitRequest(GROUP, topics, member.epoch, member.member_id)
 
 
@@ -300,7 +300,7 @@ def test_offsets_are_committed_and_fetched_by_topic_id() -> None:
         (event,) = coordinator.sent("OffsetCommit")
         assert [topic.name for topic in event.topics] == ["t"]
 
-        topics = [TopicToFetch(each, [0]) for each in (unknown, known)]
+        topics = [TopicToFetch("", [0], each) for each in (unknown, known)]
         groups = [
             GroupToFetch(GROUP, topics, "m", member.epoch),
             GroupToFetch(GROUP, None),

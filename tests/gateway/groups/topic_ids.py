@@ -26,7 +26,7 @@ def in_version(body: Message, version: int, topic_ids: Mapping[str, str]) -> Mes
     """The request as clients send it in a version; a topic of which no id is given gets an unknown one."""
 
     def by_id(topics: list[TopicT]) -> list[TopicT]:
-        return [replace(topic, name=topic_ids.get(topic.name, UNKNOWN)) for topic in topics]
+        return [replace(topic, name="", topic_id=topic_ids.get(topic.name, UNKNOWN)) for topic in topics]
 
     if version < OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS:
         return body

@@ -154,7 +154,7 @@ def test_a_version_with_a_required_field_that_the_message_lacks_is_refused() -> 
 
 def test_a_topic_is_named_by_its_id_where_the_version_has_only_that() -> None:
     topic_id = uuid4()
-    commit = OffsetCommitRequest("group", [TopicToCommit(text_of_topic_id(topic_id), [PartitionToCommit(0, 1)])])
+    commit = OffsetCommitRequest("group", [TopicToCommit("", [PartitionToCommit(0, 1)], text_of_topic_id(topic_id))])
     payload = to_wire(commit, OffsetCommitRequestV10)
     assert [topic.topic_id for topic in payload.topics] == [topic_id]
     assert from_wire(payload, OffsetCommitRequest) == commit

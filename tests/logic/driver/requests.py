@@ -140,6 +140,7 @@ class RequestedGroup(SteppedGroup):
         leader_epoch: int = -1,
         commit_timestamp: int = -1,
         retention_ms: int = -1,
+        topic_id: str = "",
     ) -> Answer[OffsetCommitResponse]:
         """Send OffsetCommit, without a member if none is passed."""
         member = member or Joined("")
@@ -149,7 +150,7 @@ class RequestedGroup(SteppedGroup):
             topics.setdefault(topic, []).append(entry)
         body = OffsetCommitRequest(
             self.group_id,
-            [TopicToCommit(*topic) for topic in topics.items()],
+            [TopicToCommit(*topic, topic_id) for topic in topics.items()],
             member.generation_id,
             member.member_id,
             member.group_instance_id,
@@ -166,6 +167,7 @@ class RequestedGroup(SteppedGroup):
         producer_epoch: int = 0,
         version: int = 5,
         metadata: str | None = None,
+        topic_id: str = "",
     ) -> Answer[TxnOffsetCommitResponse]:
         """Send TxnOffsetCommit, without a member if none is passed."""
         member = member or Joined("")
@@ -177,7 +179,7 @@ class RequestedGroup(SteppedGroup):
             self.group_id,
             producer_id,
             producer_epoch,
-            [TxnTopicToCommit(*topic) for topic in topics.items()],
+            [TxnTopicToCommit(*topic, topic_id) for topic in topics.items()],
             member.generation_id,
             member.member_id,
             member.group_instance_id,
@@ -198,14 +200,16 @@ class RequestedGroup(SteppedGroup):
         return self.send("OffsetDelete", OffsetDeleteRequest(self.group_id, topics))
 
     def reset_offsets(
-        self, offsets: Offsets, expected: Offsets | None = None, **fields: Any
+        self, offsets: Offsets, expected: Offsets | None = None, *, topic_id: str = "", **fields: Any
     ) -> Answer[ResetOffsetsResponse]:
         """Send ResetOffsets; ``expected`` are the offsets that the operator has seen, any if none are passed."""
         topics: dict[str, list[PartitionToReset]] = {}
         for (topic, partition), offset in offsets.items():
             seen = None if expected is None else expected.get((topic, partition), -1)
             topics.setdefault(topic, []).append(PartitionToReset(partition, offset, seen))
-        body = ResetOffsetsRequest(self.group_id, [TopicToReset(*topic) for topic in topics.items()], **fields)
+        body = ResetOffsetsRequest(
+            self.group_id, [TopicToReset(*topic, topic_id) for topic in topics.items()], **fields
+        )
         return self.send("ResetOffsets", body)
 
     def topics_deleted(self, *topics: str, **ids: list[str]) -> Answer[TopicsDeletedResponse]:
@@ -213,10 +217,11 @@ class RequestedGroup(SteppedGroup):
         return self.send("TopicsDeleted", TopicsDeletedRequest([*topics, *ids], ids))
 
     def fetch(
-        self, wanted: Mapping[str, Sequence[int]] | None = None, *, require_stable: bool = False
+        self, wanted: Mapping[str, Sequence[int]] | None = None, *, require_stable: bool = False, topic_id: str = ""
     ) -> list[FetchedTopic]:
         """Send OffsetFetch, of all offsets if no partitions are passed; asserts that the group has no error."""
-        topics = None if wanted is None else [TopicToFetch(name, list(indexes)) for name, indexes in wanted.items()]
+        named = None if wanted is None else wanted.items()
+        topics = None if named is None else [TopicToFetch(name, list(each), topic_id) for name, each in named]
         body = OffsetFetchRequest(groups=[GroupToFetch(self.group_id, topics)], require_stable=require_stable)
         answer: Answer[OffsetFetchResponse] = self.send("OffsetFetch", body)
         (group,) = answer.body.groups
@@ -224,9 +229,9 @@ class RequestedGroup(SteppedGroup):
         assert group.error_code == Error.NONE
         return group.topics
 
-    def fetch_one(self, topic: str = "topic", partition: int = 0) -> FetchedPartition:
+    def fetch_one(self, topic: str = "topic", partition: int = 0, *, topic_id: str = "") -> FetchedPartition:
         """Send OffsetFetch for one partition."""
-        ((fetched,),) = (entry.partitions for entry in self.fetch({topic: [partition]}))
+        ((fetched,),) = (entry.partitions for entry in self.fetch({topic: [partition]}, topic_id=topic_id))
         return fetched
 
     def describe(self, version: int = 6) -> DescribedGroup:

@@ -16,11 +16,12 @@ from coordinator_logic.messages import (
     OffsetFetchResponse,
     TopicToFetch,
 )
-from streaming.client.errors import error_of
+from streaming.client.errors import CoordinatorNotAvailable, error_of
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.error_responses import error_response, failed_fetch
 from streaming.gateway.groups.list_requests import MAX_ENTRIES, MAX_GROUPS, entry_count, made_lazily
 from streaming.gateway.security.permissions import Operation
+from streaming.gateway.security.topic_catalog import RENEWAL_SECONDS
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
 
@@ -42,12 +43,15 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetF
     if entry_count(body.topics, "partition_indexes") > MAX_ENTRIES:
         refused = [failed_fetch(topic, Error.INVALID_REQUEST) for topic in body.topics or ()]
         return OffsetFetchResponse(error_code=Error.INVALID_REQUEST, topics=refused)
-    topics = await _RequestedTopics.authorize(backend, request.caller, body.topics)
-    asked = replace(body, topics=topics.authorized)
-    response = await backend.request(OFFSET_FETCH, request.version, body.group_id, asked, request.caller)
-    if response.error_code != Error.NONE:
-        return error_response(OFFSET_FETCH, body, request.version, error_of(response.error_code))
-    return OffsetFetchResponse(topics=await topics.complete(response.topics))
+    try:
+        topics = await _RequestedTopics.authorize(backend, request.caller, body.topics)
+        asked = replace(body, topics=topics.authorized)
+        response = await backend.request(OFFSET_FETCH, request.version, body.group_id, asked, request.caller)
+        if response.error_code != Error.NONE:
+            return error_response(OFFSET_FETCH, body, request.version, error_of(response.error_code))
+        return OffsetFetchResponse(topics=await topics.complete(response.topics))
+    except CoordinatorNotAvailable:
+        return error_response(OFFSET_FETCH, body, request.version, Error.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 async def fetch_each(
@@ -78,13 +82,16 @@ async def fetch_group(
         return FetchedGroup(group.group_id, [], Error.GROUP_AUTHORIZATION_FAILED)
     if entry_count(group.topics, "partition_indexes") > MAX_ENTRIES:
         return FetchedGroup(group.group_id, [], Error.INVALID_REQUEST)
-    topics = await _RequestedTopics.authorize(backend, request.caller, group.topics)
-    body = OffsetFetchRequest(groups=[replace(group, topics=topics.authorized)], require_stable=require_stable)
-    response = await backend.request(OFFSET_FETCH, request.version, group.group_id, body, request.caller)
-    (fetched,) = response.groups
-    if fetched.error_code != Error.NONE:
-        return fetched
-    return replace(fetched, topics=await topics.complete(fetched.topics))
+    try:
+        topics = await _RequestedTopics.authorize(backend, request.caller, group.topics)
+        body = OffsetFetchRequest(groups=[replace(group, topics=topics.authorized)], require_stable=require_stable)
+        response = await backend.request(OFFSET_FETCH, request.version, group.group_id, body, request.caller)
+        (fetched,) = response.groups
+        if fetched.error_code != Error.NONE:
+            return fetched
+        return replace(fetched, topics=await topics.complete(fetched.topics))
+    except CoordinatorNotAvailable:
+        return FetchedGroup(group.group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 class _RequestedTopics(NamedTuple):
@@ -100,20 +107,48 @@ class _RequestedTopics(NamedTuple):
 
     @classmethod
     async def authorize(cls, backend: GroupBackend, caller: Caller, topics: Sequence[TopicToFetch] | None) -> Self:
+        """Look the topics up, and give those that a client names by name their ids.
+
+        A topic that was just created again is not found under its name only: the offsets of its namesake are not its
+        own. One that is not found keeps its offsets, since the brokers may not have heard of it yet.
+        """
         if topics is None:
             return cls(backend, caller, None, [])
-        describable = await backend.authorizer.describable_topics(caller, [topic.name for topic in topics])
+        accesses = await backend.authorizer.topics(caller, [topic.name for topic in topics], RENEWAL_SECONDS)
         return cls(
             backend,
             caller,
-            [topic for topic in topics if topic.name in describable],
-            [topic for topic in topics if topic.name not in describable],
+            [
+                replace(topic, topic_id=topic.topic_id or accesses[topic.name].topic_id)
+                for topic in topics
+                if accesses[topic.name].may_describe
+            ],
+            [topic for topic in topics if not accesses[topic.name].may_describe],
         )
 
     async def complete(self, fetched: list[FetchedTopic]) -> list[FetchedTopic]:
-        """Add TOPIC_AUTHORIZATION_FAILED for named topics; drop unauthorized ones where all were requested."""
+        """Add TOPIC_AUTHORIZATION_FAILED for named topics; where all were requested, drop what the caller may not see.
+
+        That is also what a broker would have deleted with its topic.
+        """
         if self.authorized is None:
-            names = [topic.name for topic in fetched]
-            describable = await self.backend.authorizer.describable_topics(self.caller, names)
-            return [topic for topic in fetched if topic.name in describable]
+            return await existing_topics(self.backend, self.caller, fetched)
         return [*fetched, *(failed_fetch(topic, Error.TOPIC_AUTHORIZATION_FAILED) for topic in self.unauthorized)]
+
+
+async def existing_topics(backend: GroupBackend, caller: Caller, fetched: list[FetchedTopic]) -> list[FetchedTopic]:
+    """The topics that exist and that the caller may describe, each once and with its id.
+
+    Raises :class:`CoordinatorNotAvailable`.
+    """
+    names = dict.fromkeys(topic.name for topic in fetched)
+    accesses = await backend.authorizer.topics(caller, names, RENEWAL_SECONDS)
+    found: dict[str, FetchedTopic] = {}
+    for topic in fetched:
+        access = accesses[topic.name]
+        if not access.partitions or (topic.topic_id and access.topic_id and topic.topic_id != access.topic_id):
+            continue
+        known = found.get(topic.name)
+        partitions = topic.partitions if known is None else [*known.partitions, *topic.partitions]
+        found[topic.name] = replace(topic, partitions=partitions, topic_id=access.topic_id)
+    return list(found.values())

@@ -6,9 +6,18 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import CommittedPartition, CommittedTopic, DeletedPartition, DeletedTopic
+from coordinator_logic.messages import (
+    CommittedPartition,
+    CommittedTopic,
+    DeletedPartition,
+    DeletedTopic,
+    TopicToCommit,
+    TxnTopicToCommit,
+)
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.wire.client_request import Caller
+
+_COMMITTED = TopicToCommit | TxnTopicToCommit
 
 
 class CheckedTopics(NamedTuple):
@@ -55,9 +64,11 @@ async def check_topics(
         error = Error.UNKNOWN_TOPIC_OR_PARTITION if access.may_read else Error.TOPIC_AUTHORIZATION_FAILED
         existing = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
         missing = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
+        # The id is stored with the offsets, whether the client names it or not: a later topic of that name is another.
+        of_id = {"topic_id": topic.topic_id or access.topic_id} if isinstance(topic, _COMMITTED) else {}
         if existing:
-            accepted.append(replace(topic, partitions=existing))
+            accepted.append(replace(topic, partitions=existing, **of_id))
         if missing:
             failed: list[Any] = [response_partition(partition.partition_index, error) for partition in missing]
-            rejected.append(response_topic(topic.name, failed))
+            rejected.append(response_topic(topic.name, failed, **of_id))
     return CheckedTopics(accepted, rejected)

@@ -1,7 +1,6 @@
 """OffsetCommit and OffsetFetch of every version: from v10 on, they name topics by their ids (KIP-848).
 
-The message of such a request has the ids in place of the topics' names, and so has that of its response. Events of the
-coordinator name topics by their names.
+The message of such a request has the ids of topics and empty names. Events of the coordinator have both.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +28,6 @@ from streaming.gateway.groups.handlers import offset_commit as by_name
 from streaming.gateway.groups.handlers import offset_fetch as fetch_by_name
 from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.security.permissions import Operation
-from streaming.gateway.security.topic_catalog import RENEWAL_SECONDS
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
 OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS = 10
@@ -46,16 +44,16 @@ class _Resolved(NamedTuple):
 
     def named(self, topics: Iterable[TopicT]) -> list[TopicT]:
         """The topics that have a name, with it."""
-        return [replace(topic, name=self.names[topic.name]) for topic in topics if topic.name in self.names]
+        return [replace(topic, name=self.names[topic.topic_id]) for topic in topics if topic.topic_id in self.names]
 
     def failed(self, topics: Iterable[TopicT]) -> list[TopicT]:
         """The topics whose ids name none."""
-        return [topic for topic in topics if topic.name in self.errors]
+        return [topic for topic in topics if topic.topic_id in self.errors]
 
 
 async def _resolve(backend: GroupBackend, caller: Caller, topics: Iterable[TopicT]) -> _Resolved:
     """Find the topics of ids. Raises :class:`CoordinatorNotAvailable` when Kafka does not say which there are."""
-    asked = list(dict.fromkeys(topic.name for topic in topics))
+    asked = list(dict.fromkeys(topic.topic_id for topic in topics))
     found = await backend.authorizer.topics_of_ids(caller, asked)
     ids = {name: topic_id for topic_id, name in found.names.items()}
     # The topic of the name may be another one by now, or the cached one may be.
@@ -92,9 +90,8 @@ async def offset_commit(backend: GroupBackend, request: ClientRequest) -> Offset
         named = replace(body, topics=resolved.named(body.topics))
         named_request = replace_request(request, version=OFFSET_COMMIT.max_version)
         response = await by_name.commit(backend, named_request, OFFSET_COMMIT, named, permit)
-    ids = {name: topic_id for topic_id, name in resolved.names.items()}
-    refused = [failed_commit(topic, resolved.errors[topic.name]) for topic in resolved.failed(body.topics)]
-    return OffsetCommitResponse([*refused, *(replace(topic, name=ids[topic.name]) for topic in response.topics)])
+    refused = [failed_commit(topic, resolved.errors[topic.topic_id]) for topic in resolved.failed(body.topics)]
+    return OffsetCommitResponse([*refused, *response.topics])
 
 
 def _refuse_commit(body: OffsetCommitRequest, error: Error) -> OffsetCommitResponse:
@@ -127,16 +124,13 @@ async def _fetch_group(
     asked: Sequence[TopicToFetch] = group.topics or ()
     try:
         resolved = await _resolve(backend, request.caller, asked)
-        named = replace(group, topics=None if group.topics is None else resolved.named(asked))
-        fetched = await fetch_by_name.fetch_group(backend, request, named, require_stable=require_stable)
-        fetched_names = [topic.name for topic in fetched.topics]
-        accesses = await backend.authorizer.topics(request.caller, fetched_names, RENEWAL_SECONDS)
     except CoordinatorNotAvailable:
         return FetchedGroup(group.group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
+    named = replace(group, topics=None if group.topics is None else resolved.named(asked))
+    fetched = await fetch_by_name.fetch_group(backend, request, named, require_stable=require_stable)
     if fetched.error_code != Error.NONE:
         return FetchedGroup(group.group_id, [], fetched.error_code)
-    ids = {name: access.topic_id for name, access in accesses.items()}
-    ids |= {name: topic_id for topic_id, name in resolved.names.items()}
-    topics = [replace(topic, name=ids[topic.name]) for topic in fetched.topics]
-    refused = [failed_fetch(topic, resolved.errors[topic.name]) for topic in resolved.failed(asked)]
+    # A version that names topics by their ids cannot name one that exists no longer.
+    topics = [topic for topic in fetched.topics if topic.topic_id]
+    refused = [failed_fetch(topic, resolved.errors[topic.topic_id]) for topic in resolved.failed(asked)]
     return replace(fetched, topics=[*topics, *refused])

@@ -1,22 +1,18 @@
 """What the commands share: output, exit codes, and options that several of them have."""
 
-import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import msgspec
 import typer
-from rich.console import Console
-from rich.table import Column, Table
 
 from streaming.cli.extras import missing_extras
 from streaming.cli.help_output import flag, option
 from streaming.contract.errors import BadOptions, CannotRun
+from streaming.contract.output import plain
+from streaming.contract.output.terminal import standard_error, standard_output
 from streaming.embedded.broker import BrokerStartError
 from streaming.embedded.jars import JarResolutionError, MissingPrerequisite
 from streaming.explain.time_travel.point_in_time import point_in_time
@@ -27,8 +23,7 @@ REFUSED, USAGE, UNANSWERED, INTERRUPTED = 1, 2, 3, 130
 KAFKA_PANEL = "Kafka"
 OUTPUT_PANEL = "Output"
 
-out = Console()
-err = Console(stderr=True)
+out, err = standard_output(), standard_error()
 
 METRICS_HELP = "Serve Prometheus metrics at this port; 0 takes a free one."
 
@@ -66,26 +61,29 @@ def time_given(text: str, option: str) -> int:
         fail(f"{option}: {error}", USAGE)
 
 
-def print_line(line: str, to: Console = out, style: str | None = None) -> None:
-    """Print a line as it is."""
-    to.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
-
-
 def progress(as_json: bool) -> Callable[[str], None]:
     """Prints progress; to standard error where standard output is JSON."""
-    return partial(print_line, to=err) if as_json else print_line
+    return err.line if as_json else out.line
 
 
 def fail(message: str, code: int) -> NoReturn:
     """Print the message to standard error and exit with the code."""
-    print_line(f"group-coordinator: {message}", err, "red")
+    err.line(f"group-coordinator: {message}", style="red")
+    raise typer.Exit(code)
+
+
+def fail_in_lines(message: str, code: int) -> NoReturn:
+    """The same for a message of several lines, which no client has broken."""
+    first, *others = message.split("\n")
+    for line in (f"group-coordinator: {first}", *others):
+        err.line(line, style="red")
     raise typer.Exit(code)
 
 
 def require(command: str, *extras: str) -> None:
     """Exit with one line that names the missing extras unless all of them are installed."""
     if missing := missing_extras(f"group-coordinator {command}", *extras):
-        print_line(missing, err, "red")
+        err.line(missing, style="red")
         raise typer.Exit(REFUSED)
 
 
@@ -95,9 +93,9 @@ def failures_as_lines() -> Iterator[None]:
     try:
         yield
     except BadOptions as error:
-        fail(str(error), USAGE)
+        fail_in_lines(str(error), USAGE)
     except (CannotRun, BrokerStartError, JarResolutionError, MissingPrerequisite) as error:
-        fail(str(error), REFUSED)
+        fail_in_lines(str(error), REFUSED)
 
 
 def write_file(file: Path, content: bytes) -> None:
@@ -108,17 +106,9 @@ def write_file(file: Path, content: bytes) -> None:
         fail(f"{file} cannot be written: {error.strerror}", REFUSED)
 
 
-def print_table(columns: Iterable[str | Column], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table."""
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*row)
-    out.print(table)
-
-
 def print_json(value: Any) -> None:
     """Print a message, or a list of messages, as JSON."""
-    sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False) + "\n")
+    plain.print_json(value, indent=2)
 
 
 def key_values(pairs: Sequence[str] | None, option: str) -> dict[str, str]:
@@ -138,9 +128,8 @@ def reporter(as_json: bool) -> Callable[[str], None]:
 
     def report(line: str) -> None:
         if as_json:
-            sys.stdout.write(json.dumps({"ready": line.startswith("ready"), "message": line}) + "\n")
-            sys.stdout.flush()
+            plain.print_json({"ready": line.startswith("ready"), "message": line})
         else:
-            print_line(line)
+            out.line(line)
 
     return report

@@ -1,11 +1,15 @@
-"""How ``--help`` looks: flags without a type, defaults in the text, and examples after the options."""
+"""How ``--help`` and wrong usage look: flags without a type, defaults in the text, examples after the options."""
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
+
+from streaming.contract.output.text import printable
 
 
 class Command(TyperCommand):
@@ -15,6 +19,11 @@ class Command(TyperCommand):
         """The command's parameters and ``--help``."""
         return _without_flag_types(super().get_params(ctx))
 
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """Parse the arguments; an error shows them with escapes."""
+        with _printable_errors():
+            return super().make_context(*args, **more)
+
 
 class Group(TyperGroup):
     """A group of commands whose help shows flags as flags."""
@@ -22,6 +31,23 @@ class Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """The group's parameters and ``--help``."""
         return _without_flag_types(super().get_params(ctx))
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """Parse the arguments; an error shows them with escapes."""
+        with _printable_errors():
+            return super().make_context(*args, **more)
+
+
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # Typer's own copy of click has the class of these errors, which it does not export.
+        if hasattr(error, "format_message"):
+            message = printable(error.format_message())
+            error.format_message = lambda: message
+        raise
 
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:

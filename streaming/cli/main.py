@@ -15,7 +15,11 @@ def main() -> None:
         sys.exit(missing)
     from streaming.cli.app import app
     from streaming.cli.console import INTERRUPTED
+    from streaming.contract.output.logs import log_to_stderr
+    from streaming.contract.output.plain import replace_what_cannot_be_encoded
 
+    replace_what_cannot_be_encoded()
+    log_to_stderr()
     try:
         app(prog_name="group-coordinator")
     except KeyboardInterrupt:

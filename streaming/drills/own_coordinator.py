@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from streaming.contract.errors import BadOptions
+from streaming.contract.output.plain import line_writer
 from streaming.drills.recording import StepKind
 from streaming.drills.waiting import DrillFailed, await_until
 from streaming.embedded.broker import EmbeddedBroker
@@ -83,7 +84,7 @@ class OwnCoordinator:
             self._say("step", "the job is ready")
             log = self._stack.enter_context((self.folder / "gateway.log").open("w"))
             options = {"bootstrap-servers": self.bootstrap_servers, "listen": self.gateway}
-            self._stack.enter_context(running_gateway(options, lambda line: print(line, file=log, flush=True)))
+            self._stack.enter_context(running_gateway(options, line_writer(log)))
             self._say("step", f"the gateway listens at {self.gateway}")
             on_failure.pop_all()
         return self

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from streaming.contract.output.plain import print_plain
+
 __all__ = [
     "JarResolutionError",
     "Jars",
@@ -262,11 +264,11 @@ def _reporting(ivy_output: Iterator[str], report: Report) -> Iterator[str]:
 
 def _main() -> int:
     try:
-        jars = resolve_jars(lambda line: print(line, flush=True))
+        jars = resolve_jars(print_plain)
     except (MissingPrerequisite, JarResolutionError) as failure:
-        print(failure, file=sys.stderr)
+        print_plain(str(failure), to_stderr=True)
         return 1
-    print(f"{len(jars.connector)} connector jars and {len(jars.broker)} broker jars are in {cache_folder()}.")
+    print_plain(f"{len(jars.connector)} connector jars and {len(jars.broker)} broker jars are in {cache_folder()}.")
     return 0
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from streaming.client import CoordinatorClient
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.plain import print_plain
 from streaming.embedded.broker import JVM_OPTIONS, BrokerStartError, EmbeddedBroker
 from streaming.embedded.class_archive import BROKER, archive_path, options_to_make
 from streaming.embedded.jars import JarResolutionError, MissingPrerequisite, find_java, locked, resolve_jars
@@ -102,9 +103,9 @@ def check_class_archive(archive: Path) -> None:
 
 def _main() -> int:
     try:
-        make_class_archive(lambda line: print(line, flush=True))
+        make_class_archive(print_plain)
     except (BrokerStartError, CannotRun, JarResolutionError, MissingPrerequisite, OSError) as failure:
-        print(failure, file=sys.stderr)
+        print_plain(str(failure), to_stderr=True)
         return 1
     return 0
 

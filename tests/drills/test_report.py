@@ -9,13 +9,14 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from streaming.drills.recording import Episode, Notice, ProbeRequest
+from streaming.drills.recording import Episode, Notice, ProbeRequest, Step
 from streaming.drills.reports.figures import figures_of, noticed_in
 from streaming.drills.reports.page import page
 from streaming.drills.reports.report import DrillReport, Report, as_json, report_of
 from streaming.drills.reports.timeline import timeline
 from streaming.drills.reports.verdict import RecoveryObjectives, judge
 from streaming.drills.run import write_report
+from tests.contract.output.hostile_texts import HOSTILE, unprintable
 from tests.drills.episodes import episode, killed_for_six_seconds, steady
 
 BEGAN = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
@@ -130,3 +131,15 @@ def test_the_files_are_named_for_the_time_of_the_run(report: Report, tmp_path: P
     html, json = write_report(report, tmp_path / "reports")
     assert [html.name, json.name] == ["drill-2026-11-23T12-00-00Z.html", "drill-2026-11-23T12-00-00Z.json"]
     assert html.read_text() == page(report)
+
+
+def test_texts_of_clients_are_text_in_the_page_and_escaped_in_the_json() -> None:
+    notices, steps = [Notice(7.0, HOSTILE, "error", HOSTILE)], [Step(6.0, "command", HOSTILE)]
+    recorded = msgspec.structs.replace(killed_for_six_seconds(), notices=notices, steps=steps)
+    drilled = msgspec.structs.replace(drill_report(recorded, HOSTILE), what=HOSTILE, generations={HOSTILE: (1, 2)})
+    report = report_of(HOSTILE, BEGAN, [drilled])
+    shown = page(report)
+    assert "<script" not in shown
+    for content in (shown, as_json(report)):
+        assert unprintable(content) == []
+        assert "boom" in content

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from streaming.contract.errors import BadOptions, CannotRun
+from streaming.contract.output.terminal import Terminal
 from streaming.drills.clients.live_clients import LiveClients
 from streaming.drills.console_output import ConsoleOutput
 from streaming.drills.own_coordinator import OwnCoordinator
@@ -19,7 +20,7 @@ from streaming.drills.stage import Scenario, Stage
 from streaming.embedded.broker import BrokerStartError
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
-SILENT = ConsoleOutput(Console(quiet=True))
+SILENT = ConsoleOutput(Terminal(Console(quiet=True)))
 OBJECTIVES = RecoveryObjectives(first_answer_seconds=60)
 
 
@@ -35,7 +36,7 @@ class Lines(ConsoleOutput):
     """Keeps the results and the lines."""
 
     def __init__(self) -> None:
-        super().__init__(Console(quiet=True))
+        super().__init__(Terminal(Console(quiet=True)))
         self.lines: list[str] = []
 
     def end(self, verdict: str, seconds: float, reason: str = "") -> None:

@@ -24,5 +24,5 @@ def broker(
         if as_json:
             print_json({"bootstrapServers": running.bootstrap_servers, "dataDir": str(running.data_dir)})
         else:
-            out.print(f"Kafka listens on {running.bootstrap_servers} (data in {running.data_dir}); Ctrl-C stops it.")
+            out.line(f"Kafka listens on {running.bootstrap_servers} (data in {running.data_dir}); Ctrl-C stops it.")
         stop.wait()

@@ -15,8 +15,8 @@ from streaming.cli.console import (
     AsJson,
     fail,
     failures_as_lines,
+    out,
     print_json,
-    print_line,
     progress,
     require,
 )
@@ -72,9 +72,7 @@ def backup(
     if as_json:
         print_json(taken)
     else:
-        print_line(
-            f"{taken.folder}: batch {taken.batch}, {taken.files} files, {taken.size} bytes, {taken.copied} copied"
-        )
+        out.line(f"{taken.folder}: batch {taken.batch}, {taken.files} files, {taken.size} bytes, {taken.copied} copied")
 
 
 @with_options("given", VerificationOptions)
@@ -103,7 +101,7 @@ def verify(
 
 def _print_verification(found: "Verification") -> None:
     for difference in found.differences:
-        print_line(difference)
+        out.line(difference)
     if found.journal_entries is None:
         compared = "the journal was not compared"
     else:
@@ -112,8 +110,8 @@ def _print_verification(found: "Verification") -> None:
             f"{found.journal_entries} entries of the journal: {found.compared_in_full} groups compared in full, "
             f"{found.compared_in_part} as far as the journal goes back, {alone} not in it"
         )
-    print_line(f"batch {found.batch}: {found.files} files, {found.groups} groups; {compared}")
-    print_line(f"{len(found.differences)} difference(s)" if found.differences else "no difference")
+    out.line(f"batch {found.batch}: {found.files} files, {found.groups} groups; {compared}")
+    out.line(f"{len(found.differences)} difference(s)" if found.differences else "no difference")
 
 
 @with_options("given", CheckpointOptions)
@@ -139,7 +137,7 @@ def restore(
     if given.as_json:
         print_json(done)
     else:
-        print_line(f"{done.checkpoint}: batch {done.batch}, {done.files} files, {done.size} bytes: start the job")
+        out.line(f"{done.checkpoint}: batch {done.batch}, {done.files} files, {done.size} bytes: start the job")
 
 
 @with_options("given", CheckpointOptions)
@@ -179,7 +177,7 @@ def rebuild(
         found = done.report
         partial = len(found.incomplete) + len(found.differing)
         summary = f"{found.groups} groups, {partial} of them in part, {len(found.lost)} lost"
-        print_line(f"{done.checkpoint}: {summary}: start the job")
+        out.line(f"{done.checkpoint}: {summary}: start the job")
 
 
 @with_options("given", CheckpointOptions)
@@ -235,7 +233,7 @@ def _print_rewritten(done: "Rewritten", as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
-    print_line(
+    out.line(
         f"{done.checkpoint}: {done.groups} groups, state-partitions {done.state_partitions}, state-store "
         f"{done.state_store}; the former checkpoint is {done.former}"
     )

@@ -1,13 +1,11 @@
 """``group-coordinator demo``: the whole system on this machine, and what happens when its processes are killed."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streaming.cli.console import REFUSED, AsJson, err, fail, failures_as_lines, out, require
+from streaming.cli.console import REFUSED, AsJson, err, fail_in_lines, failures_as_lines, out, print_json, require
 from streaming.cli.help_output import option
 
 Html = Annotated[Path | None, option("--html", metavar="FILE", text="Write the story of the demo's group as a page.")]
@@ -30,9 +28,9 @@ def demo(html: Html = None, as_json: AsJson = False) -> None:
         with failures_as_lines():
             checks = run_demo(ConsoleOutput(err if as_json else out), html)
     except (DrillFailed, NotReported, CoordinatorError) as failure:
-        fail(str(failure), REFUSED)
+        fail_in_lines(str(failure), REFUSED)
     passed = all(check.passed for check in checks)
     if as_json:
-        sys.stdout.write(json.dumps({"passed": passed, "checks": [vars(check) for check in checks]}, indent=2) + "\n")
+        print_json({"passed": passed, "checks": [vars(check) for check in checks]})
     if not passed:
         raise typer.Exit(REFUSED)

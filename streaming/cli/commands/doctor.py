@@ -12,7 +12,7 @@ from streaming.cli.checks.kafka import KafkaReport, check_kafka
 from streaming.cli.checks.packages import check_packages
 from streaming.cli.checks.runtime import check_runtime
 from streaming.cli.connection import with_options
-from streaming.cli.console import KAFKA_PANEL, REFUSED, out, print_json, print_line
+from streaming.cli.console import KAFKA_PANEL, REFUSED, out, print_json
 from streaming.cli.help_output import option
 from streaming.cli.run_options import NOT_GIVEN, RunOptions
 from streaming.contract.errors import BadOptions
@@ -73,7 +73,6 @@ def print_findings(findings: list[Finding]) -> None:
     """Print each finding as a line, and what to do as a line below it. Commands to copy are not broken."""
     width = max(len(finding.check) for finding in findings)
     for finding in findings:
-        out.print(f"{finding.status:8}", style=STYLES[finding.status], end="")
-        print_line(f"{finding.check:{width}}  {finding.detail}")
+        out.line((f"{finding.status:8}", STYLES[finding.status]), f"{finding.check:{width}}  {finding.detail}")
         if finding.advice:
-            print_line(f"{'':{8 + width}}  -> {finding.advice}")
+            out.line(f"{'':{8 + width}}  -> {finding.advice}")

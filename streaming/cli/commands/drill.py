@@ -1,7 +1,6 @@
 """``group-coordinator drill``: break a coordinator on purpose, measure its recovery, and write a report."""
 
 import logging
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +16,7 @@ from streaming.cli.console import (
     Brokers,
     Prefix,
     err,
-    fail,
+    fail_in_lines,
     failures_as_lines,
     key_values,
     out,
@@ -25,6 +24,7 @@ from streaming.cli.console import (
 )
 from streaming.cli.help_output import option
 from streaming.contract.errors import BadOptions
+from streaming.contract.output.plain import print_encoded_json
 
 DRILLS = ("all", "kill", "standby", "broker", "restore", "rebuild", "downtime", "damage", "clock")
 """What DRILL may be: ``all``, and the drills in the order in which it runs them."""
@@ -93,10 +93,11 @@ def drill(
                 config: dict[str, str | int] = {"log_level": LOG_NOTHING, **key_values(properties, "--property")}
                 report = run_on_existing(name, bootstrap_servers, topic_prefix or "", config, process_id, console)
         except (DrillFailed, NotReported) as failure:
-            fail(str(failure), REFUSED)
+            fail_in_lines(str(failure), REFUSED)
         if as_json:
-            sys.stdout.write(json_of(report))
+            print_encoded_json(json_of(report))
         html, json = write_report(report, output)
-    console.line(f"\nthe report: {html}, {json}")
+    console.line("")
+    console.line(f"the report: {html}, {json}")
     if not report.passed:
         raise typer.Exit(REFUSED)

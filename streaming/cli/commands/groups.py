@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups as filtered
 from coordinator_logic.messages import DescribedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import JournalEntry
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, PointInTime, err, fail, key_values, out, print_json, print_table, time_given
+from streaming.cli.console import REFUSED, PointInTime, err, fail, key_values, out, print_json, time_given
 from streaming.cli.group_types import MEMBER_TABLES
 from streaming.client.errors import CoordinatorError, error_of
 from streaming.client.group_types import AnyDescribedGroup, type_of
@@ -54,7 +53,7 @@ def list_groups(
         print_json(listing.groups)
         return
     rows = [(each.group_id, each.group_state, each.group_type, each.protocol_type or "-") for each in listing.groups]
-    print_table(("GROUP", "STATE", "TYPE", "PROTOCOL TYPE"), rows)
+    out.table(("GROUP", "STATE", "TYPE", "PROTOCOL TYPE"), rows)
 
 
 @connected
@@ -102,7 +101,7 @@ def _groups_at(connection: Connection, at: str, group_ids: Collection[str] | Non
     with connection.errors_as_lines():
         found = groups_at(journal, time, group_ids)
     if partly := sum(each.known is not Known.ALL for each in found.values()):
-        err.print(f"{partly} group(s) are older than {topic}: members or offsets may be missing", highlight=False)
+        err.line(f"{partly} group(s) are older than {topic}: members or offsets may be missing")
     return found
 
 
@@ -116,7 +115,7 @@ def delete_groups(connection: Connection, group: GroupIds) -> None:
     else:
         for result in results:
             if not result.error_code:
-                out.print(f"{result.group_id}: deleted")
+                out.line(f"{result.group_id}: deleted")
     exit_on_errors({result.group_id: result.error_code for result in results})
 
 
@@ -135,7 +134,7 @@ def configure_group(connection: Connection, group: GroupId, changes: Changes = N
     if connection.as_json:
         print_json(configs)
         return
-    print_table(("NAME", "VALUE"), configs.items())
+    out.table(("NAME", "VALUE"), configs.items())
 
 
 def print_group(group: AnyDescribedGroup) -> None:
@@ -143,11 +142,10 @@ def print_group(group: AnyDescribedGroup) -> None:
     if group.error_code:
         return
     name, rest = headline(group)
-    out.print(f"[bold]{name}[/bold]{rest}")
+    out.line((name, "bold"), rest)
     if group.members:
         members = MEMBER_TABLES[type_of(group)]
-        # Parts of patterns, such as [a-z], would be read as markup.
-        print_table(members.columns, [[escape(cell) for cell in row] for row in members.rows(group)])
+        out.table(members.columns, members.rows(group))
 
 
 def exit_on_errors(error_codes: dict[str, int]) -> None:

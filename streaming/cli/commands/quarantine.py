@@ -12,7 +12,7 @@ from coordinator_logic.messages import (
 from coordinator_logic.records import QUARANTINED
 from streaming.cli.commands.groups import GroupId
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import REFUSED, fail, out, print_json, print_table, write_file
+from streaming.cli.console import REFUSED, fail, out, print_json, write_file
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient
 from streaming.client.directory import read_directory
@@ -37,7 +37,7 @@ def list_quarantined(connection: Connection) -> None:
     if connection.as_json:
         print_json(groups)
         return
-    print_table(("GROUP",), [[group] for group in groups])
+    out.table(("GROUP",), [[group] for group in groups])
 
 
 @connected
@@ -48,8 +48,8 @@ def show_quarantined(connection: Connection, group: GroupId) -> None:
     if connection.as_json:
         print_json({"group": group, "reason": read.reason, "formatVersion": read.format_version, "size": read.size})
         return
-    out.print(f"{group}: {read.reason}", markup=False, soft_wrap=True)
-    out.print(f"format version {read.format_version}, {read.size} bytes")
+    out.line(f"{group}: {read.reason}")
+    out.line(f"format version {read.format_version}, {read.size} bytes")
 
 
 @connected
@@ -65,7 +65,7 @@ def export_quarantined(connection: Connection, group: GroupId, output: ExportFil
     if connection.as_json:
         print_json({"group": group, "file": str(output), "size": len(stored)})
     else:
-        out.print(f"{group}: {len(stored)} bytes written to {output}", markup=False, soft_wrap=True)
+        out.line(f"{group}: {len(stored)} bytes written to {output}")
 
 
 @connected
@@ -82,7 +82,7 @@ def drop_quarantined(connection: Connection, group: GroupId, reason: Reason = ""
     if connection.as_json:
         print_json({"group": group, "dropped": True})
     else:
-        out.print(f"{group}: dropped")
+        out.line(f"{group}: dropped")
 
 
 def _read(client: CoordinatorClient, group: str, offset: int = 0, length: int = 0) -> ReadQuarantinedGroupResponse:

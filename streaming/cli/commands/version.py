@@ -17,4 +17,4 @@ def version(as_json: AsJson = False) -> None:
         print_json(versions)
         return
     for name, found in versions.items():
-        out.print(f"{name} {found}", highlight=False)
+        out.line(f"{name} {found}")

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from streaming.contract.output.plain import print_json
 from streaming.embedded.stop_signals import stop_requested
 
 POLL_SECONDS = 0.2
@@ -72,8 +73,7 @@ class ConsumerReport(msgspec.Struct, rename="camel", omit_defaults=True):
 
 def write_report(report: ConsumerReport) -> None:
     """Write a line to standard output and flush it: a kill -9 may be next."""
-    sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
-    sys.stdout.flush()
+    print_json(report)
 
 
 class AssignmentReporter:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from html import escape
 
+from streaming.contract.output.text import html_text
 from streaming.drills.reports.figures import Figures, Noticed
 from streaming.drills.reports.report import DrillReport, Report
 from streaming.drills.reports.timeline import timeline
@@ -29,10 +29,10 @@ def page(report: Report) -> str:
     title = f"Drills of {report.began_at:%Y-%m-%d}: {verdict}"
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
+        f"<title>{html_text(title)}</title><style>{STYLE}</style></head><body>",
         f'<h1>Drills of the group coordinator: <span class="{verdict}">{verdict}</span></h1>',
-        f"<p>{escape(report.coordinator)}. {_time(report.began_at)} to {_time(report.ended_at)}.</p>",
-        _table((), [(escape(name), escape(value)) for name, value in (report.machine | report.versions).items()]),
+        f"<p>{html_text(report.coordinator)}. {_time(report.began_at)} to {_time(report.ended_at)}.</p>",
+        _table((), [(html_text(name), html_text(value)) for name, value in (report.machine | report.versions).items()]),
         *_summary(report.drills),
         *(part for number, drill in enumerate(report.drills, 1) for part in _drill(number, drill)),
         "<h2>How to read this</h2>",
@@ -63,7 +63,7 @@ def _summary(drills: Sequence[DrillReport]) -> Iterator[str]:
 
 def _summary_row(number: int, drill: DrillReport) -> list[str]:
     verdict = f'<span class="{drill.verdict}">{drill.verdict}</span>'
-    row = [f'<a href="#{number}">{escape(drill.title)}</a>', verdict]
+    row = [f'<a href="#{number}">{html_text(drill.title)}</a>', verdict]
     if drill.figures is None or drill.noticed is None:
         return [*row, *[NO_FIGURE] * 10]
     figures, noticed = drill.figures, drill.noticed
@@ -82,22 +82,22 @@ def _summary_row(number: int, drill: DrillReport) -> list[str]:
 
 def _drill(number: int, drill: DrillReport) -> Iterator[str]:
     verdict = f'<span class="{drill.verdict}">{drill.verdict}</span>'
-    yield f'<h2 id="{number}">{escape(drill.title)}: {verdict}</h2>'
-    yield f"<p>{escape(drill.what)}</p>"
+    yield f'<h2 id="{number}">{html_text(drill.title)}: {verdict}</h2>'
+    yield f"<p>{html_text(drill.what)}</p>"
     if drill.skipped:
-        yield f"<p>Skipped: {escape(drill.skipped)}</p>"
+        yield f"<p>Skipped: {html_text(drill.skipped)}</p>"
         return
     if drill.failure:
-        yield f'<pre class="missed">{escape(drill.failure)}</pre>'
+        yield f'<pre class="missed">{html_text(drill.failure)}</pre>'
     if drill.episode is None or drill.figures is None or drill.noticed is None:
         return
     yield timeline(drill.episode, drill.figures, drill.title)
     yield "<h3>Expected and measured</h3>"
     rows = [
         [
-            escape(each.what),
-            escape(each.expected),
-            f'<span class="{"met" if each.met else "missed"}">{escape(each.measured)}</span>',
+            html_text(each.what),
+            html_text(each.expected),
+            f'<span class="{"met" if each.met else "missed"}">{html_text(each.measured)}</span>',
         ]
         for each in drill.expectations
     ]
@@ -133,8 +133,8 @@ def _figures(figures: Figures) -> list[list[str]]:
 
 
 def _noticed(drill: DrillReport, noticed: Noticed) -> list[list[str]]:
-    errors = "; ".join(f"{escape(text)} ({count})" for text, count in sorted(noticed.error_texts.items()))
-    generations = "; ".join(f"{escape(group)}: {old} → {new}" for group, (old, new) in drill.generations.items())
+    errors = "; ".join(f"{html_text(text)} ({count})" for text, count in sorted(noticed.error_texts.items()))
+    generations = "; ".join(f"{html_text(group)}: {old} → {new}" for group, (old, new) in drill.generations.items())
     return [
         ["errors that reached an application", f"{noticed.errors} {errors}"],
         ["members that had to join again", str(noticed.rejoins)],
@@ -148,7 +148,7 @@ def _noticed(drill: DrillReport, noticed: Noticed) -> list[list[str]]:
 
 
 def _step(kind: str, text: str) -> str:
-    return f"<code>{escape(text)}</code>" if kind == "command" else escape(text)
+    return f"<code>{html_text(text)}</code>" if kind == "command" else html_text(text)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int = 1000) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import msgspec
 
+from streaming.contract.output.text import json_text
 from streaming.drills.recording import Episode
 from streaming.drills.reports.figures import Figures, Noticed
 from streaming.drills.reports.verdict import Expectation
@@ -78,7 +79,7 @@ def report_of(coordinator: str, began_at: datetime, drills: list[DrillReport]) -
 
 def as_json(report: Report) -> str:
     """The report as JSON, for programs: the requests of each episode included."""
-    return msgspec.json.encode(report).decode() + "\n"
+    return json_text(report) + "\n"
 
 
 def machine() -> dict[str, str]:

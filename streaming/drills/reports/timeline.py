@@ -1,9 +1,9 @@
 """A drill's timeline as SVG: how long each request waited, when nobody was answered, and what was done."""
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from math import ceil, floor, log10
 
+from streaming.contract.output.text import html_text
 from streaming.drills.recording import Episode
 from streaming.drills.reports.figures import Figures
 
@@ -43,7 +43,7 @@ def timeline(episode: Episode, figures: Figures, title: str) -> str:
     axes = _Axes(episode, max(latencies, default=1.0))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-size="11" '
-        f'font-family="system-ui, sans-serif"><title>{escape(title)}</title>',
+        f'font-family="system-ui, sans-serif"><title>{html_text(title)}</title>',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         *_gap(axes, figures),
         *_grid(axes),
@@ -87,7 +87,7 @@ def _marks(axes: _Axes, episode: Episode) -> Iterator[str]:
             x, colour = axes.x(step.at), FAULT if step.kind == "fault" else REPAIR
             yield (
                 f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="{colour}" '
-                f'stroke-dasharray="4 3"><title>{escape(step.text)}</title></line>'
+                f'stroke-dasharray="4 3"><title>{html_text(step.text)}</title></line>'
             )
             aside, anchor = (-LABEL_GAP, "end") if step.kind == "fault" else (LABEL_GAP, "start")
             yield _text(x + aside, TOP - 20, step.kind, colour, anchor)
@@ -97,7 +97,7 @@ def _points(axes: _Axes, episode: Episode) -> Iterator[str]:
     for request in episode.requests:
         x = axes.x(request.sent)
         if request.answered is None or request.error:
-            what = escape(request.error or "no answer")
+            what = html_text(request.error or "no answer")
             yield f'<path d="M{x - 3:.1f} {TOP}l6 6m0 -6l-6 6" stroke="{BAD}"><title>{what}</title></path>'
         else:
             y = axes.y(request.answered - request.sent)
@@ -108,9 +108,9 @@ def _notices(axes: _Axes, episode: Episode) -> Iterator[str]:
     y = HEIGHT - BOTTOM
     for notice in episode.notices:
         x = axes.x(notice.at)
-        what = escape(f"{notice.client}: {notice.kind}: {notice.text}")
+        what = html_text(f"{notice.client}: {notice.kind}: {notice.text}")
         yield f'<path d="M{x:.1f} {y}l-4 -8h8z" fill="{BAD}"><title>{what}</title></path>'
 
 
 def _text(x: float, y: float, text: str, colour: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}">{html_text(text)}</text>'

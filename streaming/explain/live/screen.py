@@ -9,6 +9,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Header, Input, Static
 
+from streaming.contract.output.text import printable
 from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import LiveSource
@@ -37,11 +38,11 @@ class GroupPage(Screen[None]):
 
     def on_mount(self) -> None:
         """Ask on a thread, so that the screen answers to keys meanwhile."""
-        self.title = self._group_id
+        self.title = printable(self._group_id)
         self.run_worker(self._show, thread=True)
 
     def _show(self) -> None:
-        text = self._describe(self._group_id)
+        text = "\n".join(map(printable, self._describe(self._group_id).split("\n")))
         self.app.call_from_thread(self.query_one("#description", Static).update, text)
 
 
@@ -143,12 +144,13 @@ class FleetScreen(App[None]):
             arrow = (" ▼" if self._is_descending else " ▲") if number == self._sorted_by else ""
             table.add_column(column.title + arrow, key=column.key)
         for row in rows:
-            table.add_row(*(Text(column.text(row), justify=column.justify) for column in COLUMNS), key=row.group_id)
+            cells = (Text(printable(column.text(row)), justify=column.justify) for column in COLUMNS)
+            table.add_row(*cells, key=row.group_id)
         _select(table, rows, selected)
         line = coordinator_line(self._source.pulse(), fleet, self._source.is_complete)
         if len(matching) > MAX_ROWS:
             line += f" | the first {MAX_ROWS} of {len(matching):,}"
-        self.screen_stack[0].query_one("#coordinator", Static).update(line)
+        self.screen_stack[0].query_one("#coordinator", Static).update(printable(line))
 
 
 def _selected(table: DataTable[Text]) -> str | None:

@@ -13,6 +13,8 @@ import msgspec
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.messages import NO_LEADER_EPOCH, Int32, Int64
+from streaming.contract.output.csv_cells import csv_line, original
+from streaming.contract.output.text import json_text
 from streaming.explain.offsets.plan import Position
 
 COLUMNS = ("topic", "partition", "offset", "leaderEpoch", "metadata")
@@ -57,12 +59,9 @@ def encoded(positions: Mapping[TopicPartition, Position], file_format: FileForma
     ]
     match file_format:
         case FileFormat.CSV:
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerows([COLUMNS, *(msgspec.structs.astuple(row) for row in rows)])
-            return text.getvalue().encode()
+            return "".join(csv_line(line) for line in (COLUMNS, *map(msgspec.structs.astuple, rows))).encode()
         case FileFormat.JSON:
-            return msgspec.json.format(msgspec.json.encode(rows)) + b"\n"
+            return json_text(rows, indent=2).encode() + b"\n"
         case FileFormat.PARQUET:
             return _encoded_parquet(rows)
 
@@ -96,7 +95,8 @@ def decoded(content: bytes, file_format: FileFormat) -> dict[TopicPartition, Pos
 
 
 def _decoded_csv(content: bytes) -> list[StoredOffset]:
-    lines = [line for line in csv.reader(io.StringIO(content.decode("utf-8-sig"))) if line]
+    text = io.StringIO(content.decode("utf-8-sig"), newline="")
+    lines = [list(map(original, line)) for line in csv.reader(text) if line]
     columns: tuple[str, ...] = COLUMNS
     if lines and lines[0][1:2] == ["partition"]:
         columns = tuple(lines.pop(0))

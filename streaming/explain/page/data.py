@@ -10,10 +10,11 @@ from itertools import chain, pairwise
 import msgspec
 
 from coordinator_logic.embedded_protocols import TopicPartition
+from streaming.contract.output.text import printable
 from streaming.explain.lag import Lag
 from streaming.explain.page.lanes import Held, Lane, Lanes
 from streaming.explain.story.model import Cause, Rebalance, Refused, RefusedRequest, Story
-from streaming.explain.story.words import entries_in_words, printable, sender_line
+from streaming.explain.story.words import entries_in_words, sender_line
 
 MARKS = 30_000
 """The most marks of commits on a page."""

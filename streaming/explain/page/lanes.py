@@ -20,9 +20,9 @@ from coordinator_logic.records import (
     TransactionalOffsetsCommitted,
 )
 from coordinator_logic.states import State
+from streaming.contract.output.text import printable
 from streaming.explain.story.moves import in_words
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.story.words import printable
 from streaming.journal.fold import Observer
 
 Held = frozenset[TopicPartition]

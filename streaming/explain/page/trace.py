@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-import msgspec
-
+from streaming.contract.output.text import json_text, printable
 from streaming.explain.page.lanes import Lane, Lanes, partitions_in_words
 from streaming.explain.story.group_types import words_of
 from streaming.explain.story.model import Rebalance, RefusedRequest, Story
-from streaming.explain.story.words import printable, sender_line
+from streaming.explain.story.words import sender_line
 
 PROCESS = 1
 REBALANCES = 0
@@ -33,7 +32,7 @@ def trace_of(story: Story, lanes: Lanes) -> bytes:
         events += _of_lane(lane, track, story.last)
     if story.refused is not None:
         events += [_of_refusal(one, lanes.lanes) for one in story.refused.refusals]
-    return msgspec.json.encode({"traceEvents": events, "displayTimeUnit": "ms"})
+    return json_text({"traceEvents": events, "displayTimeUnit": "ms"}).encode()
 
 
 def _of_rebalance(one: Rebalance, last: int) -> Iterator[Event]:

@@ -2,12 +2,10 @@
 
 import base64
 import hashlib
-import html
 from importlib import resources
 from string import Template
 
-import msgspec
-
+from streaming.contract.output.text import html_text, json_text
 from streaming.explain.page.data import Page
 
 SCRIPTS = ("model.js", "view.js", "drawing.js", "details.js", "lag.js", "main.js")
@@ -23,11 +21,11 @@ def html_of(page: Page) -> str:
     """
     style, script = _style(), _script()
     return Template(_file("page.html")).substitute(
-        title=f"{html.escape(page.group)}: rebalances",
+        title=f"{html_text(page.group)}: rebalances",
         policy=content_policy(style, script),
         style=style,
         script=script,
-        data=msgspec.json.encode(page).decode().replace("<", "\\u003c"),
+        data=json_text(page).replace("<", "\\u003c"),
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.events import Request
+from streaming.contract.output.text import escaped_json
 from streaming.job.log_order import sort_records
 from streaming.job.rows.reading import Rejection, read_request
 from streaming.job.rows.records import KafkaRecord
@@ -54,7 +55,7 @@ class Case(msgspec.Struct, frozen=True, rename="camel"):
 
 def save_case(case: Case, path: Path) -> None:
     """Write a case file."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
+    path.write_text(escaped_json(msgspec.json.format(msgspec.json.encode(case), indent=1).decode()) + "\n", "utf-8")
 
 
 def anonymised(case: Case) -> Case:

@@ -114,13 +114,6 @@ def _cause(cause: Cause) -> str:
     return f"{who}{cause.text} [{certainty}; {entries_in_words(cause.evidence)}]"
 
 
-def printable(text: str) -> str:
-    """A line with escapes in place of characters that control a terminal or the direction of writing."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
-
-
 def event_line(group_id: str, rebalance: Rebalance) -> str:
     """A rebalance that has ended, of a group, in one line."""
     time, _, what = headline(rebalance).partition("  ")

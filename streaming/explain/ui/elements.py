@@ -11,8 +11,8 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 from xml.etree.ElementTree import Element, tostring
 
+from streaming.contract.output.text import printable
 from streaming.explain.page.writing import base_style, content_policy
-from streaming.explain.story.words import printable
 
 GROUPS, GROUP, TIMELINE, SEARCH = "/", "/group", "/timeline", "/search"
 """The paths of the pages."""

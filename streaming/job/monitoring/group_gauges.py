@@ -9,6 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from coordinator_logic.records import QUARANTINED, GroupDirectoryEntry
+from streaming.contract.output.text import label_text
 from streaming.job.group_types import GROUP_TYPES
 
 OTHER = "other"
@@ -30,7 +31,7 @@ Entries = Callable[[], Iterable[GroupDirectoryEntry]]
 class RebalanceTimes:
     """How long groups have been rebalancing, as far as it was seen. A new generation starts the count again."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._since: dict[tuple[str, int], float] = {}
 
@@ -55,9 +56,9 @@ _REBALANCES = {
 class GroupGauges(Collector):
     """The gauges of the entries that ``entries`` returns, which may be called on any thread."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic) -> None:
         self.entries: Entries = tuple
-        self._rebalance_times = RebalanceTimes()
+        self._rebalance_times = RebalanceTimes(clock)
         registry.register(self)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -90,5 +91,5 @@ def _rebalance_gauges(rebalances: Sequence[tuple[str, float]]) -> Iterator[Gauge
     )
     for group_id, seconds in nlargest(NAMED_GROUPS, rebalances, key=lambda rebalance: rebalance[1]):
         if seconds >= NAMED_AFTER_SECONDS:
-            named.add_metric([group_id], seconds)
+            named.add_metric([label_text(group_id)], seconds)
     yield named

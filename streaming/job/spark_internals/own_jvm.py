@@ -15,6 +15,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.plain import print_relayed
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE
 from streaming.job.spark_internals.launch_settings import launch_settings
 
@@ -101,8 +102,7 @@ def _launch(conf: SparkConf, popen_options: dict[str, Any]) -> Any:
 def _relay_stderr(lines: IO[bytes]) -> None:
     for line in lines:
         if not line.startswith(JAVA_NOTICES):
-            sys.stderr.buffer.write(line)
-            sys.stderr.flush()
+            print_relayed(line)
 
 
 def _exit_code(jvm: "subprocess.Popen[bytes]") -> int | None:

@@ -14,7 +14,6 @@ test checks that.
 import gc
 import os
 import socket
-import sys
 
 import pandas  # noqa: F401
 import pyarrow  # noqa: F401
@@ -22,6 +21,7 @@ import pyspark.worker
 from pyspark import daemon
 
 import streaming.job.operator  # noqa: F401
+from streaming.contract.output.plain import print_plain
 from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE, choose
 
 _pyspark_worker = daemon.worker
@@ -46,7 +46,7 @@ def install_chosen_worker() -> None:
         arrow_worker.install()
         gc.disable()
     elif requested == ARROW:
-        print(f"Python worker: {choice.why}", file=sys.stderr)
+        print_plain(f"Python worker: {choice.why}", to_stderr=True)
 
 
 if __name__ == "__main__":

@@ -30,13 +30,13 @@ class Given:
 
     def __init__(self, *rows: FleetRow) -> None:
         self.given = list(rows)
+        self.job = ActiveJob(epoch=3, host="one", process_id=42, started_at=0, version="0")
 
     def rows(self) -> list[FleetRow]:
         return list(self.given)
 
     def pulse(self) -> Pulse:
-        job = ActiveJob(epoch=3, host="one", process_id=42, started_at=0, version="0")
-        return Pulse(active=job, backlog=1_234, answer_ms=56.4)
+        return Pulse(active=self.job, backlog=1_234, answer_ms=56.4)
 
 
 THREE = (row("billing", lag=5, state="Empty"), row("audit", rebalances=4), row("orders", rebalances=1, lag=70))

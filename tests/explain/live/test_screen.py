@@ -1,12 +1,16 @@
 """The terminal's view, driven by keys."""
 
 import asyncio
+import html
 from collections.abc import Awaitable, Callable
 
+import msgspec
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
+from streaming.contract.output.text import printable
 from streaming.explain.live.screen import MAX_ROWS, FleetScreen
+from tests.contract.output.hostile_texts import HOSTILE, unprintable
 from tests.explain.live.given import THREE, Given, row
 
 
@@ -100,3 +104,29 @@ def test_a_refresh_while_the_program_ends_does_nothing() -> None:
         screen.refresh_if_shown()
 
     driven(Given(*THREE), story)
+
+
+def test_no_control_characters_and_no_markup_of_clients_reach_the_terminal() -> None:
+    source = Given(msgspec.structs.replace(row(HOSTILE, state=HOSTILE), reason=HOSTILE, group_type=HOSTILE))
+    source.job = msgspec.structs.replace(source.job, host=HOSTILE)
+
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        table = screen.query_one(DataTable)
+        cells = [str(cell) for cell in table.get_row_at(0)]
+        assert cells.count(printable(HOSTILE)) == 4
+        line = str(screen.query_one("#coordinator", Static).content)
+        assert printable(HOSTILE) in line
+        await pilot.press("enter")
+        await screen.workers.wait_for_complete()
+        await pilot.pause()
+        page = screen.screen
+        assert page.title == printable(HOSTILE)
+        texts = [
+            *cells,
+            line,
+            str(page.query_one("#description", Static).content),
+            html.unescape(screen.export_screenshot()).replace("\xa0", " "),
+        ]
+        assert [bad for text in texts for bad in unprintable(text)] == []
+
+    driven(source, story)

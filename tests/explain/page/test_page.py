@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from streaming.explain.page.data import MARKS, Page
 from streaming.explain.page.writing import html_of
 from streaming.explain.story.model import Trigger
+from tests.contract.output.hostile_texts import unprintable
 from tests.explain.page.pages import data_page, html_page
 from tests.explain.page.scripted import ScriptedGroup, incident, large
 
@@ -178,6 +179,7 @@ def test_what_clients_choose_cannot_leave_the_data(group_id: str, client: str, r
     assert text.count("<script") == 2
     assert html.unescape(re.findall(r"<title>(.*?)</title>", text, re.DOTALL)[0]) == f"{page['group']}: rebalances"
     assert all(one.isprintable() for one in _strings(page))
+    assert unprintable(text) == []
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from streaming.contract.output.text import printable
 from streaming.explain.page.data import OUTSIDE, REFUSALS, Page, page_of
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.of_group import page_of_story
 from streaming.explain.page.trace import REBALANCES, trace_of
 from streaming.explain.story.model import Refused, RefusedRequest, Story
 from streaming.explain.story.of_member import story_of
-from streaming.explain.story.words import lines_of, printable
+from streaming.explain.story.words import lines_of
 from tests.explain.page.scripted import told
 from tests.explain.refusals.judged import refused
 from tests.logic.driver import Driven, Joined, listing

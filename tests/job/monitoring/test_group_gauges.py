@@ -1,8 +1,11 @@
 """How long groups have been rebalancing, as the metrics see it."""
 
+from prometheus_client import CollectorRegistry, generate_latest
+
 from coordinator_logic.records import GroupDirectoryEntry
 from coordinator_logic.states import State
-from streaming.job.monitoring.group_gauges import RebalanceTimes
+from streaming.job.monitoring.group_gauges import NAMED_AFTER_SECONDS, GroupGauges, RebalanceTimes
+from tests.contract.output.hostile_texts import HOSTILE, unprintable
 from tests.support.virtual_time import Clock
 
 
@@ -33,3 +36,14 @@ def test_a_rebalance_that_ended_unseen_does_not_count_for_the_next() -> None:
     times.seconds([entry(State.PREPARING_REBALANCE, 4)])
     clock.now += 20
     assert times.seconds([entry(State.PREPARING_REBALANCE, 5)]) == {"billing": 0}
+
+
+def test_a_groups_id_is_a_label_without_control_characters() -> None:
+    registry, clock = CollectorRegistry(), Clock()
+    gauges = GroupGauges(registry, clock)
+    gauges.entries = lambda: [entry(State.PREPARING_REBALANCE, 3, HOSTILE)]
+    generate_latest(registry)
+    clock.now += NAMED_AFTER_SECONDS
+    exposed = generate_latest(registry).decode()
+    assert "boom" in exposed
+    assert unprintable(exposed) == []

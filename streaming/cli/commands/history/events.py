@@ -1,7 +1,5 @@
 """``group-coordinator events``: the rebalances of all groups."""
 
-import json
-import sys
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -11,9 +9,10 @@ from coordinator_logic.records import JournalEntry
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import Since, failures_as_lines, progress, time_given
 from streaming.cli.help_output import flag
+from streaming.contract.output.plain import print_json, print_plain
 from streaming.explain.publishing.publication import publish_rebalances
 from streaming.explain.story.of_all_groups import GroupRebalance, RebalancesOfAllGroups
-from streaming.explain.story.words import event_line, printable
+from streaming.explain.story.words import event_line
 from streaming.journal.entries import story_entry
 from streaming.journal.reader import JournalReader, ReadingProgress
 
@@ -75,8 +74,6 @@ def _entries(reader: JournalReader, since: int, follow: bool) -> Iterator[Journa
 def _print(one: GroupRebalance, as_json: bool) -> None:
     if as_json:
         fields = {"groupId": one.group_id, **msgspec.to_builtins(one.rebalance, str_keys=True)}
-        line = json.dumps(fields, ensure_ascii=False)
+        print_json(fields)
     else:
-        line = printable(event_line(one.group_id, one.rebalance))
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+        print_plain(event_line(one.group_id, one.rebalance))

@@ -1,7 +1,5 @@
 """``group-coordinator explain``: why a group rebalanced."""
 
-import json
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,8 +9,9 @@ import msgspec
 import typer
 
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import REFUSED, USAGE, Since, fail, print_json, print_line, progress, time_given, write_file
+from streaming.cli.console import REFUSED, USAGE, Since, fail, out, print_json, progress, time_given, write_file
 from streaming.cli.help_output import flag, option
+from streaming.contract.output import plain
 from streaming.explain.lag import Lag, read_lag
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.of_group import ToldGroup, page_of_story
@@ -21,7 +20,7 @@ from streaming.explain.refusals.reading import KeptRequests, Part, kept_requests
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.of_member import concerns, story_of
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.story.words import lines_of, printable, rebalance_lines
+from streaming.explain.story.words import lines_of, rebalance_lines
 from streaming.journal.entries import page_entry, story_entry
 from streaming.journal.fold import GroupFold
 from streaming.journal.group_journal import GroupJournal
@@ -125,7 +124,7 @@ def _write(story: Story, lanes: Lanes, files: Mapping[Path | None, Callable[[Sto
             continue
         content = made(story, lanes)
         write_file(file, content)
-        print_line(
+        out.line(
             f"wrote {file}, {len(content):,} bytes: {len(story.rebalances)} rebalances, {len(lanes.lanes)} members"
         )
 
@@ -148,25 +147,19 @@ def _print_story(story: Story, as_json: bool, in_one_line: bool) -> None:
     if not as_json:
         _print_lines(lines_of(story))
     elif in_one_line:
-        _print_json_line(story)
+        plain.print_json(story)
     else:
         print_json(story)
 
 
 def _print_rebalance(rebalance: Rebalance, as_json: bool) -> None:
     if as_json:
-        _print_json_line(rebalance)
+        plain.print_json(rebalance)
     else:
         _print_lines(["", *rebalance_lines(rebalance)])
-
-
-def _print_json_line(value: msgspec.Struct) -> None:
-    sys.stdout.write(json.dumps(msgspec.to_builtins(value), ensure_ascii=False) + "\n")
-    sys.stdout.flush()
 
 
 def _print_lines(lines: Iterable[str]) -> None:
     # Not through rich, which takes seconds for a long story.
     for line in lines:
-        sys.stdout.write(printable(line) + "\n")
-    sys.stdout.flush()
+        plain.print_plain(line)

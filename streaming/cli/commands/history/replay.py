@@ -15,8 +15,8 @@ from streaming.cli.console import (
     fail,
     failures_as_lines,
     key_values,
+    out,
     print_json,
-    print_table,
     require,
 )
 from streaming.cli.help_output import flag, option
@@ -100,7 +100,7 @@ def replay(
     else:
         for first, rows in {"TIME (UTC)": timeline_rows(past, other), "FIGURE": figure_rows(past, other)}.items():
             columns = (first, "AS IT WAS", *(["WHAT IF"] if other else []))
-            print_table(columns, [row[: len(columns)] for row in rows])
+            out.table(columns, [row[: len(columns)] for row in rows])
 
 
 def _times(since: str | None, session: str | None) -> tuple[int, int | None]:

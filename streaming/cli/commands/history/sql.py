@@ -1,6 +1,5 @@
 """``group-coordinator sql``: query the coordinator's groups, journal and requests as tables."""
 
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -13,14 +12,16 @@ from streaming.cli.console import (
     USAGE,
     PointInTime,
     fail,
+    fail_in_lines,
     failures_as_lines,
-    print_table,
+    out,
     progress,
     require,
     time_given,
 )
 from streaming.cli.help_output import option
 from streaming.cli.run_options import NOT_GIVEN, RunOptions
+from streaming.contract.output.plain import print_encoded_json
 
 
 @with_options("given", RunOptions)
@@ -58,18 +59,18 @@ def sql(
             with session_of(options, sources, progress(given.as_json), time) as tables:
                 result = tables.sql(query).toArrow()
         except PySparkException as error:
-            fail(str(error).partition("\n\nJVM stacktrace")[0], REFUSED)
+            fail_in_lines(str(error).partition("\n\nJVM stacktrace")[0], REFUSED)
     if given.as_json:
         _print_json_lines(result)
     else:
         rows = [["-" if value is None else str(value) for value in row.values()] for row in _rows(result)]
-        print_table(result.column_names, rows)
+        out.table(result.column_names, rows)
 
 
 def _print_json_lines(result: Any) -> None:
     encoder = msgspec.json.Encoder(decimal_format="number")
     for row in _rows(result):
-        sys.stdout.write(encoder.encode(row).decode() + "\n")
+        print_encoded_json(encoder.encode(row))
 
 
 def _rows(result: Any) -> Iterator[dict[str, Any]]:

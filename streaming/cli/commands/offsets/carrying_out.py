@@ -12,10 +12,11 @@ from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ResetOffsetsRequest, ResetOffsetsResponse
 from streaming.cli.connection import Connection, with_options
-from streaming.cli.console import REFUSED, err, fail, out, print_json, print_table, write_file
+from streaming.cli.console import REFUSED, err, fail, out, print_json, write_file
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
+from streaming.contract.output.text import json_text
 from streaming.explain.offsets.plan import Plan, differences
 
 RETRY_SECONDS = 0.5
@@ -67,14 +68,14 @@ def carry_out(connection: Connection, client: CoordinatorClient, plan: Plan, exe
         fail(f"{plan.group_id}: there is no offset to set", REFUSED)
     request = plan.request()
     if execution.save_plan is not None:
-        write_file(execution.save_plan, msgspec.json.format(msgspec.json.encode(request)) + b"\n")
+        write_file(execution.save_plan, json_text(request, indent=2).encode() + b"\n")
     answer = send(connection, client, request, execution) if execution.execute else None
     if connection.as_json:
         print_json(_as_json(plan, answer))
         return
     _print_plan(plan)
     if answer is None:
-        out.print("Nothing was changed: this was a dry run. --execute sets these offsets.", soft_wrap=True)
+        out.line("Nothing was changed: this was a dry run. --execute sets these offsets.")
     else:
         report(request, answer)
 
@@ -83,7 +84,7 @@ def report(request: ResetOffsetsRequest, answer: ResetOffsetsResponse) -> None:
     """Say what a request has changed."""
     count = sum(len(topic.partitions) for topic in request.topics)
     members = f"; {answer.rejoining} member(s) join again" if answer.rejoining else ""
-    out.print(f"{request.group_id}: {count} offset(s) set{members}", markup=False, soft_wrap=True)
+    out.line(f"{request.group_id}: {count} offset(s) set{members}")
 
 
 def send(
@@ -116,7 +117,7 @@ def _refused(request: ResetOffsetsRequest, answer: ResetOffsetsResponse) -> None
                 what = f"read as {_number(expected)}, is now {_number(committed)}"
                 if expected == committed:
                     what = "has an offset in an open transaction"
-                err.print(f"{partition.topic}:{partition.partition} {what}", markup=False, highlight=False)
+                err.line(f"{partition.topic}:{partition.partition} {what}")
             fail(
                 f"{group}: nothing was changed, because the group has committed in the meantime; "
                 "look at the plan again, or use --overwrite-commits",
@@ -143,7 +144,7 @@ def _print_plan(plan: Plan) -> None:
         target = "deleted" if planned.target is None else str(planned.target.offset)
         figures = map(_number, (planned.replayed, planned.skipped, planned.lag))
         rows.append((planned.topic, str(planned.partition), _number(planned.current), target, *figures, planned.note))
-    print_table(("TOPIC", "PARTITION", "FROM", "TO", "REPLAYED", "SKIPPED", "LAG", "NOTE"), rows)
+    out.table(("TOPIC", "PARTITION", "FROM", "TO", "REPLAYED", "SKIPPED", "LAG", "NOTE"), rows)
 
 
 def _number(figure: int | None) -> str:

@@ -4,13 +4,13 @@ from collections import deque
 from typing import Annotated
 
 import typer
-from rich.table import Column
 
 from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.reading import changes_in_journal, offsets_as_of, selected
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import REFUSED, err, fail, print_json, print_table, time_given
+from streaming.cli.console import REFUSED, err, fail, out, print_json, time_given
 from streaming.cli.help_output import flag, option
+from streaming.contract.output.terminal import FoldedColumn
 from streaming.explain.offsets.history_rows import ChangeRow, change_row, difference_rows
 
 
@@ -67,7 +67,7 @@ def diff(
     with connection.errors_as_lines():
         (before, knows_before), (after, _) = offsets_as_of(connection, group, times, must_exist=False)
     if not knows_before:
-        err.print(f"{group} is older than {connection.topics.journal}: offsets may be missing", highlight=False)
+        err.line(f"{group} is older than {connection.topics.journal}: offsets may be missing")
     rows = difference_rows(before, after)
     if connection.as_json:
         print_json(rows)
@@ -76,11 +76,11 @@ def diff(
     for row in rows:
         moved = "" if row.before is None or row.after is None else f"{row.after - row.before:+}"
         cells.append((row.topic, str(row.partition), _offset(row.before), _offset(row.after), moved))
-    print_table(("TOPIC", "PARTITION", "FROM", "TO", "MOVED"), cells)
+    out.table(("TOPIC", "PARTITION", "FROM", "TO", "MOVED"), cells)
 
 
 def _print_changes(rows: deque[ChangeRow]) -> None:
-    sender = Column("BY", overflow="fold")
+    sender = FoldedColumn("BY")
     columns = ("TIME", "TOPIC", "PARTITION", "FROM", "TO", "GENERATION", "CAUSE", sender, "REASON")
     cells = [
         (
@@ -96,7 +96,7 @@ def _print_changes(rows: deque[ChangeRow]) -> None:
         )
         for row in rows
     ]
-    print_table(columns, cells)
+    out.table(columns, cells)
 
 
 def _sender(row: ChangeRow) -> str:

@@ -1,6 +1,5 @@
 """``group-coordinator offsets export`` and ``offsets import``."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from streaming.cli.commands.offsets.reading import fetched_offsets, offsets_as_o
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, out, print_json, require, time_given, write_file
 from streaming.cli.help_output import option
+from streaming.contract.output.plain import print_file
 from streaming.explain.offsets.files import FileFormat, UnreadableOffsetsFile, decoded, encoded, format_of
 from streaming.explain.offsets.plan import Position
 from streaming.explain.offsets.targets import plan_from_file
@@ -40,13 +40,13 @@ def export_offsets(
             ((offsets, _),) = offsets_as_of(connection, group, [time_given(as_of, "--as-of")])
     content = encoded(offsets, file_format)
     if output is None:
-        sys.stdout.write(content.decode())
+        print_file(content.decode())
         return
     write_file(output, content)
     if connection.as_json:
         print_json({"groupId": group, "file": str(output), "offsets": len(offsets)})
     else:
-        out.print(f"{group}: {len(offsets)} offset(s) written to {output}", markup=False, soft_wrap=True)
+        out.line(f"{group}: {len(offsets)} offset(s) written to {output}")
 
 
 @connected

@@ -14,7 +14,7 @@ from coordinator_logic.messages import (
 )
 from streaming.cli.commands.groups import GroupId, exit_on_errors
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import USAGE, fail, out, print_json, print_table
+from streaming.cli.console import USAGE, fail, out, print_json
 
 
 @connected
@@ -36,7 +36,7 @@ def _print_offsets(fetched: FetchedGroup) -> None:
             epoch = "-" if partition.committed_leader_epoch < 0 else str(partition.committed_leader_epoch)
             index, offset = str(partition.partition_index), str(partition.committed_offset)
             rows.append((topic.name, index, offset, epoch, partition.metadata))
-    print_table(("TOPIC", "PARTITION", "OFFSET", "LEADER EPOCH", "METADATA"), rows)
+    out.table(("TOPIC", "PARTITION", "OFFSET", "LEADER EPOCH", "METADATA"), rows)
 
 
 @connected
@@ -61,7 +61,7 @@ def commit_offsets(
     }
     exit_on_errors(errors)
     if not connection.as_json:
-        out.print(f"{group}: committed {len(errors)} offset(s)")
+        out.line(f"{group}: committed {len(errors)} offset(s)")
 
 
 def topics_to_commit(positions: Sequence[str], metadata: str) -> list[TopicToCommit]:

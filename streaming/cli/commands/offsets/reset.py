@@ -92,5 +92,5 @@ def _planned(
     now = fetched_offsets(client, group)
     plan = reset_plan(group, partitions, target, now, known, at_time)
     if left_out := len(partitions) - len(plan.offsets):
-        err.print(f"{left_out} partition(s) have no committed offset to shift", highlight=False)
+        err.line(f"{left_out} partition(s) have no committed offset to shift")
     return plan

@@ -39,7 +39,7 @@ def restore(connection: Connection, execution: Execution, group: GroupId, as_of:
         ((then, is_complete),) = offsets_as_of(connection, group, [time])
         if not is_complete:
             topic = connection.topics.journal
-            err.print(f"{group} is older than {topic}: what it does not name is left alone", highlight=False)
+            err.line(f"{group} is older than {topic}: what it does not name is left alone")
         now = fetched_offsets(client, group)
         known = logs(connection, client, {*then, *now})
         carry_out(connection, client, restoration(group, then, now, known, is_complete=is_complete), execution)
@@ -59,7 +59,7 @@ def undo(connection: Connection, execution: Execution, group: GroupId) -> None:
         if not all(change.knows_before for change in changes):
             fail(f"{connection.topics.journal} no longer has the offsets from before the last reset", REFUSED)
         if not connection.as_json:
-            out.print(f"Undo: {_described(changes[0])}", markup=False, highlight=False, soft_wrap=True)
+            out.line(f"Undo: {_described(changes[0])}")
         now = fetched_offsets(client, group)
         known = logs(connection, client, [change.partition for change in changes])
         carry_out(connection, client, undoing(group, changes, now, known), execution)

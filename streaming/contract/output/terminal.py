@@ -1,0 +1,69 @@
+"""Prints lines and tables with colours. No text is read as rich's markup or as an emoji's name."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.status import Status
+from rich.table import Column, Table
+from rich.text import Text
+
+from streaming.contract.output.text import printable
+
+Part = str | tuple[str, str]
+"""A piece of a line: a text, or a text with its style."""
+
+
+@dataclass(frozen=True)
+class FoldedColumn:
+    """A column of a table whose cells are broken between any two characters, if there is no room for a word."""
+
+    title: str
+
+
+class Terminal:
+    """A terminal, or what standard output or standard error is instead. Its lines are not broken."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def line(self, *parts: Part, style: str | None = None) -> None:
+        """Print the parts as a line."""
+        text = Text.assemble(*(_text(part) for part in parts))
+        self._console.print(text, style=style, soft_wrap=True)
+
+    def table(self, columns: Iterable[str | FoldedColumn], rows: Iterable[Sequence[str]]) -> None:
+        """Print a table. A line break in a cell stays one: it does not leave the cell."""
+        table = Table(*(_column(each) for each in columns))
+        for row in rows:
+            table.add_row(*map(_lines, row))
+        self._console.print(table)
+
+    def waiting(self, what: str) -> Status:
+        """Show what the program waits for while the block runs, on a terminal."""
+        return self._console.status(_text(what))
+
+
+def standard_output() -> Terminal:
+    """The terminal of standard output."""
+    return Terminal(Console())
+
+
+def standard_error() -> Terminal:
+    """The terminal of standard error."""
+    return Terminal(Console(stderr=True))
+
+
+def _text(part: Part) -> Text:
+    text, style = part if isinstance(part, tuple) else (part, "")
+    return Text(printable(text), style)
+
+
+def _lines(text: str) -> Text:
+    return Text("\n".join(map(printable, text.split("\n"))))
+
+
+def _column(column: str | FoldedColumn) -> Column:
+    if isinstance(column, FoldedColumn):
+        return Column(_text(column.title), overflow="fold")
+    return Column(_text(column))

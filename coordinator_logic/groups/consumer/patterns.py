@@ -8,6 +8,19 @@ from typing import Any
 
 import re2
 
+DESCRIPTIONS = {
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+    "unexpected )": "regexp/syntax: internal error",
+}
+"""By RE2's name of a mistake, that of RE2/J, if it differs; the rest is the same for both."""
+
 
 class InvalidPattern(Exception):
     """A pattern that RE2 cannot read; the request is answered INVALID_REGULAR_EXPRESSION."""
@@ -39,4 +52,12 @@ def _compile(pattern: str) -> Any:
     try:
         return re2.compile(pattern, _OPTIONS)
     except (re2.error, UnicodeEncodeError) as reason:
-        raise InvalidPattern(f"SubscribedTopicRegex {pattern!r} is not a valid regular expression: {reason}") from None
+        what = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {_description(reason)}."
+        raise InvalidPattern(what) from None
+
+
+def _description(reason: Exception) -> str:
+    """What RE2/J calls the mistake that RE2 has found."""
+    text = reason.args[0].decode(errors="replace") if isinstance(reason, re2.error) else "invalid UTF-8"
+    mistake, _, _ = text.partition(": ")
+    return DESCRIPTIONS.get(mistake, mistake)

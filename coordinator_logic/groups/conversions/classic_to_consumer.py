@@ -40,9 +40,14 @@ from coordinator_logic.messages import (
 from coordinator_logic.states import State
 from coordinator_logic.turn import Turn
 
+CUSTOM_ASSIGNOR = (
+    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor "
+    "before re-attempting the upgrade."
+)
 
-class _NotConvertible(Exception):
-    """A member's metadata or assignment cannot be taken over; the message says why."""
+
+class _CustomAssignor(Exception):
+    """A member's assignment has data of its leader's assignor, which would be lost."""
 
 
 def plan(group: Group, body: ConsumerGroupHeartbeatRequest, config: CoordinatorConfig) -> ConsumerGroup | Refusal:
@@ -72,8 +77,10 @@ def plan(group: Group, body: ConsumerGroupHeartbeatRequest, config: CoordinatorC
     known = {topic.name: Topic(topic.topic_id, topic.partitions) for topic in body.topics}
     try:
         members = [_converted(classic, member, known) for member in classic.members.values()]
-    except (_NotConvertible, ConsumerProtocolError) as reason:
-        return Refusal(Error.GROUP_ID_NOT_FOUND, f"{cannot} {reason}.")
+    except _CustomAssignor:
+        return Refusal(Error.GROUP_ID_NOT_FOUND, f"{cannot} {CUSTOM_ASSIGNOR}")
+    except ConsumerProtocolError:
+        return Refusal(Error.GROUP_ID_NOT_FOUND, f"{cannot} the embedded consumer protocol is malformed.")
     held = [place for member in members for place in member.held_partitions()]
     if len(held) != len(set(held)):
         return Refusal(Error.GROUP_ID_NOT_FOUND, f"{cannot} two members have the same partition.")
@@ -101,7 +108,7 @@ def _converted(group: ClassicGroup, member: Member, topics: dict[str, Topic]) ->
     subscription = decode_subscription(member.metadata_for(group.protocol_name))
     assignment = decode_assignment(member.assignment)
     if assignment.user_data:
-        raise _NotConvertible("an unsupported custom assignor is in use")
+        raise _CustomAssignor
     assigned: dict[str, dict[int, int]] = {}
     for name, partition in sorted(assignment.partitions):
         if name in topics:

@@ -51,7 +51,7 @@ def _convert(turn: Turn, group: Group, request: Request, body: JoinGroupRequest)
     """Make a group of another type a classic group, if it has a conversion, and join it."""
     conversion = CONVERSIONS.get((group.group_type, ClassicGroup.type_name))
     if conversion is None:
-        _fail(turn, request, Error.INCONSISTENT_GROUP_PROTOCOL, body.member_id)
+        _fail(turn, request, Error.INCONSISTENT_GROUP_PROTOCOL)
         return
     planned = conversion.plan(group, body, turn.config)
     if isinstance(planned, Refusal):

@@ -46,7 +46,7 @@ def handle(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) ->
 
 def _leave(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) -> Refusal | None:
     if turn.part_or_none(ConsumerGroup) is None:
-        return _not_a_consumer_group(turn.existing, body.group_id)
+        return _not_a_consumer_group(turn.existing, f"Group {body.group_id}")
     refusal = leave(turn, body)
     if refusal is None:
         answer = ConsumerGroupHeartbeatResponse(member_id=body.member_id, member_epoch=body.member_epoch)
@@ -54,8 +54,9 @@ def _leave(turn: Turn, request: Request, body: ConsumerGroupHeartbeatRequest) ->
     return refusal
 
 
-def _not_a_consumer_group(group: Group | None, group_id: str) -> Refusal:
-    what = f"Consumer group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
+def _not_a_consumer_group(group: Group | None, missing: str) -> Refusal:
+    """The refusal for a group of another type, or for one that does not exist, which it calls ``missing``."""
+    what = f"{missing} not found." if group is None else f"Group {group.group_id} is not a consumer group."
     return Refusal(Error.GROUP_ID_NOT_FOUND, what)
 
 
@@ -87,13 +88,14 @@ def _group_to_join(
     """The consumer group; what it would be if a member that joins creates or converts it."""
     if group is not None and isinstance(group.part, ConsumerGroup):
         return group.part
+    missing = f"Consumer group {body.group_id}"
     if body.member_epoch != JOIN_EPOCH:
-        return _not_a_consumer_group(group, body.group_id)
+        return _not_a_consumer_group(group, missing)
     if group is None:
         return ConsumerGroup()
     conversion = CONVERSIONS.get((group.group_type, ConsumerGroup.type_name))
     planned = None if conversion is None else conversion.plan(group, body, config)
-    return planned if isinstance(planned, ConsumerGroup | Refusal) else _not_a_consumer_group(group, body.group_id)
+    return planned if isinstance(planned, ConsumerGroup | Refusal) else _not_a_consumer_group(group, missing)
 
 
 def _is_full(consumer: ConsumerGroup, member_id: str, config: CoordinatorConfig) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from coordinator_logic.apis import CONSUMER_GROUP_HEARTBEAT_FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT
+from coordinator_logic.assignors.server import SERVER_ASSIGNORS
 from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_logic.messages.consumer_groups import ConsumerGroupHeartbeatRequest
@@ -22,7 +23,7 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
     if request.server_assignor is not None and request.server_assignor not in assignors:
         message = (
             f"ServerAssignor {request.server_assignor} is not supported. "
-            f"Supported assignors: {', '.join(sorted(assignors))}."
+            f"Supported assignors: {', '.join(name for name in SERVER_ASSIGNORS if name in assignors)}."
         )
         return Refusal(Error.UNSUPPORTED_ASSIGNOR, message)
     return None

@@ -46,10 +46,6 @@ def answer(turn: Turn, request: Request, body: JoinGroupRequest) -> bool:
     if not consumer.members:
         return False
     error = check_join_request(body, turn.config)
-    if error is Error.NONE and not (
-        identifiers_fit(request, body, turn.config) and protocols_fit(body.protocols, turn.config)
-    ):
-        error = Error.INVALID_REQUEST
     if error is not Error.NONE:
         turn.reply(request.address, JoinGroupResponse(error_code=error, member_id=body.member_id))
         return True
@@ -67,14 +63,16 @@ class _Joining(NamedTuple):
 
 
 def _join(turn: Turn, consumer: ConsumerGroup, request: Request, body: JoinGroupRequest) -> JoinGroupResponse:
+    """Let the member join. As in Kafka, what the group refuses names no member, but for the id that is handed out."""
+    if not (identifiers_fit(request, body, turn.config) and protocols_fit(body.protocols, turn.config)):
+        return JoinGroupResponse(error_code=Error.INVALID_REQUEST)
     member_id = body.member_id or generated_member_id(turn, request, body)
     refused = _check_join(turn, consumer, request, body, member_id)
     if refused is not Error.NONE:
-        named = member_id if refused is Error.MEMBER_ID_REQUIRED else body.member_id
-        return JoinGroupResponse(error_code=refused, member_id=named)
+        return JoinGroupResponse(error_code=refused, member_id=member_id if refused is Error.MEMBER_ID_REQUIRED else "")
     joining = _joining(consumer, request, body, member_id)
     if isinstance(joining, Error):
-        return JoinGroupResponse(error_code=joining, member_id=body.member_id)
+        return JoinGroupResponse(error_code=joining)
     epoch = _let_join(turn, consumer, joining, body)
     return _joined(turn, body, joining.updated.member_id, epoch)
 

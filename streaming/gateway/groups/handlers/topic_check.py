@@ -27,14 +27,25 @@ class CheckedTopics(NamedTuple):
     rejected: list[Any]
 
     def merge(self, answered: Sequence[Any]) -> list[Any]:
-        """The response's topics, each once, as a broker orders them: rejected partitions first, then answered ones."""
-        by_name: dict[str, Any] = {}
-        for topic in (*self.rejected, *answered):
-            if topic.name in by_name:
-                rejected = by_name[topic.name].partitions
-                topic = replace(topic, partitions=[*rejected, *topic.partitions])  # noqa: PLW2901
-            by_name[topic.name] = topic
-        return list(by_name.values())
+        """The response's topics, see :func:`merged`."""
+        return merged(self.rejected, answered)
+
+
+def merged(rejected: Sequence[Any], answered: Sequence[Any]) -> list[Any]:
+    """The topics of a response as a broker merges them: rejected partitions first, then answered ones.
+
+    If there are both, a topic that the request names twice is there once; otherwise it stays as it was answered.
+    """
+    if not rejected:
+        return list(answered)
+    found: dict[str, Any] = {}
+    for topic in (*rejected, *answered):
+        # A topic whose id is unknown has no name.
+        key = topic.name or topic.topic_id
+        if key in found:
+            topic = replace(topic, partitions=[*found[key].partitions, *topic.partitions])  # noqa: PLW2901
+        found[key] = topic
+    return list(found.values())
 
 
 async def check_topics(

@@ -26,6 +26,7 @@ from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.error_responses import failed_commit, failed_fetch
 from streaming.gateway.groups.handlers import offset_commit as by_name
 from streaming.gateway.groups.handlers import offset_fetch as fetch_by_name
+from streaming.gateway.groups.handlers.topic_check import merged
 from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.wire.client_request import Caller, ClientRequest
@@ -91,7 +92,7 @@ async def offset_commit(backend: GroupBackend, request: ClientRequest) -> Offset
         named_request = replace_request(request, version=OFFSET_COMMIT.max_version)
         response = await by_name.commit(backend, named_request, OFFSET_COMMIT, named, permit)
     refused = [failed_commit(topic, resolved.errors[topic.topic_id]) for topic in resolved.failed(body.topics)]
-    return OffsetCommitResponse([*refused, *response.topics])
+    return OffsetCommitResponse(merged(refused, response.topics))
 
 
 def _refuse_commit(body: OffsetCommitRequest, error: Error) -> OffsetCommitResponse:

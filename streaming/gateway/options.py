@@ -69,8 +69,9 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     The gateway records and caches under this name what the brokers decide about the user."""
 
     internal_topic_principals: str = ""
-    """Principals that may use the coordinator's own topics through the gateway, ``User:alice``, several separated by
-    semicolons as in a broker's ``super.users``. None by default: only the job and gateways need those topics."""
+    """Principals that may list and use the coordinator's own topics through the gateway, ``User:alice``, several
+    separated by semicolons as in a broker's ``super.users``. None by default: only the job and gateways need those
+    topics."""
 
     identity_key_file: str | None = None
     """A file with the key with which the gateway signs the client of each request event, 32 bytes or more; of several

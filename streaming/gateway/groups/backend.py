@@ -24,6 +24,7 @@ from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.timeout_policies import PolicyOf, TimeoutPolicies
 from streaming.gateway.groups.watched_groups import Subscription, WatchedGroups
 from streaming.gateway.security.authorization import Authorizer
+from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller, Feature, Handler
 
@@ -91,7 +92,7 @@ class GroupBackend:
     catalog: the cluster's topics.
     looks: when the gateway looks at the topics of groups.
     caller: the gateway itself, as the caller of its own requests.
-    hidden_topics: topics that no pattern matches: those of the coordinator that no client may read.
+    internal_topics: those of the coordinator, which no pattern matches, and what the gateway refuses of them.
     watched: the groups that learn of topics and whose members are served here.
     """
 
@@ -106,7 +107,7 @@ class GroupBackend:
     catalog: TopicCatalog
     looks: LookSchedule
     caller: Caller
-    hidden_topics: frozenset[str] = frozenset()
+    internal_topics: InternalTopicRules
     watched: WatchedGroups = field(default_factory=WatchedGroups)
     commit_order: CommitOrder = field(default_factory=CommitOrder)
 

@@ -19,6 +19,7 @@ from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.security.authorization import Authorizer
+from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.security.sasl_exchange import ANONYMOUS
 from streaming.gateway.security.topic_catalog import ClusterTopics, TopicCatalog
 from streaming.gateway.wire.client_request import Caller, ServedApi
@@ -67,7 +68,8 @@ async def serving_groups(
     channel = GroupChannel(options, timeouts.stall_seconds, identity_key, current.pass_on)
     looks = LookSchedule(timeouts.topic_refresh_seconds)
     catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds, looks.hasten)
-    authorizer = Authorizer(catalog, forward)
+    internal_topics = InternalTopicRules(names, options.internal_topic_users)
+    authorizer = Authorizer(catalog, forward, hides=internal_topics.hides)
     user = options.kafka.get("sasl.username")
     caller = Caller(CLIENT_ID, socket.gethostname(), f"User:{user}" if user else ANONYMOUS)
     backend = GroupBackend(
@@ -82,7 +84,7 @@ async def serving_groups(
         catalog=catalog,
         looks=looks,
         caller=caller,
-        hidden_topics=frozenset({names.requests, names.responses, names.transactions}),
+        internal_topics=internal_topics,
     )
     await channel.start()
     directory.start()

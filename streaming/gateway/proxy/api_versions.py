@@ -14,6 +14,7 @@ from kio.static.primitive import i16
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
 from streaming.gateway.proxy.api_policy import API_POLICIES, Treatment
+from streaming.gateway.security.internal_topics.answers import LISTING_APIS
 from streaming.gateway.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
@@ -27,7 +28,7 @@ from streaming.gateway.wire.api_keys import (
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 
-REWRITTEN_APIS = frozenset({METADATA, DESCRIBE_CLUSTER})
+REWRITTEN_APIS = LISTING_APIS | {DESCRIBE_CLUSTER}
 """APIs whose responses from the broker the gateway decodes."""
 
 MAX_VERSIONS = {

@@ -105,19 +105,25 @@ class BrokerLink:
             self._upstream.close()
 
     def start_passing(
-        self, head: RequestHead, *, expects_response: bool = True, scan: ProduceScan | None = None
+        self,
+        head: RequestHead,
+        *,
+        expects_response: bool = True,
+        scan: ProduceScan | None = None,
+        edit: Transform | None = None,
     ) -> bool:
         """Start passing on a request in pieces, with :meth:`pass_on`; return False if it must wait.
 
         scan: finds topics in the pieces to which the client must not write.
+        edit: edits the response.
         """
         upstream = self._ready_upstream()
         if upstream is None:
             return False
         if not expects_response:
             self._context.metrics.count_answer(api_name(head.api_key), head.version, NO_RESPONSE)
-        elif head.api_key in (METADATA, DESCRIBE_CLUSTER):
-            self._expect_frame(upstream, head, partial(self._with_addresses, head))
+        elif (transform := self._transform(head, edit)) is not None:
+            self._expect_frame(upstream, head, transform)
         else:
             pending = self._responses.append(is_from_broker=True)
             on_piece = partial(self._write_piece, pending)
@@ -125,6 +131,18 @@ class BrokerLink:
         self.passing_left = self._passing_size = LENGTH_SIZE + head.length
         self._scan = scan
         return True
+
+    def send_in_place(self, head: RequestHead, frame: bytes, edit: Transform | None) -> bool:
+        """Send a whole request in place of the client's; return False if it must wait."""
+        return self.send_request(head, frame, self._transform(head, edit) or (lambda response: response))
+
+    def _transform(self, head: RequestHead, edit: Transform | None) -> Transform | None:
+        """What becomes of the response to a request that is passed on; None if it is passed back as it is."""
+        if head.api_key not in (METADATA, DESCRIBE_CLUSTER):
+            return edit
+        if edit is None:
+            return partial(self._with_addresses, head)
+        return lambda frame: edit(self._with_addresses(head, frame))
 
     def _with_addresses(self, head: RequestHead, frame: bytes) -> bytes:
         """The response to a request with advertised addresses in place of the brokers'."""

@@ -196,6 +196,13 @@ class RequestRouter:
         verdict = self._guard.check(head, received, self.principal)
         if verdict.refusal is not None:
             return self._refuse_topics(head, received, verdict.refusal, verdict.rest)
+        if verdict.kind is VerdictKind.REPLACE:
+            assert verdict.rest is not None
+            if not self._link.send_in_place(head, verdict.rest, verdict.edit):
+                return Admission.BLOCKED
+            received.read(LENGTH_SIZE + head.length)
+            self._request_left()
+            return Admission.ACCEPTED
         if verdict.kind is not VerdictKind.PASS:
             if not self._may_collect(min(LENGTH_SIZE + head.length, self._context.options.limits.max_request_bytes)):
                 return Admission.BLOCKED
@@ -206,7 +213,7 @@ class RequestRouter:
             if acks is None:
                 return Admission.INCOMPLETE
             expects_response = acks != NO_ACKS
-        if not self._link.start_passing(head, expects_response=expects_response, scan=verdict.scan):
+        if not self._link.start_passing(head, expects_response=expects_response, scan=verdict.scan, edit=verdict.edit):
             return Admission.BLOCKED
         self._request_left()
         return Admission.ACCEPTED

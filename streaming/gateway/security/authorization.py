@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from typing import Generic, TypeVar
 
 from streaming.gateway.security import permissions
-from streaming.gateway.security.permissions import Operation, TopicAccess, TopicsOfIds
+from streaming.gateway.security.permissions import HIDDEN, Operation, TopicAccess, TopicsOfIds
 from streaming.gateway.security.topic_catalog import RENEWAL_SECONDS, TopicCatalog
 from streaming.gateway.wire.client_request import Caller
 from streaming.gateway.wire.forwarding import Forward, UpstreamLost, forward_upstream
@@ -70,6 +70,7 @@ class Authorizer:
     topics: the cluster's topics, for a cluster without an authorizer.
     forward: sends a request to the broker as the client.
     decision_ttl: seconds that a decision is cached.
+    hides: whether the gateway hides a topic from a principal, whatever the brokers allow.
     """
 
     def __init__(
@@ -77,9 +78,11 @@ class Authorizer:
         topics: TopicCatalog,
         forward: Forward = forward_upstream,
         decision_ttl: float = DECISION_TTL_SECONDS,
+        hides: Callable[[str, str], bool] = lambda _principal, _topic: False,
     ) -> None:
         self._topics = topics
         self._forward = forward
+        self._hides = hides
         self._has_authorizer: bool | None = None
         self._recheck_at = 0.0
         self._decisions: _ExpiringCache[tuple[str, str, str, str], bool] = _ExpiringCache(decision_ttl)
@@ -126,10 +129,16 @@ class Authorizer:
         self, caller: Caller, names: Iterable[str], max_age: float | None = None
     ) -> Mapping[str, TopicAccess]:
         """Return what the caller may do with each topic, as of ``max_age`` seconds ago or later."""
+        names = dict.fromkeys(names)
+        hidden = {name: HIDDEN for name in names if self._hides(caller.principal, name)}
+        shown = [name for name in names if name not in hidden]
         if not await self._is_enabled():
-            existing = await self._topics.find(names, max_age)
-            return {name: TopicAccess(topic.partitions, topic_id=topic.topic_id) for name, topic in existing.items()}
-        keys = {name: (caller.principal, caller.host, name) for name in names}
+            existing = await self._topics.find(shown, max_age)
+            accesses = {
+                name: TopicAccess(topic.partitions, topic_id=topic.topic_id) for name, topic in existing.items()
+            }
+            return accesses | hidden
+        keys = {name: (caller.principal, caller.host, name) for name in shown}
         found, uncached = self._access.split(keys, max_age)
         if uncached:
             asked_at = loop_time()
@@ -137,7 +146,7 @@ class Authorizer:
             for name in uncached:
                 found[name] = probed.get(name, TopicAccess(0))
                 self._remember(keys[name], found[name], asked_at)
-        return found
+        return found | hidden
 
     def _remember(self, key: tuple[str, str, str], access: TopicAccess, asked_at: float) -> None:
         before = self._access.get(key)
@@ -159,20 +168,23 @@ class Authorizer:
     async def topics_of_ids(self, caller: Caller, topic_ids: Iterable[str]) -> TopicsOfIds:
         """Return the names of topics by id, and which ids are hidden from the caller; an empty id is unknown."""
         names, uncached = self._names.split({topic_id: topic_id for topic_id in topic_ids if topic_id})
-        if not uncached:
-            return TopicsOfIds(names, ())
-        if await self._is_enabled():
-            found = await permissions.topics_of_ids(self._forward, uncached)
-        else:
-            found = TopicsOfIds(await self._topics.names_of(uncached), ())
-        for topic_id, name in found.names.items():
-            self._names.put(topic_id, name)
-        return TopicsOfIds(names | dict(found.names), found.hidden)
+        hidden: set[str] = set()
+        if uncached:
+            if await self._is_enabled():
+                found = await permissions.topics_of_ids(self._forward, uncached)
+            else:
+                found = TopicsOfIds(await self._topics.names_of(uncached), ())
+            for topic_id, name in found.names.items():
+                self._names.put(topic_id, name)
+            names |= found.names
+            hidden |= set(found.hidden)
+        hidden |= {topic_id for topic_id, name in names.items() if self._hides(caller.principal, name)}
+        return TopicsOfIds({topic_id: name for topic_id, name in names.items() if topic_id not in hidden}, hidden)
 
     async def describable_topics(self, caller: Caller, names: Collection[str]) -> Collection[str]:
         """Return the topics that the caller may describe, whether they exist or not."""
         if not names or not await self._is_enabled():
-            return names
+            return [name for name in names if not self._hides(caller.principal, name)]
         return {name for name, access in (await self.topics(caller, names)).items() if access.may_describe}
 
     async def _is_enabled(self) -> bool:

@@ -65,6 +65,10 @@ class TopicAccess(NamedTuple):
     topic_id: str = ""
 
 
+HIDDEN = TopicAccess(0, may_describe=False, may_read=False)
+"""The access to a topic that the client may not even describe."""
+
+
 class TopicsOfIds(NamedTuple):
     """The names of topics by id, and the ids of those that are hidden from the client. Other ids are unknown."""
 
@@ -165,7 +169,7 @@ def _metadata_request(topics: Iterable[MetadataRequestTopic]) -> MetadataRequest
 
 def _access(topic: Any) -> TopicAccess:
     if topic.error_code is ErrorCode.topic_authorization_failed:
-        return TopicAccess(0, may_describe=False, may_read=False)
+        return HIDDEN
     if not topic.partitions:
         # Permissions on a topic that does not exist make no difference.
         return TopicAccess(0)

@@ -32,6 +32,7 @@ METADATA = _KEYS["Metadata"]
 FIND_COORDINATOR = _KEYS["FindCoordinator"]
 SASL_HANDSHAKE = _KEYS["SaslHandshake"]
 API_VERSIONS = _KEYS["ApiVersions"]
+DESCRIBE_TOPIC_PARTITIONS = _KEYS["DescribeTopicPartitions"]
 CREATE_TOPICS = _KEYS["CreateTopics"]
 DELETE_TOPICS = _KEYS["DeleteTopics"]
 CREATE_PARTITIONS = _KEYS["CreatePartitions"]
@@ -40,3 +41,11 @@ END_TXN = _KEYS["EndTxn"]
 SASL_AUTHENTICATE = _KEYS["SaslAuthenticate"]
 DESCRIBE_QUORUM = _KEYS["DescribeQuorum"]
 DESCRIBE_CLUSTER = _KEYS["DescribeCluster"]
+
+READING_APIS = api_keys(
+    (
+        *("Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DescribeProducers", "DescribeConfigs"),
+        *("Metadata", "DescribeTopicPartitions"),
+    )
+)
+"""APIs with which clients read or describe topics that they name."""

@@ -14,7 +14,7 @@ from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, DescribeGr
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.security import permissions
-from streaming.gateway.security.authorization import Authorizer
+from streaming.gateway.security.authorization import DECISION_TTL_SECONDS, Authorizer
 from streaming.gateway.security.permissions import Operation
 from streaming.gateway.security.topic_catalog import TopicCatalog
 from streaming.gateway.wire.client_request import Caller
@@ -111,7 +111,9 @@ ACLS: dict[str, Sequence[tuple[Any, ...]]] = {
 }
 
 
-def with_authorizer(broker: EmbeddedBroker, work: Callable[[Authorizer, Connections], Any], **settings: float) -> Any:
+def with_authorizer(
+    broker: EmbeddedBroker, work: Callable[[Authorizer, Connections], Any], decision_ttl: float = DECISION_TTL_SECONDS
+) -> Any:
     """Run a coroutine with an authorizer that probes the broker, and with connections to the broker."""
 
     async def run() -> Any:
@@ -119,7 +121,7 @@ def with_authorizer(broker: EmbeddedBroker, work: Callable[[Authorizer, Connecti
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
                 topics = TopicCatalog(cluster_of(broker.bootstrap_servers))
-                return await work(Authorizer(topics, connections.ask, **settings), connections)
+                return await work(Authorizer(topics, connections.ask, decision_ttl), connections)
         finally:
             connections.close()
 

@@ -65,6 +65,7 @@ class HeartbeatTopics:
         for each in (of_type,) if backend.directory.is_complete else backend.types.values():
             if each is not None and each.topics_to_convert is not None:
                 names |= await each.topics_to_convert(backend, group_id)
+        names -= backend.internal_topics.unreadable
         found = await self._catalog.find(names, RENEWAL_SECONDS) if names else {}
         return filter(None, map(described_topic, found.values()))
 
@@ -74,7 +75,7 @@ class HeartbeatTopics:
         """The topics that match a pattern, as of ``max_age`` seconds ago or later, without those that are known."""
         listing = await self._catalog.all_topics(max_age)
         try:
-            names = matching_topics(pattern, listing.keys() - known - self._backend.hidden_topics)
+            names = matching_topics(pattern, listing.keys() - known - self._backend.internal_topics.all)
         except InvalidPattern:
             # The coordinator refuses it, after the checks that come first.
             return ()

@@ -112,7 +112,7 @@ class TopicNotifier:
         names: set[str] = set()
         needs_listing = False
         for group in groups:
-            names |= group.names | group.told.keys()
+            names |= self._followed(group)
             needs_listing = needs_listing or group.has_patterns
         listing: Mapping[str, TopicDescription] = {}
         began_at = loop_time()
@@ -184,7 +184,7 @@ class TopicNotifier:
         ]
         described = [
             self._current[name]
-            for name in sorted((group.names | group.told.keys()) & self._current.keys())
+            for name in sorted(self._followed(group) & self._current.keys())
             if self._is_news(group, self._current[name])
         ]
         group.has_changed, is_confirmed = False, False
@@ -198,6 +198,10 @@ class TopicNotifier:
             is_confirmed = all(await asyncio.gather(*asked))
         finally:
             group.has_changed |= not is_confirmed
+
+    def _followed(self, group: WatchedGroup) -> set[str]:
+        """The topics of which a group is told; of one that is hidden from clients only if a member could see it."""
+        return (group.names - self._backend.internal_topics.unreadable) | group.told.keys()
 
     def _is_news(self, group: WatchedGroup, topic: TopicDescription) -> bool:
         told = group.told.get(topic.name)

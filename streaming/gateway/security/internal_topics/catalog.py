@@ -1,10 +1,10 @@
-"""The coordinator's own topics: their names, their ids, and the principals that may use them through the gateway."""
+"""The coordinator's own topics: their names, their ids, and what the gateway refuses to whom."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 
 from streaming.contract.topics import TopicNames
-from streaming.gateway.wire.api_keys import FETCH
+from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.wire.futures import retrieve_failure
 
 FindTopicIds = Callable[[Collection[str]], Awaitable[Mapping[bytes, str]]]
@@ -15,20 +15,14 @@ FOREIGN_IDS = 100_000
 
 
 class InternalTopics:
-    """What the gateway refuses to clients.
+    """The topics, with what is known of ids.
 
-    No client may write, create, change or delete one of the topics, or read requests, responses and transactions, which
-    hold everybody's offsets, metadata and answers. The other topics are for operators to
-    read, as far as the brokers' ACLs allow it.
-
-    principals: those to which nothing is refused here.
+    principals: those of :class:`InternalTopicRules`.
     find_ids: asks the brokers for the topics' ids.
     """
 
     def __init__(self, names: TopicNames, principals: Collection[str], find_ids: FindTopicIds) -> None:
-        self.unreadable = frozenset({names.requests, names.responses, names.transactions})
-        self.unwritable = names.all
-        self._principals = frozenset(principals)
+        self.rules = InternalTopicRules(names, principals)
         self._find_ids = find_ids
         self._name_by_id: dict[bytes, str] = {}
         # What one question of the brokers has resolved comes into the same set.
@@ -36,14 +30,6 @@ class InternalTopics:
         self._foreign_before: set[bytes] = set()
         self._unresolved: set[bytes] = set()
         self._asking: asyncio.Task[None] | None = None
-
-    def may_use(self, principal: str) -> bool:
-        """Whether a principal may use the topics as far as the brokers allow it."""
-        return principal in self._principals
-
-    def guarded(self, api_key: int) -> frozenset[str]:
-        """Return the names that a request of an API may not contain."""
-        return self.unreadable if api_key == FETCH else self.unwritable
 
     def name_of(self, topic_id: bytes) -> str | None:
         """Return the name of an internal topic by its id; None for another topic."""
@@ -73,7 +59,7 @@ class InternalTopics:
     async def _ask(self) -> None:
         """Resolve the ids that wait now. A question that was asked earlier may have missed a topic created since."""
         asked, self._unresolved = self._unresolved, set()
-        self._name_by_id |= await self._find_ids(self.unwritable)
+        self._name_by_id |= await self._find_ids(self.rules.all)
         self._foreign |= asked - self._name_by_id.keys()
         if len(self._foreign) > FOREIGN_IDS:
             self._foreign_before, self._foreign = self._foreign, set()

@@ -7,7 +7,9 @@ from enum import Enum, auto
 from typing import Any
 
 from streaming.gateway.limits import GatewayLimits
+from streaming.gateway.security.internal_topics.answers import DESCRIBING_APIS, LISTING_APIS, Edit, edit_answer
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
+from streaming.gateway.security.internal_topics.description_requests import asks_for_all, without_creation
 from streaming.gateway.security.internal_topics.fetch_scan import IDS_SINCE, fetched_topic_ids
 from streaming.gateway.security.internal_topics.produce_scan import ProduceScan
 from streaming.gateway.security.internal_topics.refusals import (
@@ -16,6 +18,7 @@ from streaming.gateway.security.internal_topics.refusals import (
     PartialRefusal,
     refuse_topics,
 )
+from streaming.gateway.security.internal_topics.rules import View
 from streaming.gateway.wire.api_keys import DELETE_TOPICS, FETCH, PRODUCE, api_name
 from streaming.gateway.wire.codec import LARGE_REQUEST_BYTES, decode_request_in_steps, encode_request_in_steps
 from streaming.gateway.wire.frames import LENGTH_SIZE, ByteBuffer, FrameRefused, RefusalReason, RequestHead
@@ -34,6 +37,8 @@ class VerdictKind(Enum):
     BLOCKED = auto()
     """It is large and checked in steps, or its topic ids are being resolved; ``resume`` is called then."""
     REFUSE = auto()
+    REPLACE = auto()
+    """Another request is sent in its place."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +46,15 @@ class Verdict:
     """The verdict on a request.
 
     scan: for PASS, the scan of a request whose last bytes have not arrived.
+    edit: for PASS and REPLACE, edits the broker's answer; None if it is passed on as it is.
     refusal: for REFUSE.
-    rest: for REFUSE, the request without the refused topics; None if nothing is left for the broker.
+    rest: for REPLACE, the other request; for REFUSE, the request without the refused topics, or None if nothing is left
+        for the broker.
     """
 
     kind: VerdictKind
     scan: ProduceScan | None = None
+    edit: Edit | None = None
     refusal: PartialRefusal | None = None
     rest: bytes | None = None
 
@@ -101,7 +109,12 @@ class TopicGuard:
         Raises :class:`FrameRefused` for a request that no broker would accept, for one that has too many entries, and
         for one that writes to an internal topic and expects no response.
         """
-        if head.api_key not in GUARDED_APIS or self._topics.may_use(principal):
+        rules = self._topics.rules
+        may_use = rules.may_use(principal)
+        if head.api_key in LISTING_APIS - DESCRIBING_APIS:
+            view = View.WHOLE if may_use else View.NONE
+            return Verdict(VerdictKind.PASS, edit=edit_answer(rules, head.api_key, head.version, view))
+        if head.api_key not in DESCRIBING_APIS and (head.api_key not in GUARDED_APIS or may_use):
             return PASS
         if self._steps is not None or self._outcome is not None:
             return self._settled()
@@ -110,6 +123,8 @@ class TopicGuard:
         size = LENGTH_SIZE + head.length
         if len(received) < size:
             return INCOMPLETE
+        if head.api_key in DESCRIBING_APIS:
+            return self._run(self._check_description(head, received.peek(size), may_use=may_use), size)
         return self._run(self._check_whole(head, received.peek(size)), size)
 
     def _run(self, steps: Steps[Verdict], size: int) -> Verdict:
@@ -147,14 +162,33 @@ class TopicGuard:
             _, payload = yield from decode_request_in_steps(frame, head.api_key, head.version, max_entries)
             ids = yield from _ids(payload.topics)
             return (yield from self._check_ids(head, frame, ids, always=True))
-        is_suspicious = any(name.encode() in frame for name in self._topics.guarded(head.api_key))
+        is_suspicious = any(name.encode() in frame for name in self._topics.rules.guarded(head.api_key))
         return (yield from self._refusal_of(head, frame)) if is_suspicious else PASS
+
+    def _check_description(self, head: RequestHead, frame: bytes, *, may_use: bool) -> Steps[Verdict]:
+        """Return the verdict on a request for descriptions: it passes, but must not create an internal topic."""
+        rules, rest = self._topics.rules, None
+        if may_use:
+            view = View.WHOLE
+        elif asks_for_all(frame, head):
+            view = View.NONE
+        elif any(name.encode() in frame for name in rules.all):
+            view = View.BY_NAME
+            max_entries = self._limits.max_request_entries
+            client_id, payload = yield from decode_request_in_steps(frame, head.api_key, head.version, max_entries)
+            replaced = yield from without_creation(payload, rules)
+            if replaced is not None:
+                rest = yield from encode_request_in_steps(replaced, head.correlation_id, client_id)
+        else:
+            view = View.BY_ID
+        kind = VerdictKind.PASS if rest is None else VerdictKind.REPLACE
+        return Verdict(kind, edit=edit_answer(rules, head.api_key, head.version, view), rest=rest)
 
     def _check_produce(self, head: RequestHead, received: ByteBuffer) -> Verdict:
         size = LENGTH_SIZE + head.length
         # The request may be checked many times while it arrives. Each byte is scanned once.
         if self._scan is None:
-            self._scan = ProduceScan(head.version, self._topics.guarded(PRODUCE))
+            self._scan = ProduceScan(head.version, self._topics.rules.guarded(PRODUCE))
         scan = self._scan
         scan.feed(received.peek(size), 0)
         if not scan.found:
@@ -175,7 +209,7 @@ class TopicGuard:
             if self._resolving is None:
                 self._resolving = asyncio.get_running_loop().create_task(self._resolve(unknown))
             return BLOCKED
-        guarded = self._topics.guarded(head.api_key)
+        guarded = self._topics.rules.guarded(head.api_key)
         is_suspicious = always or any(self._topics.name_of(each) in guarded for each in left)
         return (yield from self._refusal_of(head, frame)) if is_suspicious else PASS
 
@@ -183,7 +217,7 @@ class TopicGuard:
         """Return the verdict on a request that may name a guarded topic."""
         max_entries = self._limits.max_request_entries
         client_id, payload = yield from decode_request_in_steps(frame, head.api_key, head.version, max_entries)
-        guarded = self._topics.guarded(head.api_key)
+        guarded = self._topics.rules.guarded(head.api_key)
 
         def guards(topic: str | bytes) -> bool:
             return (self._topics.name_of(topic) if isinstance(topic, bytes) else topic) in guarded

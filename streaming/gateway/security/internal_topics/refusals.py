@@ -26,9 +26,11 @@ MAX_REFUSED = 1_000
 
 REFUSAL = {
     **dict.fromkeys(("base_offset", "log_start_offset", "high_watermark", "last_stable_offset"), i64(-1)),
-    **dict.fromkeys(("record_errors", "aborted_transactions", "configs"), ()),
+    **dict.fromkeys(("timestamp", "offset", "end_offset"), i64(-1)),
+    **dict.fromkeys(("record_errors", "aborted_transactions", "configs", "active_producers"), ()),
     **dict.fromkeys(("error_message", "log_append_time"), None),
     "error_code": REFUSED,
+    "leader_epoch": i32(-1),
     "low_watermark": i64(-1),
     "num_partitions": i32(-1),
     "records": b"",
@@ -74,10 +76,17 @@ class _Entries(NamedTuple):
 _PRODUCED = _Entries("partition_data", "partition_responses", "PartitionProduceResponse")
 _FETCHED = _Entries("partitions", "partitions", "PartitionData")
 _TRUNCATED = _Entries("partitions", "partitions", "DeleteRecordsPartitionResult")
+_LISTED = _Entries("partitions", "partitions", "ListOffsetsPartitionResponse")
+_COMPARED = _Entries("partitions", "partitions", "EpochEndOffset")
+_WRITTEN = _Entries("partition_indexes", "partitions", "PartitionResponse")
 
 _TOPICS: Mapping[str, _Entries] = {
     "Produce": _Entries("topic_data", "responses", "TopicProduceResponse", _PRODUCED),
     "Fetch": _Entries("topics", "responses", "FetchableTopicResponse", _FETCHED),
+    "ListOffsets": _Entries("topics", "topics", "ListOffsetsTopicResponse", _LISTED),
+    "OffsetForLeaderEpoch": _Entries("topics", "topics", "OffsetForLeaderTopicResult", _COMPARED),
+    "DescribeProducers": _Entries("topics", "topics", "TopicResponse", _WRITTEN),
+    "DescribeConfigs": _Entries("resources", "results", "DescribeConfigsResult"),
     "CreateTopics": _Entries("topics", "topics", "CreatableTopicResult"),
     "DeleteTopics": _Entries("topics", "responses", "DeletableTopicResult"),
     "DeleteRecords": _Entries("topics", "topics", "DeleteRecordsTopicResult", _TRUNCATED),
@@ -102,7 +111,7 @@ def refuse_topics(payload: Any, guards: Guards) -> Steps[PartialRefusal | None]:
     topics = _TOPICS[api_name(key)]
     if key == DELETE_TOPICS and version < DELETE_BY_ID_SINCE:
         topics = topics._replace(requested="topic_names")
-    guarded, rest = yield from _split(getattr(payload, topics.requested), guards)
+    guarded, rest = yield from split_topics(getattr(payload, topics.requested), guards)
     if not guarded:
         return None
     of_topic = topics.partitions
@@ -125,7 +134,7 @@ def refuse_topics(payload: Any, guards: Guards) -> Steps[PartialRefusal | None]:
     return PartialRefusal(request if rest else None, merge, answer)
 
 
-def _split(entries: Sequence[Any], guards: Guards) -> Steps[tuple[list[Any], list[Any]]]:
+def split_topics(entries: Sequence[Any], guards: Guards) -> Steps[tuple[list[Any], list[Any]]]:
     """Return the entries of guarded topics, and the others."""
     guarded: list[Any] = []
     rest: list[Any] = []
@@ -141,7 +150,7 @@ def _refuse_partitions_of_transaction(payload: Any, guards: Guards) -> Steps[Par
     if not hasattr(payload, "v3_and_below_topics") or getattr(payload, "transactions", None):
         raise FrameRefused(RefusalReason.INTERNAL_TOPIC, f"{api_name(ADD_PARTITIONS_TO_TXN)} between brokers")
     topics = payload.v3_and_below_topics
-    guarded, _ = yield from _split(topics, guards)
+    guarded, _ = yield from split_topics(topics, guards)
     if not guarded:
         return None
     _limit(ADD_PARTITIONS_TO_TXN, sum(1 + len(topic.partitions) for topic in topics))
@@ -179,7 +188,8 @@ def _name(entry: Any) -> str | bytes:
     name = getattr(entry, "name", None) or getattr(entry, "topic", None)
     if name:
         return name  # type: ignore[no-any-return]
-    return entry.topic_id.bytes if entry.topic_id is not None else b""
+    topic_id = getattr(entry, "topic_id", None)
+    return topic_id.bytes if topic_id is not None else b""
 
 
 def _made(entity_type: Any, **values: object) -> Any:
@@ -194,8 +204,12 @@ def _unchanged(response: Entity) -> Entity:
 
 def _refused(entries: _Entries, module: Any, entry: Any) -> Entity:
     """Make the response's entry, of a type of ``module``, for the request's entry of a refused topic or partition."""
-    names = () if isinstance(entry, str) else [each.name for each in fields(entry)]
-    named: dict[str, Any] = {name: getattr(entry, name) for name in names} or {"name": entry}
+    if isinstance(entry, str):
+        named: dict[str, Any] = {"name": entry}
+    elif isinstance(entry, int):
+        named = {"partition_index": entry}
+    else:
+        named = {each.name: getattr(entry, each.name) for each in fields(entry)}
     # Fetch has different names for the index of a partition.
     values = {"topic_id": None, "partition_index": named.get("partition"), **named, **REFUSAL}
     of_topic = entries.partitions

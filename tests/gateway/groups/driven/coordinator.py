@@ -13,6 +13,7 @@ from coordinator_logic.messages import Message, ResponseEnvelope
 from coordinator_logic.records import GroupDirectoryEntry
 from coordinator_logic.records.definitions import directory_entry
 from streaming.client.errors import ResponseTimedOut
+from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import GroupBackend, GroupType
 from streaming.gateway.groups.channel import RequestEvent
 from streaming.gateway.groups.group_types import GROUP_TYPES
@@ -22,6 +23,7 @@ from streaming.gateway.groups.registry import group_apis, timeout_policies
 from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.security.authorization import Authorizer
+from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.security.topic_catalog import ClusterTopics, FoundTopic, TopicCatalog
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 from streaming.gateway.wire.loop_share import LoopShare
@@ -33,7 +35,6 @@ from tests.support.wire_types import to_wire
 __all__ = ["GATEWAY", "Cluster", "Gateway", "LogicCoordinator", "topic_id"]
 
 GATEWAY = Caller("gateway", "gateway", ANONYMOUS)
-HIDDEN = "group-requests"
 
 
 def topic_id(number: int) -> str:
@@ -169,6 +170,7 @@ class Gateway:
         types: Mapping[str, GroupType] = GROUP_TYPES,
         refresh_seconds: float = 0.0,
     ) -> None:
+        internal_topics = InternalTopicRules(TopicNames())
         looks = LookSchedule(refresh_seconds)
         catalog = TopicCatalog(cast("ClusterTopics", cluster), on_change=looks.hasten)
         timeouts = GroupTimeouts(topic_refresh_seconds=refresh_seconds)
@@ -176,7 +178,7 @@ class Gateway:
             cast("Any", coordinator),
             cast("Any", coordinator),
             _always_current,
-            Authorizer(catalog, forward or _no_authorizer),
+            Authorizer(catalog, forward or _no_authorizer, hides=internal_topics.hides),
             every_group,
             policies=TimeoutPolicies(timeouts, timeout_policies(types.values())),
             lists=ListRequests(LoopShare()),
@@ -184,7 +186,7 @@ class Gateway:
             catalog=catalog,
             looks=looks,
             caller=GATEWAY,
-            hidden_topics=frozenset({HIDDEN}),
+            internal_topics=internal_topics,
         )
         self.topics_changed = catalog.changed
         self.watched = backend.watched

@@ -94,6 +94,19 @@ class ListRequests:
 
         return await self.loop_share.complete(caller, steps())
 
+    async def only(self, caller: Caller, items: Iterable[ItemT], wanted: Callable[[ItemT], bool]) -> list[ItemT]:
+        """The items for which ``wanted`` is true, which may take milliseconds for each one."""
+
+        def steps() -> Steps[list[ItemT]]:
+            found = []
+            for item in items:
+                if wanted(item):
+                    found.append(item)
+                yield
+            return found
+
+        return await self.loop_share.complete(caller, steps())
+
 
 async def _run_together(coroutines: Iterable[Coroutine[Any, Any, None]], seconds: float) -> None:
     """Run the coroutines for so many seconds at most; raises the first exception of one of them.

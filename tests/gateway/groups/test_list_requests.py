@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from kio.index import load_request_schema
 
+from coordinator_logic.groups.consumer.patterns import matcher
 from coordinator_logic.messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
@@ -118,6 +119,29 @@ def test_the_event_loop_runs_between_any_two_events_of_a_list() -> None:
 
     seen = asyncio.run(ask())
     assert len(set(seen)) == len(seen) == MAX_GROUPS
+
+
+def test_the_event_loop_runs_while_a_pattern_is_matched() -> None:
+    names = [f"{number:04}".ljust(249, "x") for number in range(200)]
+
+    async def match() -> tuple[list[str], int]:
+        passes = 0
+
+        async def count_passes() -> None:
+            nonlocal passes
+            while True:
+                await asyncio.sleep(0)
+                passes += 1
+
+        counting = asyncio.create_task(count_passes())
+        # RE2 can keep the states for so large a pattern for few names only.
+        found = await ListRequests(LoopShare(1.0)).only(caller(1), names, matcher(".*1.{200}|.*2.{201}|.*x.{202}"))
+        counting.cancel()
+        return found, passes
+
+    found, passes = asyncio.run(match())
+    assert found == names
+    assert passes > len(names) / 10
 
 
 def test_groups_without_a_result_in_time_are_left_out() -> None:

@@ -74,8 +74,8 @@ def _join_or_continue(turn: Turn, request: Request, body: ConsumerGroupHeartbeat
     if isinstance(sender, Refusal):
         return sender
     updated = updated_member(sender.member, request, body)
-    refusal = _check_new_pattern(consumer, sender.member, updated) or check_consumer_heartbeat(
-        consumer, sender.member, updated, body, turn.config
+    refusal = check_consumer_heartbeat(consumer, sender.member, updated, body, turn.config) or _check_new_pattern(
+        consumer, sender.member, updated
     )
     if refusal is None:
         _accept(turn, request, body, consumer, sender, updated, owned)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Iterable
 
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
-from coordinator_logic.groups.consumer.patterns import InvalidPattern, matching_topics
+from coordinator_logic.groups.consumer.patterns import InvalidPattern, matcher
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
@@ -75,11 +75,13 @@ class HeartbeatTopics:
         """The topics that match a pattern, as of ``max_age`` seconds ago or later, without those that are known."""
         listing = await self._catalog.all_topics(max_age)
         try:
-            names = matching_topics(pattern, listing.keys() - known - self._backend.internal_topics.all)
+            matches = matcher(pattern)
         except InvalidPattern:
             # The coordinator refuses it, after the checks that come first.
             return ()
-        describable = await self._backend.authorizer.describable_topics(caller, names)
+        names = listing.keys() - known - self._backend.internal_topics.all
+        matching = await self._backend.lists.only(caller, names, matches)
+        describable = await self._backend.authorizer.describable_topics(caller, matching)
         return [listing[name] for name in sorted(describable)]
 
     async def _newly_matching(self, caller: Caller, group: WatchedGroup, member_id: str) -> Iterable[TopicDescription]:

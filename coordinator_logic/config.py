@@ -16,13 +16,14 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a new member may wait for its first join to complete. Kafka has the same constant."""
 
 
-LOGIC_VERSION = 3
+LOGIC_VERSION = 4
 """What the results of a batch look like. Since version 1, an entry of the journal says whether it ends its turn; since
 version 2, a transaction whose end never comes is aborted; since version 3, responses and records of the directory name
-the change that the directory shows."""
+the change that the directory shows; since version 4, the directory has the sizes of large groups."""
 
 FIRST_LOGIC_VERSION_ABORTING_TRANSACTIONS = 2
 FIRST_LOGIC_VERSION_NAMING_DIRECTORY_CHANGES = 3
+FIRST_LOGIC_VERSION_WITH_SIZES_IN_THE_DIRECTORY = 4
 
 
 class MigrationPolicy(Enum):

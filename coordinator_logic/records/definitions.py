@@ -204,6 +204,8 @@ class GroupDirectoryEntry(Message, frozen=True):
 
     ``incarnation`` and ``sequence`` name the last change of the group that the record shows, as in the journal. A later
     change that leaves all other fields as they are has no record. Records of earlier releases lack both.
+    ``stored_bytes`` is the size of the stored group, rounded up to a power of two; it is absent below 256 KiB. Gateways
+    ask for few large groups at a time.
     """
 
     group_id: str
@@ -216,10 +218,18 @@ class GroupDirectoryEntry(Message, frozen=True):
     incarnation: str = ""
     sequence: Int64 = 0
     configs: Int64 = 0
+    stored_bytes: Int64 | msgspec.UnsetType = msgspec.UNSET
 
 
-def directory_entry(group: Group) -> GroupDirectoryEntry:
-    """Summarise a group for the directory, without the change that its record names."""
+LARGE_GROUP_BYTES = 256 * 1024
+"""The directory has the size of a group from this size on. Nearly all groups are smaller."""
+
+
+def directory_entry(group: Group, stored_bytes: int = 0) -> GroupDirectoryEntry:
+    """Summarise a group for the directory, without the change that its record names.
+
+    stored_bytes: the size of its snapshot; 0 if that does not matter.
+    """
     part = group.part
     return GroupDirectoryEntry(
         group_id=group.group_id,
@@ -230,6 +240,8 @@ def directory_entry(group: Group) -> GroupDirectoryEntry:
         members=len(part.member_ids),
         offsets=offset_count(group.offsets),
         configs=len(group.configs),
+        # Rounded, so that the entry seldom changes.
+        stored_bytes=msgspec.UNSET if stored_bytes < LARGE_GROUP_BYTES else 1 << (stored_bytes - 1).bit_length(),
     )
 
 

@@ -113,6 +113,7 @@ FIELDS = {
     "size": "The size of the stored state, bytes.",
     "skipAssignment": "Whether the leader must keep the existing assignment instead of computing a new one (KIP-814).",
     "statesFilter": "List only groups in these states; empty for all.",
+    "storedBytes": "The size of the stored group, rounded up to a power of two; absent below 256 KiB.",
     "timer": "The timer: `heartbeat`, `initial-join`, `join`, `sync`, `revocation`, `member-join`, `member-sync` or "
     "`expiry`.",
     "timestamp": "The group's time of the change, ms since the epoch.",

@@ -62,10 +62,11 @@ class GatewayMetrics:
         self.buffered = gauge("buffered_bytes", "Bytes in the gateway that slow receivers have not taken yet.")
         self.request_bytes = gauge(
             "request_bytes",
-            "Bytes of the requests that arrive or have no response yet, without those that are passed on.",
+            "Bytes of requests that arrive or have no response yet, and of responses that clients have yet to read.",
         )
         self.waiting_connections = gauge(
-            "waiting_connections", "Connections whose next request waits, because of queued-max-request-bytes."
+            "waiting_connections",
+            "Connections whose next request or response waits, because of queued-max-request-bytes.",
         )
         self.refused = counter(
             "refused_frames", "Connections closed because of an invalid or unacceptable request.", ["reason"]
@@ -79,7 +80,7 @@ class GatewayMetrics:
         self.idle_connections = counter("idle_connections", "Connections closed after connections-max-idle-ms.")
         self.overdue_connections = counter(
             "overdue_connections",
-            "Connections closed because a client did not authenticate, or did not complete a request, in time.",
+            "Connections closed because a client did not authenticate, send a request or read a response in time.",
             ["awaited"],
         )
         self.lost_upstreams = counter(

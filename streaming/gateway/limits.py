@@ -27,9 +27,10 @@ class GatewayLimits(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """The largest request other than Produce, and the memory for all requests of one connection in handlers."""
 
     queued_max_request_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 128 * 1024 * 1024
-    """The memory for the requests of all connections that the gateway collects or answers, in the form in which they
-    arrive; beyond it, the gateway reads no further requests until some are answered. A connection may have 8 KiB in any
-    case. Kafka's ``queued.max.request.bytes``."""
+    """The memory for the requests of all connections that the gateway collects or answers, and for responses that
+    clients have yet to read, in the form in which they travel; beyond it, the gateway reads no further requests until
+    some are answered, and closes connections that read nothing. A connection may have 8 KiB in any case. Kafka's
+    ``queued.max.request.bytes``, which counts no responses."""
 
     max_request_entries: Annotated[int, msgspec.Meta(ge=1000)] = 100_000
     """Array entries of one request that the gateway decodes, and topics of a Fetch request that names them by id: some
@@ -46,6 +47,10 @@ class GatewayLimits(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     request_arrival_timeout_ms: Milliseconds = 120_000
     """How long a request may take from its first byte to its last one, without the time in which the gateway takes no
     bytes. Clients give up by then: ``request.timeout.ms`` is 30 s, and a producer's ``delivery.timeout.ms`` 120 s."""
+
+    response_delivery_timeout_ms: Milliseconds = 120_000
+    """How long a client may take to read what the gateway has written for it. While the memory of
+    ``queued-max-request-bytes`` is used up, a client that reads nothing has five seconds."""
 
     refusal_delay_ms: Annotated[int, msgspec.Meta(ge=0)] = 100
     """How long the connection of a refused request stays open, unread: a client that connects and sends the same again

@@ -4,7 +4,9 @@ It also says what an API and a type of groups consist of in the gateway; :mod:`.
 them.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +21,7 @@ from streaming.contract.records import UNREADABLE
 from streaming.gateway.groups.channel import GroupChannel, RequestEvent
 from streaming.gateway.groups.commit_order import CommitOrder
 from streaming.gateway.groups.error_responses import error_response, outage_error
+from streaming.gateway.groups.large_reads import LargeReads
 from streaming.gateway.groups.list_requests import MAX_REQUEST_ENTRIES, ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.timeout_policies import PolicyOf, TimeoutPolicies
@@ -26,6 +29,7 @@ from streaming.gateway.groups.watched_groups import Subscription, WatchedGroups
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.security.topic_catalog import TopicCatalog
+from streaming.gateway.wire.answer_room import NoAnswerRoom
 from streaming.gateway.wire.client_request import Caller, Feature, Handler
 
 IsCoordinator = Callable[[str, int], bool]
@@ -103,6 +107,7 @@ class GroupBackend:
     is_coordinator: IsCoordinator
     policies: TimeoutPolicies
     lists: ListRequests
+    reads: LargeReads
     types: Mapping[str, GroupType]
     catalog: TopicCatalog
     looks: LookSchedule
@@ -139,6 +144,32 @@ class GroupBackend:
         Every failure becomes a response with the error that the policy names; nothing is raised.
         """
         return await self.response(api, version, body, self.send(api, version, group_id, body, caller))
+
+    async def read(
+        self,
+        api: Api[RequestT, ResponseT],
+        version: int,
+        group_id: str,
+        body: RequestT,
+        caller: Caller,
+        most: int | None = None,
+    ) -> ResponseT:
+        """As :meth:`request`, for an answer that may be as large as the group.
+
+        It waits for room first, see :class:`LargeReads`. ``most`` is the size of the answer at most, in bytes, if the
+        body says what it wants of the group.
+        """
+        policy = self.policies.of(api, body)
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(policy.seconds):
+                    answered = await stack.enter_async_context(self.reads.room(api.name, caller, group_id, most))
+            except (TimeoutError, NoAnswerRoom):
+                return error_response(api, body, version, policy.unsent)
+            event = self.send(api, version, group_id, body, caller)
+            response = await self.response(api, version, body, event)
+            answered(0 if event.response.exception() else len(event.response.result().body))
+            return response
 
     def send(
         self, api: Api[RequestT, ResponseT], version: int, group_id: str, body: RequestT, caller: Caller

@@ -12,6 +12,7 @@ from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
 from streaming.gateway.groups.channel import GroupChannel
 from streaming.gateway.groups.current_directory import CurrentDirectory
 from streaming.gateway.groups.group_types import GROUP_TYPES
+from streaming.gateway.groups.large_reads import LargeReads
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.registry import group_apis, timeout_policies
@@ -80,6 +81,7 @@ async def serving_groups(
         is_coordinator,
         policies=TimeoutPolicies(timeouts, timeout_policies(GROUP_TYPES.values())),
         lists=ListRequests(loop_share or LoopShare()),
+        reads=LargeReads(directory),
         types=GROUP_TYPES,
         catalog=catalog,
         looks=looks,

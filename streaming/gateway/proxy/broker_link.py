@@ -51,6 +51,10 @@ class ClientSide(Protocol):
     def quota_entity(self) -> QuotaEntity:
         """Whose share of the event loop the connection uses."""
 
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of responses that the client has yet to read."""
+
     def close(self) -> None:
         """Close the connection when buffered responses are written."""
 

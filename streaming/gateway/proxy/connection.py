@@ -17,6 +17,7 @@ import logging
 import time
 from typing import cast
 
+from streaming.gateway.proxy.admission.delivery import Delivery
 from streaming.gateway.proxy.broker_link import BrokerLink
 from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.request_router import Admission, RequestRouter
@@ -50,6 +51,7 @@ class ClientConnection(asyncio.Protocol):
         self._connected_at = time.monotonic()
         self._last_active = self._connected_at
         self._incomplete_since: float | None = None
+        self._delivery = Delivery()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # No isinstance check: uvloop's transports do not derive from asyncio's.
@@ -76,6 +78,7 @@ class ClientConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._client_is_slow = True
         self._link.set_reading(False)
+        self._router.settle_memory()
 
     def resume_writing(self) -> None:
         self._client_is_slow = False
@@ -122,10 +125,21 @@ class ClientConnection(asyncio.Protocol):
         return QuotaEntity(self.host, self._router.principal)
 
     @property
+    def unsent_bytes(self) -> int:
+        """Bytes of responses that the client has yet to read."""
+        return self._transport.get_write_buffer_size()
+
+    @property
     def buffered_bytes(self) -> int:
         """Bytes that are buffered in either direction."""
-        to_client = self._transport.get_write_buffer_size() + self._responses.buffered_bytes
+        to_client = self.unsent_bytes + self._responses.buffered_bytes
         return to_client + len(self._received) + self._router.decoding_bytes + self._link.buffered_bytes
+
+    def close_stalled(self) -> None:
+        """Close the connection at once, and release its memory."""
+        log.info("closing the connection from %s: it reads no responses, and others wait for memory", self.host)
+        self._router.cancel()
+        self.abort()
 
     def close_if_overdue(self, now: float) -> None:
         """Abort the connection if its client did not do in time what it must; ``now`` is in monotonic seconds."""
@@ -135,11 +149,20 @@ class ClientConnection(asyncio.Protocol):
             metrics.overdue_connections.labels("authentication").inc()
         elif self._incomplete_since and now - self._incomplete_since > limits.request_arrival_timeout_ms / 1000:
             metrics.overdue_connections.labels("request").inc()
+        elif self._delivery.seconds(self.unsent_bytes, now) > limits.response_delivery_timeout_ms / 1000:
+            metrics.overdue_connections.labels("delivery").inc()
         elif now - self._last_active > limits.connections_max_idle_ms / 1000 and not self._responses.awaits_handler:
             metrics.idle_connections.inc()
         else:
             return
         self.abort()
+
+    def stalled_seconds(self, now: float) -> float:
+        """For how long the client has read nothing of what it has yet to read; 0 if it owes no reading.
+
+        ``now`` is in monotonic seconds. Call it again and again: only so is it noticed that the client reads.
+        """
+        return self._delivery.stalled_seconds(self.unsent_bytes, now)
 
     def response_written(self) -> None:
         """Continue with requests that waited until a response left."""
@@ -230,3 +253,4 @@ class ClientConnection(asyncio.Protocol):
         # The transport closes first when the client resets the connection, and logs a warning for each further write.
         if not (self.is_closing or self._transport.is_closing()):
             self._transport.write(data)
+            self._delivery.written += len(data)

@@ -8,9 +8,11 @@ from functools import partial
 
 from kio.index import load_response_schema
 
+from streaming.gateway.proxy.admission.answer_memory import AnswerRoom, ConnectionAnswers
 from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
 from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.response_queue import PendingResponse, ResponseQueue
+from streaming.gateway.wire.answer_room import current_answer_room
 from streaming.gateway.wire.api_keys import api_name
 from streaming.gateway.wire.client_request import ClientRequest
 from streaming.gateway.wire.codec import encode_response_in_steps
@@ -32,22 +34,40 @@ class HandlerCalls:
         self._responses = responses
         self._link = link
         self._tasks: set[asyncio.Task[None]] = set()
+        self._answers = ConnectionAnswers(
+            context.request_memory, lambda: client.unsent_bytes, lambda: responses.delayed_bytes
+        )
 
     def start(self, head: RequestHead, request: ClientRequest) -> None:
         """Call the handler of a request."""
         context = copy_context()
         context.run(current_forward.set, partial(self._link.forward, request.caller.client_id))
         pending = self._responses.append(head.length)
-        task = asyncio.get_running_loop().create_task(self._call(head, request, pending), context=context)
+        room = AnswerRoom(self._answers, partial(self._responses.is_first, pending))
+        context.run(current_answer_room.set, room.reserve)
+        task = asyncio.get_running_loop().create_task(self._call(head, request, pending, room), context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def relieve(self) -> None:
+        """Let an answer start that has room, because the client has read some bytes."""
+        self._answers.relieve()
 
     def cancel(self) -> None:
         """Cancel all running handlers."""
         for task in tuple(self._tasks):
             task.cancel()
 
-    async def _call(self, head: RequestHead, request: ClientRequest, pending: PendingResponse) -> None:
+    async def _call(
+        self, head: RequestHead, request: ClientRequest, pending: PendingResponse, room: AnswerRoom
+    ) -> None:
+        try:
+            await self._answer(head, request, pending)
+        finally:
+            # Not before the response is written: the next one would start as if its client had read this one.
+            room.release()
+
+    async def _answer(self, head: RequestHead, request: ClientRequest, pending: PendingResponse) -> None:
         started = time.monotonic()
         name = api_name(head.api_key)
         try:

@@ -12,7 +12,7 @@ from kio.static.protocol import Entity
 
 from streaming.gateway.proxy.addresses import rewrite_coordinators
 from streaming.gateway.proxy.admission.request_memory import ConnectionMemory
-from streaming.gateway.proxy.api_versions import unsupported_version
+from streaming.gateway.proxy.api_versions import REWRITTEN_APIS, unsupported_version
 from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
 from streaming.gateway.proxy.find_coordinator import answer_for_groups, is_for_transactions
 from streaming.gateway.proxy.handler_calls import HandlerCalls
@@ -119,8 +119,12 @@ class RequestRouter:
         return self._start_decoded is not None or self._refusal is not None
 
     def settle_memory(self) -> None:
-        """Count the memory of the connection's requests: of the one that arrives, and of those without a response."""
-        self._memory.settle(self._collecting_bytes + self.decoding_bytes + self._responses.buffered_bytes)
+        """Count the memory of the connection: of the request that arrives, of those without a response, and of what the
+        client and the broker have yet to read.
+        """
+        requests = self._collecting_bytes + self.decoding_bytes + self._responses.buffered_bytes
+        self._memory.settle(requests + self._client.unsent_bytes + self._link.buffered_bytes)
+        self._handlers.relieve()
 
     def cancel(self) -> None:
         """Cancel the requests in handlers, those that wait for their topics' names, and those answered in steps.
@@ -213,6 +217,9 @@ class RequestRouter:
             if acks is None:
                 return Admission.INCOMPLETE
             expects_response = acks != NO_ACKS
+        if head.api_key in REWRITTEN_APIS and not self._memory.reserve(0):
+            # The gateway holds the whole response for a while.
+            return Admission.BLOCKED
         if not self._link.start_passing(head, expects_response=expects_response, scan=verdict.scan, edit=verdict.edit):
             return Admission.BLOCKED
         self._request_left()

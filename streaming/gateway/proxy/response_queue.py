@@ -39,6 +39,15 @@ class ResponseQueue:
         """Whether a handler has yet to answer a request."""
         return self._in_handlers > 0
 
+    @property
+    def delayed_bytes(self) -> int:
+        """Bytes of complete responses that an earlier one delays."""
+        return sum(len(each.frame) for each in self._pending if each.frame is not None)
+
+    def is_first(self, pending: PendingResponse) -> bool:
+        """Whether all earlier responses are written."""
+        return bool(self._pending) and self._pending[0] is pending
+
     def append(self, buffered_bytes: int = 0, *, is_from_broker: bool = False) -> PendingResponse:
         """Add the next request's response, which is to come from the broker or from a handler."""
         pending = PendingResponse(buffered_bytes, is_from_broker)

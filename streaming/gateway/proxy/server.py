@@ -31,6 +31,9 @@ PORTS_TO_TRY = 50
 """How many ports a further listener tries, one after the other, until one is free."""
 
 MAX_OVERDUE_CHECK_SECONDS = 10.0
+MEMORY_CHECK_SECONDS = 1.0
+STALLED_SECONDS = 5.0
+"""How long a client may read nothing while others wait for memory."""
 CONNECTIONS_PER_CHECK = 500
 """Connections that are checked in one pass of the event loop."""
 
@@ -89,6 +92,7 @@ class GatewayServer:
             raise CannotRun(f"listen {self.options.listen}: cannot bind a port for every broker")
         self._in_background(self._refresh())
         self._in_background(self._close_overdue())
+        self._in_background(self._close_stalled())
 
     async def stop(self) -> None:
         """Accept no more connections and requests, answer those in flight within the grace period, close the rest."""
@@ -172,7 +176,10 @@ class GatewayServer:
     async def _close_overdue(self) -> None:
         limits = self.options.limits
         shortest = min(
-            limits.connections_max_idle_ms, limits.authentication_timeout_ms, limits.request_arrival_timeout_ms
+            limits.connections_max_idle_ms,
+            limits.authentication_timeout_ms,
+            limits.request_arrival_timeout_ms,
+            limits.response_delivery_timeout_ms,
         )
         while True:
             await asyncio.sleep(min(shortest / 1000 / 4, MAX_OVERDUE_CHECK_SECONDS))
@@ -180,6 +187,20 @@ class GatewayServer:
                 connection.close_if_overdue(time.monotonic())
                 if number % CONNECTIONS_PER_CHECK == CONNECTIONS_PER_CHECK - 1:
                     await asyncio.sleep(0)
+
+    async def _close_stalled(self) -> None:
+        """While there is no memory left, close the connections that hold most of it and whose clients read nothing."""
+        while True:
+            await asyncio.sleep(MEMORY_CHECK_SECONDS)
+            if self.request_memory.has_space:
+                continue
+            now = time.monotonic()
+            stalled = [each for each in tuple(self.connections) if each.stalled_seconds(now) > STALLED_SECONDS]
+            for connection in sorted(stalled, key=lambda each: each.unsent_bytes, reverse=True):
+                if self.request_memory.has_space:
+                    break
+                self.metrics.overdue_connections.labels("delivery").inc()
+                connection.close_stalled()
 
     def unregister(self, connection: ClientConnection) -> None:
         """Remove a closed connection."""

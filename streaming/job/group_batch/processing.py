@@ -9,7 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coordinator_logic import snapshot
-from coordinator_logic.config import FIRST_LOGIC_VERSION_NAMING_DIRECTORY_CHANGES
+from coordinator_logic.config import (
+    FIRST_LOGIC_VERSION_NAMING_DIRECTORY_CHANGES,
+    FIRST_LOGIC_VERSION_WITH_SIZES_IN_THE_DIRECTORY,
+)
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.group import Group
@@ -80,7 +83,8 @@ def process(
         return Outcome(rows, None, None)
     try:
         group = load(stored)
-        before = None if group is None else directory_entry(group)
+        size = len(stored.snapshot) if stored is not None and batch.tells_sizes else 0
+        before = None if group is None else directory_entry(group, size)
         result = batch.step_all(group, stored, before, requests)
         if stored is not None and stored.is_quarantined:
             before = quarantined_entry(group_id)
@@ -121,6 +125,7 @@ class _GroupBatch:
         self._records = records
         self._writer = RowWriter(settings.topics, group_id, batch_time, settings.limits, settings.config.job_epoch)
         self.reads_checks = False
+        self.tells_sizes = settings.config.logic_version >= FIRST_LOGIC_VERSION_WITH_SIZES_IN_THE_DIRECTORY
         self._large_answers = 0
 
     def step_all(
@@ -178,7 +183,8 @@ class _GroupBatch:
         change = None
         if result.journal:
             # Without a record of a change, what the entry says is unchanged, as for every heartbeat.
-            before, entry = entry, None if result.group is None else directory_entry(result.group)
+            size = len(state.snapshot) if state is not None and self.tells_sizes else 0
+            before, entry = entry, None if result.group is None else directory_entry(result.group, size)
             if entry != before:
                 change = self._last_change(result)
         moved_back = result.moved_back

@@ -40,7 +40,7 @@ async def look_up_consumer_group(backend: GroupBackend, group_id: str) -> FoundG
     """The subscriptions and the assigned topics of a consumer group, see :class:`GroupType`."""
     body = ConsumerGroupDescribeRequest([group_id])
     api = CONSUMER_GROUP_DESCRIBE
-    (described,) = (await backend.request(api, api.max_version, group_id, body, backend.caller)).groups
+    (described,) = (await backend.read(api, api.max_version, group_id, body, backend.caller)).groups
     if described.error_code != Error.NONE:
         return Error(described.error_code)
     subscriptions = {

@@ -49,7 +49,7 @@ async def describe_each(
             return described_type(group_id, Error.GROUP_AUTHORIZATION_FAILED)
         body = api.request_type([group_id])
         described: DescribedT
-        (described,) = (await backend.request(api, request.version, group_id, body, caller)).groups
+        (described,) = (await backend.read(api, request.version, group_id, body, caller)).groups
         if checked is not None and described.error_code == Error.NONE:
             described = await checked(described)
         if request.payload.include_authorized_operations and described.error_code == Error.NONE:
@@ -76,7 +76,7 @@ async def topics_of_classic_members(backend: GroupBackend, group_id: str) -> set
         return set()
     body = DescribeGroupsRequest([group_id])
     api = DESCRIBE_GROUPS
-    (described,) = (await backend.request(api, api.max_version, group_id, body, backend.caller)).groups
+    (described,) = (await backend.read(api, api.max_version, group_id, body, backend.caller)).groups
     topics: set[str] = set()
     for member in described.members:
         try:

@@ -5,7 +5,11 @@ from coordinator_logic.handlers.list_groups import list_groups as filter_entries
 from coordinator_logic.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import GroupDirectoryEntry
 from streaming.gateway.groups.backend import GroupBackend
+from streaming.gateway.wire.answer_room import await_answer_room
 from streaming.gateway.wire.client_request import Caller, ClientRequest
+
+TYPICAL_ENTRY_BYTES = 64
+"""A group in the answer."""
 
 
 async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGroupsResponse:
@@ -18,6 +22,7 @@ async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGrou
     body: ListGroupsRequest = request.payload
 
     entries = backend.directory.entries()
+    await await_answer_room(TYPICAL_ENTRY_BYTES * len(entries))
     filters = ListGroupsRequest(
         await _present(backend, request.caller, body.states_filter, {entry.group_state for entry in entries}),
         await _present(backend, request.caller, body.types_filter, {entry.group_type for entry in entries}),

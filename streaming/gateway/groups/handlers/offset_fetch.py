@@ -24,6 +24,9 @@ from streaming.gateway.security.permissions import Operation
 from streaming.gateway.security.topic_catalog import RENEWAL_SECONDS
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
+MOST_OFFSET_BYTES = 4_200
+"""An offset in an answer, with metadata as long as ``offset.metadata.max.bytes`` allows by default."""
+
 
 async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetFetchResponse:
     """Fetch committed offsets. The caller needs DESCRIBE on each group, and DESCRIBE on each topic.
@@ -46,7 +49,8 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetF
     try:
         topics = await _RequestedTopics.authorize(backend, request.caller, body.topics)
         asked = replace(body, topics=topics.authorized)
-        response = await backend.request(OFFSET_FETCH, request.version, body.group_id, asked, request.caller)
+        most = _most_bytes(topics.authorized)
+        response = await backend.read(OFFSET_FETCH, request.version, body.group_id, asked, request.caller, most)
         if response.error_code != Error.NONE:
             return error_response(OFFSET_FETCH, body, request.version, error_of(response.error_code))
         return OffsetFetchResponse(topics=await topics.complete(response.topics))
@@ -85,13 +89,19 @@ async def fetch_group(
     try:
         topics = await _RequestedTopics.authorize(backend, request.caller, group.topics)
         body = OffsetFetchRequest(groups=[replace(group, topics=topics.authorized)], require_stable=require_stable)
-        response = await backend.request(OFFSET_FETCH, request.version, group.group_id, body, request.caller)
+        most = _most_bytes(topics.authorized)
+        response = await backend.read(OFFSET_FETCH, request.version, group.group_id, body, request.caller, most)
         (fetched,) = response.groups
         if fetched.error_code != Error.NONE:
             return fetched
         return replace(fetched, topics=await topics.complete(fetched.topics))
     except CoordinatorNotAvailable:
         return FetchedGroup(group.group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+def _most_bytes(named: Sequence[TopicToFetch] | None) -> int | None:
+    """The most bytes of the answer for topics that a request names; None if it asks for all that the group has."""
+    return None if named is None else MOST_OFFSET_BYTES * entry_count(named, "partition_indexes")
 
 
 class _RequestedTopics(NamedTuple):

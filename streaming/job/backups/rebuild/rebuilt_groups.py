@@ -117,7 +117,7 @@ class RebuiltGroups:
         if any(position > self._read.get(each, 0) for each, position in resumption.positions.items()):
             group.sessions_from = max(group.sessions_from, _time_for(group, resumption))
             kept = kept._replace(stored=_stored(group))
-        return RebuiltGroup(kept, Known.ALL, directory_entry(group))
+        return RebuiltGroup(kept, Known.ALL, directory_entry(group, len(kept.stored)))
 
 
 def _fold(base: Base) -> GroupFold[FoldedGroup]:
@@ -134,7 +134,7 @@ def _loaded(group: Group, folded: FoldedGroup, resumption: Resumption, config: C
     due = earliest(group.timers, group.sessions_from)
     wake_at = 0 if due is None else due[1].deadline(group.sessions_from)
     stored = StoredGroup(group.group_id, _stored(group), wake_at)
-    return RebuiltGroup(stored, folded.known, directory_entry(group))
+    return RebuiltGroup(stored, folded.known, directory_entry(group, len(stored.stored)))
 
 
 def _time_for(group: Group, resumption: Resumption) -> int:

@@ -17,6 +17,7 @@ from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import GroupBackend, GroupType
 from streaming.gateway.groups.channel import RequestEvent
 from streaming.gateway.groups.group_types import GROUP_TYPES
+from streaming.gateway.groups.large_reads import LargeReads
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.registry import group_apis, timeout_policies
@@ -182,6 +183,7 @@ class Gateway:
             every_group,
             policies=TimeoutPolicies(timeouts, timeout_policies(types.values())),
             lists=ListRequests(LoopShare()),
+            reads=LargeReads(cast("Any", coordinator)),
             types=types,
             catalog=catalog,
             looks=looks,

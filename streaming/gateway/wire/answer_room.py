@@ -1,0 +1,32 @@
+"""Room in a client's connection for the answer to a request, before the request is carried out."""
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+
+Settle = Callable[[int], None]
+"""Replaces the bytes that were reserved by those that are needed."""
+
+AwaitRoom = Callable[[int], Awaitable[Settle]]
+"""Waits until there is room for so many bytes, and reserves it until the request is answered."""
+
+
+class NoAnswerRoom(Exception):
+    """The answer has no room for one more part: the client is to ask for this part again."""
+
+
+async def _at_once(_size: int) -> Settle:
+    """The gateway's own requests have no connection."""
+    return lambda _size: None
+
+
+current_answer_room: ContextVar[AwaitRoom] = ContextVar("current_answer_room", default=_at_once)
+"""In a handler's context: waits for room in the connection of the client whose request is handled."""
+
+
+async def await_answer_room(size: int) -> Settle:
+    """Wait until the client's connection has room for an answer, or for a further part of it, of about ``size`` bytes.
+
+    Call the result with the size that it has, once that is known.
+    Raises :class:`NoAnswerRoom` for a further part that would make the answer too large.
+    """
+    return await current_answer_room.get()(size)

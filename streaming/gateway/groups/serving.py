@@ -16,6 +16,7 @@ from streaming.gateway.groups.large_reads import LargeReads
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.registry import group_apis, timeout_policies
+from streaming.gateway.groups.subscriptions.offset_cleanup import LISTING_SECONDS, OffsetCleanup
 from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.options import CLIENT_ID, GatewayOptions
@@ -68,7 +69,13 @@ async def serving_groups(
     current = CurrentDirectory(options, directory, timeouts.listing_seconds)
     channel = GroupChannel(options, timeouts.stall_seconds, identity_key, current.pass_on)
     looks = LookSchedule(timeouts.topic_refresh_seconds)
-    catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds, looks.hasten)
+    listings = LookSchedule(max(timeouts.topic_refresh_seconds, LISTING_SECONDS))
+
+    def topics_changed() -> None:
+        looks.hasten()
+        listings.hasten()
+
+    catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds, topics_changed)
     internal_topics = InternalTopicRules(names, options.internal_topic_users)
     authorizer = Authorizer(catalog, forward, hides=internal_topics.hides)
     user = options.kafka.get("sasl.username")
@@ -90,7 +97,7 @@ async def serving_groups(
     )
     await channel.start()
     directory.start()
-    watching = asyncio.create_task(TopicNotifier(backend).run())
+    watching = asyncio.gather(TopicNotifier(backend).run(), OffsetCleanup(backend, listings).run())
     try:
         yield GroupService(channel, directory, authorizer, caller, group_apis(backend), catalog.changed)
     finally:

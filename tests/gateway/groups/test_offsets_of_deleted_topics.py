@@ -10,20 +10,23 @@ from kio.schema.errors import ErrorCode
 from coordinator_logic.messages import (
     GroupToFetch,
     OffsetCommitRequest,
+    OffsetDeleteRequest,
     OffsetFetchRequest,
     PartitionToCommit,
+    PartitionToDelete,
     TopicToCommit,
+    TopicToDelete,
     TopicToFetch,
     TxnOffsetCommitRequest,
     TxnPartitionToCommit,
     TxnTopicToCommit,
 )
-from streaming.gateway.security.topic_catalog import RENEWAL_SECONDS
+from streaming.gateway.security.topic_catalog import EXISTING_TTL_SECONDS, RENEWAL_SECONDS
 from streaming.gateway.wire.values import text_of_topic_id
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator
 from tests.support.virtual_time import run_in_virtual_time
 
-OFFSET_COMMIT, OFFSET_FETCH, TXN_OFFSET_COMMIT = 8, 9, 28
+OFFSET_COMMIT, OFFSET_FETCH, TXN_OFFSET_COMMIT, OFFSET_DELETE = 8, 9, 28, 47
 GROUP = "g"
 BY_NAME, WITHOUT_GROUPS, BY_ID = 9, 7, 10
 
@@ -147,5 +150,33 @@ def test_all_offsets_are_those_of_the_new_topic(version: int) -> None:
         await scene.commit("t", offset=7, partition=1, version=BY_ID)
         t = "t" if version < BY_ID else scene.cluster.id_of("t")
         assert await scene.all_offsets(version) == {t: [9, 7]}, "with the one of which no id is known"
+
+    play(story)
+
+
+def test_the_offsets_of_a_topic_that_is_gone_can_be_deleted() -> None:
+    """At a broker they are gone with the topic; without one, a partition of no topic has no offset to delete."""
+
+    async def story(scene: Scene) -> None:
+        await scene.commit("t", "stays", offset=100)
+        await scene.delete()
+        await asyncio.sleep(EXISTING_TTL_SECONDS)
+        named = {"t": [0, 1], "stays": [0, 5], "never": [0]}
+        topics = [TopicToDelete(name, [PartitionToDelete(each) for each in indexes]) for name, indexes in named.items()]
+        answer = await scene.gateway.ask(OFFSET_DELETE, 0, OffsetDeleteRequest(GROUP, topics))
+        found = {
+            (str(topic.name), each.partition_index): each.error_code
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+        unknown, none = ErrorCode.unknown_topic_or_partition, ErrorCode.none
+        assert found == {
+            ("t", 0): none,
+            ("t", 1): unknown,
+            ("stays", 0): none,
+            ("stays", 5): unknown,
+            ("never", 0): unknown,
+        }
+        assert not scene.coordinator.group(GROUP).group.offsets
 
     play(story)

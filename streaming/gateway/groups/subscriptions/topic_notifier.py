@@ -16,9 +16,9 @@ from kio.schema.errors import ErrorCode
 from coordinator_logic.apis import TOPICS_DELETED, TOPICS_DESCRIBED
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import TopicDescription, TopicsDeletedRequest, TopicsDescribedRequest
-from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import FoundGroup, GroupBackend
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
+from streaming.gateway.groups.subscriptions.repeating import repeat
 from streaming.gateway.groups.watched_groups import WatchedGroup
 from streaming.gateway.security.topic_catalog import NOT_FOUND, described_topic
 from streaming.gateway.wire.loop_share import loop_time
@@ -49,19 +49,7 @@ class TopicNotifier:
 
     async def run(self) -> None:
         """Refresh whenever a look is due, until cancelled."""
-        last_failure = ""
-        while True:
-            await self._backend.looks.wait()
-            try:
-                await self.refresh()
-                last_failure = ""
-            except CoordinatorNotAvailable as failure:
-                if str(failure) != last_failure:
-                    last_failure = str(failure)
-                    log.warning("groups do not learn of changed topics at the moment: %s", last_failure)
-            except Exception:
-                # If this task ended, groups would not learn of changes until the gateway restarts.
-                log.exception("looking at the topics of groups")
+        await repeat(self._backend.looks.wait, self.refresh, "groups do not learn of changed topics at the moment")
 
     async def refresh(self) -> None:
         """Look at all topics once, and tell the groups. Raises :class:`CoordinatorNotAvailable`."""

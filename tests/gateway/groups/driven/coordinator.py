@@ -21,6 +21,7 @@ from streaming.gateway.groups.large_reads import LargeReads
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.registry import group_apis, timeout_policies
+from streaming.gateway.groups.subscriptions.offset_cleanup import LISTING_SECONDS, OffsetCleanup
 from streaming.gateway.groups.subscriptions.topic_notifier import TopicNotifier
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicies
 from streaming.gateway.security.authorization import Authorizer
@@ -193,6 +194,7 @@ class Gateway:
         self.topics_changed = catalog.changed
         self.watched = backend.watched
         self.notifier = TopicNotifier(backend)
+        self.cleanup = OffsetCleanup(backend, LookSchedule(LISTING_SECONDS))
         self.apis = group_apis(backend)
 
     async def ask(self, key: int, version: int, body: Message) -> Any:

@@ -2,10 +2,14 @@
 
 import subprocess
 
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
 from tests.clients.conftest import NewProcess
 from tests.clients.programs.java import tool
 from tests.clients.system import System
 from tests.support.processes import Process
+from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS
 
 PARTITIONS = 3
@@ -80,3 +84,34 @@ def test_a_group_is_consumed_described_reset_and_deleted(system: System, new_pro
     assert "was successful" in groups(system, "--delete", "--group", group)
     assert group not in groups(system, "--list").split()
     assert f"GroupIdNotFoundException: Group {group} not found" in groups(system, "--describe", "--group", group)
+
+
+def test_a_group_leaves_a_deleted_topic_and_reads_its_namesake_from_the_start(
+    system: System, new_process: NewProcess
+) -> None:
+    """The topic is deleted at the brokers: nothing of it passes through the gateway."""
+    brokers, topic, stays, group = system.broker.bootstrap_servers, unique("deleted"), system.new_topic(1), "leaves"
+    create_topic(brokers, topic, 2)
+    system.produce(topic, range(2), RECORDS)
+    system.produce(stays, [0], RECORDS)
+    committing = Consumer({"bootstrap.servers": system.bootstrap_servers, "group.id": group})
+    partitions = [
+        TopicPartition(topic, 0, RECORDS),
+        TopicPartition(topic, 1, RECORDS),
+        TopicPartition(stays, 0, RECORDS),
+    ]
+    committing.commit(offsets=partitions, asynchronous=False)
+    committing.close()
+    AdminClient({"bootstrap.servers": brokers}).delete_topics([topic])[topic].result(LIMIT_SECONDS)
+
+    kept = [[group, stays, "0", str(RECORDS)]]
+    assert [row[:4] for row in rows(groups(system, "--describe", "--group", group), group)] == kept
+    assert [row[:4] for row in rows(groups(system, "--describe", "--all-groups"), group)] == kept
+    planned = groups(system, "--group", group, "--all-topics", "--reset-offsets", "--to-earliest", "--dry-run")
+    assert rows(planned, group) == [[group, stays, "0", "0"]]
+
+    create_topic(brokers, topic, 2)
+    system.produce(topic, range(2), RECORDS + 10)
+    reader = new_process("console consumer", console_consumer(system, group, topic, "--from-beginning"))
+    reader.await_line("all records", lambda _: len(records(reader)) >= 2 * (RECORDS + 10))
+    assert records(reader) == sorted(f"record {number}" for number in range(RECORDS + 10) for _ in range(2))

@@ -1,6 +1,6 @@
-"""Files of offsets: CSV, JSON and Parquet, with the columns topic, partition, offset, leaderEpoch and metadata.
+"""Files of offsets: CSV, JSON and Parquet, with the columns of :data:`COLUMNS`.
 
-A CSV file may lack the first line and the last two columns, as those of Kafka's ``--export`` do.
+A CSV file may lack the first line and the last three columns, as those of Kafka's ``--export`` do.
 """
 
 import csv
@@ -13,11 +13,12 @@ import msgspec
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.messages import NO_LEADER_EPOCH, Int32, Int64
+from coordinator_logic.messages.base import OptionalTopicId
 from streaming.contract.output.csv_cells import csv_line, original
 from streaming.contract.output.text import json_text
 from streaming.explain.offsets.plan import Position
 
-COLUMNS = ("topic", "partition", "offset", "leaderEpoch", "metadata")
+COLUMNS = ("topic", "partition", "offset", "leaderEpoch", "metadata", "topicId")
 NEEDED_COLUMNS = 3
 
 
@@ -37,6 +38,7 @@ class StoredOffset(msgspec.Struct, frozen=True, rename="camel"):
     offset: Int64
     leader_epoch: Int32 = NO_LEADER_EPOCH
     metadata: str = ""
+    topic_id: OptionalTopicId = ""
 
 
 class UnreadableOffsetsFile(ValueError):
@@ -54,7 +56,7 @@ def format_of(file: Path) -> FileFormat:
 def encoded(positions: Mapping[TopicPartition, Position], file_format: FileFormat) -> bytes:
     """The offsets in a format, in the order of their partitions."""
     rows = [
-        StoredOffset(*partition, found.offset, found.leader_epoch, found.metadata)
+        StoredOffset(*partition, found.offset, found.leader_epoch, found.metadata, found.topic_id)
         for partition, found in sorted(positions.items())
     ]
     match file_format:
@@ -88,7 +90,7 @@ def decoded(content: bytes, file_format: FileFormat) -> dict[TopicPartition, Pos
             raise UnreadableOffsetsFile(f"{row.topic}:{row.partition} has two offsets")
         if row.offset < 0 or row.partition < 0:
             raise UnreadableOffsetsFile(f"{row.topic}:{row.partition}={row.offset} is negative")
-        positions[partition] = Position(row.offset, row.leader_epoch, row.metadata)
+        positions[partition] = Position(row.offset, row.leader_epoch, row.metadata, row.topic_id)
     if not positions:
         raise UnreadableOffsetsFile("it has no offsets")
     return positions
@@ -110,7 +112,8 @@ def _encoded_parquet(rows: list[StoredOffset]) -> bytes:
     import pyarrow
     from pyarrow import parquet
 
-    types = (pyarrow.string(), pyarrow.int32(), pyarrow.int64(), pyarrow.int32(), pyarrow.string())
+    text = pyarrow.string()
+    types = (text, pyarrow.int32(), pyarrow.int64(), pyarrow.int32(), text, text)
     schema = pyarrow.schema(list(zip(COLUMNS, types, strict=True)))
     sink = pyarrow.BufferOutputStream()
     parquet.write_table(pyarrow.Table.from_pylist(msgspec.to_builtins(rows), schema=schema), sink)

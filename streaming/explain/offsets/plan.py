@@ -20,18 +20,20 @@ from streaming.explain.offsets.changes import OffsetChange
 
 
 class Position(NamedTuple):
-    """A committed offset as a client sees it."""
+    """A committed offset as a client sees it; an empty ``topic_id`` is not known."""
 
     offset: int
     leader_epoch: int = NO_LEADER_EPOCH
     metadata: str = ""
+    topic_id: str = ""
 
 
 class Log(NamedTuple):
-    """The first offset of a partition, and the offset of its next record."""
+    """The first offset of a partition, the offset of its next record, and the id of its topic, empty if not known."""
 
     start: int
     end: int
+    topic_id: str = ""
 
 
 class PlannedOffset(msgspec.Struct, frozen=True, rename="camel"):
@@ -80,15 +82,15 @@ class Plan(msgspec.Struct, frozen=True):
 
     def request(self) -> ResetOffsetsRequest:
         """The request that carries it out, if the group still has the offsets that the plan knows."""
-        topics: dict[str, list[PartitionToReset]] = {}
+        topics: dict[tuple[str, str], list[PartitionToReset]] = {}
         for planned in self.offsets:
             target = planned.target or Position(NO_OFFSET)
             seen = NO_OFFSET if planned.current is None else planned.current
             entry = PartitionToReset(planned.partition, target.offset, seen, target.leader_epoch, target.metadata)
-            topics.setdefault(planned.topic, []).append(entry)
-        return ResetOffsetsRequest(
-            self.group_id, [TopicToReset(*topic) for topic in topics.items()], lists_all=self.lists_all
-        )
+            topic_id = target.topic_id if planned.log is None else planned.log.topic_id or target.topic_id
+            topics.setdefault((planned.topic, topic_id), []).append(entry)
+        named = [TopicToReset(topic, partitions, topic_id) for (topic, topic_id), partitions in topics.items()]
+        return ResetOffsetsRequest(self.group_id, named, lists_all=self.lists_all)
 
 
 Logs = Mapping[TopicPartition, Log]
@@ -99,7 +101,7 @@ def positions_of(fetched: FetchedGroup) -> dict[TopicPartition, Position]:
     """The committed offsets in an answer to OffsetFetch."""
     return {
         TopicPartition(topic.name, found.partition_index): Position(
-            found.committed_offset, found.committed_leader_epoch, found.metadata
+            found.committed_offset, found.committed_leader_epoch, found.metadata, topic.topic_id
         )
         for topic in fetched.topics
         for found in topic.partitions
@@ -110,7 +112,13 @@ def positions_of(fetched: FetchedGroup) -> dict[TopicPartition, Position]:
 def position(committed: CommittedOffset) -> Position:
     """A committed offset as a client sees it."""
     epoch = NO_LEADER_EPOCH if committed.leader_epoch is None else committed.leader_epoch
-    return Position(committed.offset, epoch, committed.metadata)
+    return Position(committed.offset, epoch, committed.metadata, committed.topic_id)
+
+
+def is_of_namesake(found: Position, log: Log | None) -> bool:
+    """Whether an offset is of a topic that was deleted, and whose name another topic has now."""
+    known = log is not None and log.topic_id
+    return bool(known and found.topic_id and found.topic_id != known)
 
 
 def restoration(group_id: str, then: Positions, now: Positions, logs: Logs, *, is_complete: bool) -> Plan:

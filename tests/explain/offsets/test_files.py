@@ -11,10 +11,11 @@ from streaming.explain.offsets.files import FileFormat, UnreadableOffsetsFile, d
 from streaming.explain.offsets.plan import Position
 from tests.support.properties import examples
 
+TOPIC_ID = "-QXTr5ZaQ4aTOGxdwzcvBw"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=8)
 POSITIONS = st.dictionaries(
     st.builds(TopicPartition, TEXTS.filter(bool), st.integers(0, 2**31 - 1)),
-    st.builds(Position, st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1), TEXTS),
+    st.builds(Position, st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1), TEXTS, st.sampled_from(("", TOPIC_ID))),
     min_size=1,
     max_size=5,
 )
@@ -28,9 +29,14 @@ def test_what_is_written_is_read(file_format: FileFormat, positions: dict[TopicP
 
 
 def test_the_csv_has_a_first_line_and_sorted_partitions() -> None:
-    positions = {TopicPartition("t", 1): Position(5, 2, "a,b"), TopicPartition("t", 0): Position(7)}
+    positions = {TopicPartition("t", 1): Position(5, 2, "a,b", TOPIC_ID), TopicPartition("t", 0): Position(7)}
     text = encoded(positions, FileFormat.CSV).decode()
-    assert text == 'topic,partition,offset,leaderEpoch,metadata\nt,0,7,-1,\nt,1,5,2,"a,b"\n'
+    assert text == f'topic,partition,offset,leaderEpoch,metadata,topicId\nt,0,7,-1,,\nt,1,5,2,"a,b",\'{TOPIC_ID}\n'
+
+
+def test_the_csv_of_an_earlier_release_is_read() -> None:
+    content = b'topic,partition,offset,leaderEpoch,metadata\nt,1,5,2,"a,b"\n'
+    assert decoded(content, FileFormat.CSV) == {TopicPartition("t", 1): Position(5, 2, "a,b")}
 
 
 def test_the_csv_of_kafkas_tool_is_read() -> None:
@@ -48,6 +54,7 @@ def test_the_csv_of_kafkas_tool_is_read() -> None:
         (b"t,0,x\n", FileFormat.CSV, "int"),
         (b"t,0,1\nt,0,2\n", FileFormat.CSV, "two offsets"),
         (b"t,0,-1\n", FileFormat.CSV, "negative"),
+        (b"t,0,1,-1,,no id\n", FileFormat.CSV, "topicId"),
         (b"\xff,0,1\n", FileFormat.CSV, "utf-8"),
         (b"[]", FileFormat.JSON, "no offsets"),
         (b"{}", FileFormat.JSON, "array"),

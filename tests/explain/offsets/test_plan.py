@@ -16,6 +16,7 @@ from streaming.explain.offsets.plan import (
     Position,
     clone,
     differences,
+    is_of_namesake,
     position,
     restoration,
     undoing,
@@ -189,3 +190,23 @@ def test_an_undo_undoes_a_reset_and_a_second_one_does_it_again(moves: list[Move]
         plan = undoing(driven.group_id, last_reset(changes_of(driven.journal)), positions(driven), {})
         assert send(driven, plan).error is Error.NONE
         assert positions(driven) == expected
+
+
+# ---- topics that were created again ----------------------------------------------------------------------------
+
+OLD, NEW = "kQXTr5ZaQ4aTOGxdwzcvBw", "yf4HLMwkTNqR31X-kvqSOQ"
+
+
+def test_a_plan_sets_offsets_of_the_topic_whose_log_it_has_seen() -> None:
+    logs = {P0: Log(10, 100, NEW), P1: Log(0, 50)}
+    plan = plan_from_file("g", {P0: Position(60), P1: Position(5, topic_id=OLD)}, {}, logs)
+    assert [(topic.name, topic.topic_id) for topic in plan.request().topics] == [("topic", NEW), ("topic", OLD)]
+
+
+def test_an_offset_of_a_deleted_topic_is_none_of_its_namesake() -> None:
+    log = Log(10, 100, NEW)
+    assert is_of_namesake(Position(60, topic_id=OLD), log)
+    assert not is_of_namesake(Position(60, topic_id=NEW), log)
+    assert not is_of_namesake(Position(60), log), "it may be of this topic"
+    assert not is_of_namesake(Position(60, topic_id=OLD), None), "there may be no such topic now"
+    assert not is_of_namesake(Position(60, topic_id=OLD), Log(10, 100)), "the brokers may have no ids"

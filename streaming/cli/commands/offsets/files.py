@@ -8,7 +8,7 @@ import typer
 from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
-from streaming.cli.commands.offsets.reading import fetched_offsets, offsets_as_of, required_logs
+from streaming.cli.commands.offsets.reading import fetched_offsets, of_present_topics, offsets_as_of, required_logs
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, out, print_json, require, time_given, write_file
 from streaming.cli.help_output import option
@@ -64,7 +64,8 @@ def import_offsets(
     wanted = positions_in(file)
     with connection.client() as client:
         known = required_logs(connection, client, wanted)
-        plan = plan_from_file(group, wanted, fetched_offsets(client, group), known)
+        present = of_present_topics(wanted, known)
+        plan = plan_from_file(group, present, fetched_offsets(client, group), known)
         carry_out(connection, client, plan, execution)
 
 

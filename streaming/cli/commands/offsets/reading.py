@@ -11,14 +11,14 @@ from coordinator_logic.messages import GroupToFetch
 from coordinator_logic.records import JournalEntry
 from streaming.cli.commands.groups import exit_on_errors
 from streaming.cli.connection import CLIENT_ID, Connection
-from streaming.cli.console import REFUSED, USAGE, fail
+from streaming.cli.console import REFUSED, USAGE, err, fail
 from streaming.client import CoordinatorClient
 from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.librdkafka import admin_config
 from streaming.explain.offsets.changes import OffsetChange, changes_of, matters_for_offsets
 from streaming.explain.offsets.log_positions import logs_of
-from streaming.explain.offsets.plan import Log, Position, position, positions_of
+from streaming.explain.offsets.plan import Log, Position, is_of_namesake, position, positions_of
 from streaming.explain.time_travel.group_history import GroupAt, group_at
 from streaming.journal.folded_group import Known
 from streaming.journal.group_journal import GroupJournal
@@ -98,7 +98,9 @@ def admin_of(client: CoordinatorClient) -> AdminClient:
 
 def logs(connection: Connection, client: CoordinatorClient, partitions: Collection[TopicPartition]) -> Logs:
     """The logs of those partitions that exist."""
-    return logs_of(admin_of(client), partitions, connection.timeout)
+    found = logs_of(admin_of(client), partitions, connection.timeout)
+    ids = _cluster_topics(connection).topic_ids({topic for topic, _ in found}, connection.timeout)
+    return {partition: log._replace(topic_id=ids.get(partition.topic, "")) for partition, log in found.items()}
 
 
 def required_logs(connection: Connection, client: CoordinatorClient, partitions: Collection[TopicPartition]) -> Logs:
@@ -108,6 +110,16 @@ def required_logs(connection: Connection, client: CoordinatorClient, partitions:
         names = ", ".join(f"{topic}:{number}" for topic, number in missing)
         fail(f"no such partition, or its leader does not answer: {names}", REFUSED)
     return known
+
+
+def of_present_topics(positions: Positions, known: Logs) -> Positions:
+    """The offsets without those of deleted topics whose names other topics have now; says how many it leaves out."""
+    left = {
+        partition: found for partition, found in positions.items() if not is_of_namesake(found, known.get(partition))
+    }
+    if left_out := len(positions) - len(left):
+        err.line(f"{left_out} offset(s) left out: their topic was deleted, and another one has its name now")
+    return left
 
 
 def selected_partitions(
@@ -145,11 +157,16 @@ def selected(text: str, option: str) -> tuple[str, list[int] | None]:
 
 
 def _partition_counts(connection: Connection, topics: Collection[str]) -> dict[str, int]:
-    config = ConsumerConfig(
-        bootstrap_servers=connection.bootstrap_servers,
-        group_id=CLIENT_ID,
-        client_id=CLIENT_ID,
-        config=connection.config,
-    )
-    described = ClusterTopics(config).describe(topics, connection.timeout, with_racks=False)
+    described = _cluster_topics(connection).describe(topics, connection.timeout, with_racks=False)
     return {topic: metadata.partitions for topic, metadata in described.items()}
+
+
+def _cluster_topics(connection: Connection) -> ClusterTopics:
+    return ClusterTopics(
+        ConsumerConfig(
+            bootstrap_servers=connection.bootstrap_servers,
+            group_id=CLIENT_ID,
+            client_id=CLIENT_ID,
+            config=connection.config,
+        )
+    )

@@ -7,7 +7,13 @@ from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
 from streaming.cli.commands.offsets.files import positions_in
-from streaming.cli.commands.offsets.reading import admin_of, fetched_offsets, required_logs, selected_partitions
+from streaming.cli.commands.offsets.reading import (
+    admin_of,
+    fetched_offsets,
+    of_present_topics,
+    required_logs,
+    selected_partitions,
+)
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import USAGE, err, fail, time_given
 from streaming.cli.help_output import flag, option
@@ -61,7 +67,8 @@ def reset(
     with connection.client() as client:
         now = fetched_offsets(client, group)
         if from_file is not None:
-            plan = plan_from_file(group, wanted, now, required_logs(connection, client, wanted))
+            known = required_logs(connection, client, wanted)
+            plan = plan_from_file(group, of_present_topics(wanted, known), now, known)
         else:
             partitions = selected_partitions(connection, topic or [], now, all_topics=all_topics)
             plan = _planned(connection, client, group, partitions, chosen[0])

@@ -14,13 +14,14 @@ from streaming.cli.commands.offsets.reading import (
     changes_until_now,
     fetched_offsets,
     logs,
+    of_present_topics,
     offsets_as_of,
 )
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, err, fail, out, print_json, time_given
 from streaming.cli.help_output import option
 from streaming.explain.offsets.changes import OffsetChange, last_reset
-from streaming.explain.offsets.plan import clone, restoration, undoing
+from streaming.explain.offsets.plan import clone, position, restoration, undoing
 from streaming.explain.time_travel.rows import utc
 
 AsOf = Annotated[str, option("--as-of", metavar="TIME", text="The time, or an age such as 2h.")]
@@ -42,6 +43,7 @@ def restore(connection: Connection, execution: Execution, group: GroupId, as_of:
             err.line(f"{group} is older than {topic}: what it does not name is left alone")
         now = fetched_offsets(client, group)
         known = logs(connection, client, {*then, *now})
+        then = of_present_topics(then, known)
         carry_out(connection, client, restoration(group, then, now, known, is_complete=is_complete), execution)
 
 
@@ -62,6 +64,9 @@ def undo(connection: Connection, execution: Execution, group: GroupId) -> None:
             out.line(f"Undo: {_described(changes[0])}")
         now = fetched_offsets(client, group)
         known = logs(connection, client, [change.partition for change in changes])
+        before = {change.partition: position(change.before) for change in changes if change.before is not None}
+        present = of_present_topics(before, known)
+        changes = [change for change in changes if change.before is None or change.partition in present]
         carry_out(connection, client, undoing(group, changes, now, known), execution)
 
 
@@ -92,7 +97,8 @@ def clone_group(
             ((offsets, _),) = offsets_as_of(connection, group, [time_given(as_of, "--as-of")])
         if fetched_offsets(client, new):
             fail(f"{new} has committed offsets", REFUSED)
-        carry_out(connection, client, clone(new, offsets, logs(connection, client, offsets)), execution)
+        known = logs(connection, client, offsets)
+        carry_out(connection, client, clone(new, of_present_topics(offsets, known), known), execution)
 
 
 @connected

@@ -9,7 +9,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next oracle oracle-consumer fuzz soak kills chaos chaos-broken documents release clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next kafka-tests oracle oracle-consumer fuzz soak kills chaos chaos-broken documents release clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ bench-operators: archive ## Compare applyInPandasWithState with transformWithSta
 
 spark-next: archive ## Try Spark's internals with the newest pyspark, or VERSIONS="4.2.1 4.3.0": 10 minutes for each; RECORD=yes writes the results
 	$(PYTHON) -m tests.spark_next $(VERSIONS) $(if $(RECORD),--record)
+
+kafka-tests: archive ## Run Kafka's own published tests of groups through job and gateway: PROFILES="requests joins", ONLY=regular-expression, AT_BROKERS=yes; an hour
+	$(PYTHON) -m tests.kafka_tests $(PROFILES) $(if $(ONLY),--only '$(ONLY)') $(if $(AT_BROKERS),--at-brokers)
 
 SCRIPTS ?= 2000
 SEED ?= 1

@@ -24,6 +24,7 @@ from rich import box
 from rich.table import Table
 
 from streaming.client import CoordinatorClient
+from streaming.job.session import LOCAL_EXECUTOR
 from tests.bench.environment import ROOT, commit, machine, print_results, write_results
 from tests.bench.events import Events, Membership, PreparedRequest
 from tests.bench.figures import Scale
@@ -208,7 +209,8 @@ def kill(side: Side) -> Figures:
 
 def compare(bench: Bench, checkouts: Sequence[tuple[str, Path]], extent: Extent) -> list[dict[str, list[float]]]:
     """Measure the coordinators of the checkouts alternately; returns the figures of each."""
-    settings = LATENCY_PROFILE | {"metrics-port": 0}
+    # While a side is stopped, its executor sends no heartbeat. An older checkout has Spark's default of two minutes.
+    settings = LATENCY_PROFILE | {"metrics-port": 0} | LOCAL_EXECUTOR
     with ExitStack() as stack:
         sides = []
         for name, checkout in checkouts:

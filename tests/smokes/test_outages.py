@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
 @pytest.mark.parametrize(
     ("module", "arguments", "printed"),
     [
-        ("tests.bench.outages.backlog", "--requests 2000 --groups 2", "requests a second"),
+        ("tests.bench.outages.backlog", "--requests 2000 --groups 2 --max-requests-per-batch 500", "requests a second"),
         ("tests.bench.outages.backup", "--groups 5 --backups 1 --warm-up 1 --before 2", "1 backups of"),
         ("tests.bench.outages.checkpoints", "--groups 3 --driver-memory 512m", '"command":"restore"'),
         (
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
         ),
         ("tests.bench.journal.explain", "--records 2000", "s"),
         ("tests.bench.journal.cost", "", "goal"),
-        ("tests.bench.gateway.formation", "--members 2 --groups 1 --delay-ms 0", "ms"),
+        ("tests.bench.gateway.formation", "--members 2 --groups 1 --delay-ms 0", "gateway: 2 members"),
         ("tests.bench.gateway.overhead", "--rate 50 --seconds 1 --connections 5 --members 10", "ms"),
         ("tests.bench.gateway.throughput", "--megabytes 5", "MB"),
     ],

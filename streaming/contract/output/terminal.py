@@ -13,6 +13,9 @@ from streaming.contract.output.text import printable
 Part = str | tuple[str, str]
 """A piece of a line: a text, or a text with its style."""
 
+Cell = str | list[str]
+"""A cell of a table: a text, or lines."""
+
 
 @dataclass(frozen=True)
 class FoldedColumn:
@@ -32,11 +35,11 @@ class Terminal:
         text = Text.assemble(*(_text(part) for part in parts))
         self._console.print(text, style=style, soft_wrap=True)
 
-    def table(self, columns: Iterable[str | FoldedColumn], rows: Iterable[Sequence[str]]) -> None:
-        """Print a table. A line break in a cell stays one: it does not leave the cell."""
+    def table(self, columns: Iterable[str | FoldedColumn], rows: Iterable[Sequence[Cell]]) -> None:
+        """Print a table."""
         table = Table(*(_column(each) for each in columns))
         for row in rows:
-            table.add_row(*map(_lines, row))
+            table.add_row(*map(_cell, row))
         self._console.print(table)
 
     def waiting(self, what: str) -> Status:
@@ -59,8 +62,8 @@ def _text(part: Part) -> Text:
     return Text(printable(text), style)
 
 
-def _lines(text: str) -> Text:
-    return Text("\n".join(map(printable, text.split("\n"))))
+def _cell(cell: Cell) -> Text:
+    return Text("\n".join(map(printable, [cell] if isinstance(cell, str) else cell)))
 
 
 def _column(column: str | FoldedColumn) -> Column:

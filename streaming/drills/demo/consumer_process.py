@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from streaming.contract.output.logs import log_to_stderr
 from streaming.contract.output.plain import print_json
 from streaming.embedded.stop_signals import stop_requested
 
@@ -197,4 +198,5 @@ def main(library: ClientLibrary, topic: str, properties: Mapping[str, Any]) -> N
 
 
 if __name__ == "__main__":
+    log_to_stderr()
     main(ClientLibrary(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))

@@ -9,6 +9,7 @@ from coordinator_logic.messages import GroupToFetch
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
 from streaming.client.group_types import AnyDescribedGroup, type_of
+from streaming.contract.output.text import printable
 from streaming.explain.live.group_types import MemberNow, TypeDescription, description_of
 
 
@@ -84,7 +85,7 @@ def headline(group: AnyDescribedGroup) -> tuple[str, str]:
 
 
 def description(group: GroupNow, offsets: list[CommittedPosition] | str) -> str:
-    """The group as text."""
+    """The group as text, in lines that no text of a client breaks."""
     if group.error:
         return group.error
     lines = [f"{group.group_id}: {group.state} ({group.protocol}), {len(group.members)} member(s)", ""]
@@ -93,7 +94,7 @@ def description(group: GroupNow, offsets: list[CommittedPosition] | str) -> str:
         standing = f", {member.standing}" if member.standing else ""
         lines.append(f"{member.member_id} ({member.client_id} at {member.client_host}{instance}){standing}")
         lines += [f"    {line}" for line in member.assignment.splitlines()]
-    return "\n".join([*lines, "", *_offset_lines(offsets)])
+    return "\n".join(map(printable, [*lines, "", *_offset_lines(offsets)]))
 
 
 def _offset_lines(offsets: list[CommittedPosition] | str) -> list[str]:

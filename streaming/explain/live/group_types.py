@@ -16,6 +16,7 @@ from coordinator_logic.messages.consumer_groups import CLASSIC_MEMBER
 from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.client import CoordinatorClient
 from streaming.client.group_types import AnyDescribedGroup
+from streaming.contract.output.text import printable
 
 NOTHING = "-"
 
@@ -125,7 +126,7 @@ def _consumer_member(member: MemberText) -> MemberNow:
 
 def _subscription(member: DescribedConsumer) -> str:
     pattern = [f"pattern {member.subscribed_topic_regex}"] if member.subscribed_topic_regex else []
-    return "\n".join([*member.subscribed_topic_names, *pattern]) or NOTHING
+    return "\n".join(map(printable, [*member.subscribed_topic_names, *pattern])) or NOTHING
 
 
 def _changes(member: DescribedConsumer, holders: Mapping[TopicPartition, str]) -> Iterator[str]:
@@ -135,7 +136,7 @@ def _changes(member: DescribedConsumer, holders: Mapping[TopicPartition, str]) -
     yield from (f"gets {line}" for line in _by_topic(missing - holders.keys()))
     for other in sorted({holders[place] for place in missing & holders.keys()}):
         awaited = {place for place in missing if holders.get(place) == other}
-        yield from (f"waits for {other} to revoke {line}" for line in _by_topic(awaited))
+        yield from (f"waits for {printable(other)} to revoke {line}" for line in _by_topic(awaited))
 
 
 def _places(assignment: DescribedAssignment) -> set[TopicPartition]:
@@ -145,9 +146,9 @@ def _places(assignment: DescribedAssignment) -> set[TopicPartition]:
 
 
 def _by_topic(places: Iterable[TopicPartition]) -> list[str]:
-    """A line for each topic: ``orders: 0, 1``."""
+    """A line for each topic: ``orders: 0, 1``. No name of a topic breaks its line."""
     grouped = grouped_by_topic(sorted(places))
-    return [f"{topic}: {', '.join(map(str, numbers))}" for topic, numbers in grouped.items()]
+    return [f"{printable(topic)}: {', '.join(map(str, numbers))}" for topic, numbers in grouped.items()]
 
 
 class TypeDescription(NamedTuple):

@@ -35,10 +35,15 @@ def test_a_line_is_one_line_and_no_markup_no_emoji_no_link_and_no_control() -> N
 
 
 def test_a_table_shows_cells_and_titles_as_text() -> None:
-    shown = printed(lambda to: to.table(("GROUP", HOSTILE, FoldedColumn(HOSTILE)), [(HOSTILE, "a\nb", "[/]")]))
+    shown = printed(
+        lambda to: to.table(
+            ("GROUP", HOSTILE, FoldedColumn(HOSTILE)), [(HOSTILE, ["a", HOSTILE], "[/]"), ("c\nd", [], "")]
+        )
+    )
     assert unprintable(shown) == []
     assert printable(HOSTILE) in shown
-    assert [line for line in shown.splitlines() if "│" in line and " b " in line]
+    assert [line for line in shown.splitlines() if "│" in line and line.count(printable(HOSTILE)) == 1]
+    assert " c\\u000ad " in shown
 
 
 def test_a_status_shows_its_text_as_text() -> None:

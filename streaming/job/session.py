@@ -104,12 +104,18 @@ JVM_FLAGS = (
     "-Djdk.nio.maxCachedBufferSize=262144",
 )
 
+READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
+"""For each of Spark's readers of the coordinator's topics. Kafka's Java client, and so Spark, reads aborted records by
+default; librdkafka does not."""
+
 SOURCE = {
     # Clients may send requests before the coordinator's first start; these are answered as well.
     "startingOffsets": "earliest",
     # Requests that retention has deleted were never answered, so their senders have retried or given up. A query that
     # fails because of them would stop all groups.
     "failOnDataLoss": "false",
+    # A request in a transaction counts with its commit, as for every other reader of the topics.
+    **READ_COMMITTED,
     # A prefetch that waits at the broker delays the next seek, by default up to 500 ms.
     "kafka.fetch.max.wait.ms": "10",
     # Spark requests the log's first and last offset with every poll. By default, a poll returns at most 500 records or

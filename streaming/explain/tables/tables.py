@@ -21,6 +21,7 @@ from streaming.explain.time_travel.row_types import TableRow
 from streaming.explain.time_travel.rows import GROUP_TABLES
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.local_folder import checkpoint_location
+from streaming.job.session import READ_COMMITTED
 from streaming.job.spark_internals.checkpoint_layout.state_reader import state_frame
 from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, reason_to_leave_out
 
@@ -183,7 +184,7 @@ class Tables:
 
     def _topic(self, topic: str) -> DataFrame:
         """The records that a topic has."""
-        kafka = {f"kafka.{key}": value for key, value in self._sources.kafka.items()}
+        kafka = READ_COMMITTED | {f"kafka.{key}": value for key, value in self._sources.kafka.items()}
         # A batch that reads what retention deletes meanwhile would fail.
         reader = self._spark.read.format("kafka").options(**kafka).option("failOnDataLoss", "false")
         return reader.option("subscribe", topic).load()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
 from streaming.contract.topics import MAX_REQUEST_BYTES, TopicNames
@@ -141,10 +141,11 @@ def list_offsets(
     partitions: Iterable[int],
     spec: OffsetSpec,
     limit_seconds: float = ADMIN_LIMIT_SECONDS,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[int, ListOffsetsResultInfo]:
     """The offset that ``spec`` asks for, by partition. Raises KafkaException."""
     asked = {TopicPartition(topic, partition): spec for partition in partitions}
-    listed = admin.list_offsets(asked, request_timeout=limit_seconds)
+    listed = admin.list_offsets(asked, isolation_level=isolation, request_timeout=limit_seconds)
     return {partition.partition: future.result() for partition, future in listed.items()}
 
 

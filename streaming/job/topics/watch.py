@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.contract.topics import TopicNames
@@ -156,7 +156,10 @@ class CoordinatorTopicsWatch:
         requests = self._names.requests
         partitions = range(self.found.partitions[requests])
         begun_ms = time.time_ns() // 1_000_000
-        latest = list_offsets(self._admin, requests, partitions, OffsetSpec.latest(), ADMIN_LIMIT_SECONDS)  # type: ignore[no-untyped-call]
+        spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        # The query reads no further than to the first transaction that is open.
+        committed = IsolationLevel.READ_COMMITTED
+        latest = list_offsets(self._admin, requests, partitions, spec, ADMIN_LIMIT_SECONDS, committed)
         ends = {partition: found.offset for partition, found in latest.items()}
         self._look_is_due |= any(end < self._ends.get(partition, 0) for partition, end in ends.items())
         self._ends = ends

@@ -11,7 +11,7 @@ DISTRIBUTION = "spark-group-coordinator"
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "job": ("pyspark", "pandas", "pyarrow", "prometheus_client"),
     "cli": ("typer", "rich"),
-    "gateway": ("kio", "prometheus_client"),
+    "gateway": ("kio", "prometheus_client", "tomli_w"),
     "demo": ("kafka",),
     "drill": ("libfaketime",),
     "top": ("textual",),

@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 0.2
 RETRY_SECONDS = 0.5
 
+CLOSE_SECONDS = 2.0
+"""How long :meth:`TopicReader.close` waits. A request for metadata may wait for the brokers several times as long."""
+
 GROWTH_SECONDS = 10.0
 """How often a reader looks for partitions that were added to its topic."""
 
@@ -57,9 +60,9 @@ class TopicReader:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread and wait for its end."""
+        """End the thread, and wait for its end; a request that the brokers do not answer is left to it."""
         self._closing.set()
-        self._thread.join()
+        self._thread.join(CLOSE_SECONDS)
 
     def is_alive(self) -> bool:
         """Whether the thread runs."""

@@ -174,7 +174,7 @@ def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, _Sourced]]:
 def _from_file(file: Path) -> Iterator[tuple[str, _Sourced]]:
     """Read the options of a TOML file. Raises :class:`BadOptions` if the file cannot be read or is not TOML."""
     try:
-        content = tomllib.loads(file.read_text())
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadOptions(f"{file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -1,6 +1,5 @@
 """A coordinator of the drills' own: a broker, jobs as processes, a gateway, and the commands that an operator types."""
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.embedded.child_process import ChildProcess
 from streaming.embedded.job_process import PROGRAM, JobProcess
 from streaming.embedded.ports import free_address
+from streaming.embedded.temporary_folder import temporary_folder
 from streaming.gateway.child import running_gateway
 from streaming.job.checkpoints.lock import is_locked
 
@@ -40,12 +40,10 @@ def check_settings(settings: Sequence[str]) -> None:
 
 
 @contextmanager
-def own_folder(purpose: str) -> Iterator[Path]:
+def own_folder() -> Iterator[Path]:
     """A new folder for :class:`OwnCoordinator`, which is removed afterwards."""
-    # The JVM of a job that was killed at the end may still write.
-    prefix = f"group-coordinator-{purpose}-"
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    with temporary_folder() as temporary:
+        yield temporary.path
 
 
 class OwnCoordinator:

@@ -89,7 +89,7 @@ def _run_until_failure(
     """See :data:`Run`."""
     recording = Recording(output.step)
     with (
-        own_folder("drill") as folder,
+        own_folder() as folder,
         OwnCoordinator(folder, settings, recording.step) as coordinator,
         LiveClients(coordinator.bootstrap_servers, recording, gateway=coordinator.gateway) as clients,
     ):

@@ -55,6 +55,7 @@ class ChildProcess:
         """Start the command, for the first time or after it has ended."""
         process = subprocess.Popen(
             self._command,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

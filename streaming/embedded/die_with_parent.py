@@ -3,8 +3,8 @@
     python die_with_parent.py PARENT_PID FOLDER_OR_EMPTY COMMAND [ARGUMENT ...]
 
 This process prints the command's process id as a line on stdout, passes the command's exit code on, and gives the
-command its own stderr. If PARENT_PID ends before the command, it sends the command SIGTERM, then SIGKILL, and removes
-the folder if one is named, since the parent can no longer do so.
+command its own stdin and stderr. If PARENT_PID ends before the command, it sends the command SIGTERM, then SIGKILL, and
+removes the folder if one is named, since the parent can no longer do so.
 
 Linux can signal a child when its parent ends (PR_SET_PDEATHSIG), but does so when the *thread* that forked ends; other
 systems cannot. A process's parent id changes exactly when the parent has ended, on every system. Hence this process in
@@ -48,7 +48,6 @@ def main(parent_pid: int, folder: str, command_line: list[str]) -> int:
     """Run the command and return its exit code, or 128 + the signal that ended it."""
     command = subprocess.Popen(
         command_line,
-        stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
         # Safe: no other thread exists yet whose locks the fork could copy.
         preexec_fn=_be_killed_with_the_forking_thread,  # noqa: PLW1509

@@ -1,8 +1,11 @@
 """Stop on SIGTERM and Ctrl-C, at a moment that the program chooses."""
 
+import os
+import select
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 
@@ -35,6 +38,51 @@ class StopRequest:
             with suppress(Empty):
                 self._wake.get(timeout=seconds)
         return self._is_set
+
+
+@contextmanager
+def ending_late_stop(
+    limit_seconds: float, end: Callable[[], object], on_signal: Callable[[], object] = lambda: None
+) -> Iterator[None]:
+    """Call ``end`` if the block lasts longer than ``limit_seconds`` after a stop signal. Use it on the main thread.
+
+    A stop waits for brokers, processes and threads, each with a limit of its own; a supervisor has one for all. Both
+    functions are called on a thread, ``on_signal`` at the first signal: the main thread handles signals only when what
+    it calls has returned, and a call to brokers that are away lasts.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received, signalled = os.pipe()
+    os.set_blocking(signalled, False)
+    former = signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
+    watch = threading.Thread(target=_watch_stop, args=(received, limit_seconds, end, on_signal), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(former)
+        os.close(signalled)
+        watch.join()
+        os.close(received)
+
+
+def _watch_stop(
+    received: int, limit_seconds: float, end: Callable[[], object], on_signal: Callable[[], object]
+) -> None:
+    """Wait for a stop signal, then for the end of the pipe, which the end of the block closes."""
+    deadline: float | None = None
+    while True:
+        wait = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not select.select([received], [], [], wait)[0]:
+            end()
+            return
+        numbers = os.read(received, 64)
+        if not numbers:
+            return
+        if deadline is None and not {*numbers}.isdisjoint(STOP_SIGNALS):
+            deadline = time.monotonic() + limit_seconds
+            on_signal()
 
 
 @contextmanager

@@ -5,14 +5,17 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
+
+import tomli_w
 
 from streaming.contract.errors import CannotRun
 from streaming.embedded import die_with_parent
+
+CONFIGURATION = "/dev/stdin"
 
 READY_LIMIT_SECONDS = 60.0
 STOP_LIMIT_SECONDS = 20.0
@@ -20,8 +23,10 @@ STOP_LIMIT_SECONDS = 20.0
 
 
 @contextmanager
-def running_gateway(options: Mapping[str, str], report: Callable[[str], None]) -> Iterator[None]:
+def running_gateway(options: Mapping[str, str], report: Callable[[str], None]) -> Iterator[Callable[[], None]]:
     """Run ``group-coordinator gateway`` while the block runs; the block starts when clients may connect.
+
+    Yields a function that begins to stop the gateway; the end of the block does so, too, and waits for its end.
 
     The gateway also ends with this process, even if this process is killed. When the gateway ends by itself, the block
     is interrupted as by Ctrl-C. Raises :class:`CannotRun` when the gateway does not start, and at the end of the block
@@ -30,35 +35,48 @@ def running_gateway(options: Mapping[str, str], report: Callable[[str], None]) -
     options: the gateway's options by key.
     report: receives each output line of the gateway, with the prefix ``gateway:``.
     """
-    # The options go into a file because they may contain passwords, and other users can read a command line.
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.writelines(f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in options.items())
-        file.flush()
-        command = [sys.executable, "-m", "streaming.cli", "gateway", "--json", "--config", file.name]
-        guard = [sys.executable, "-I", die_with_parent.__file__, str(os.getpid()), "", *command]
-        process = subprocess.Popen(
-            guard,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            # Ctrl-C reaches a terminal's whole process group, but this process is to end the gateway.
-            start_new_session=True,
-        )
-        output = _Output(process, report)
-        output.start()
-        try:
-            output.await_ready()
-            yield
-        except KeyboardInterrupt:
-            if not output.ended_early:
-                raise
-        finally:
-            output.expect_end()
-            _terminate(process)
-            output.join(STOP_LIMIT_SECONDS)
-        if output.ended_early and process.returncode != 0:
-            raise CannotRun(f"the gateway ended with exit code {process.returncode}: {output.last_line}")
+    command = [sys.executable, "-m", "streaming.cli", "gateway", "--json", "--config", CONFIGURATION]
+    guard = [sys.executable, "-I", die_with_parent.__file__, str(os.getpid()), "", *command]
+    process = subprocess.Popen(
+        guard,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        # Ctrl-C reaches a terminal's whole process group, but this process is to end the gateway.
+        start_new_session=True,
+    )
+    output = _Output(process, report)
+    output.start()
+
+    def begin_stop() -> None:
+        output.expect_end()
+        process.send_signal(signal.SIGTERM)
+
+    try:
+        _configure(process, options)
+        output.await_ready()
+        yield begin_stop
+    except KeyboardInterrupt:
+        if not output.ended_early:
+            raise
+    finally:
+        begin_stop()
+        _await_end(process)
+        output.join(STOP_LIMIT_SECONDS)
+    if output.ended_early and process.returncode != 0:
+        raise CannotRun(f"the gateway ended with exit code {process.returncode}: {output.last_line}")
+
+
+def _configure(process: "subprocess.Popen[str]", options: Mapping[str, str]) -> None:
+    """Write the options to the gateway's standard input.
+
+    They may hold passwords. Other users can read a command line, and a file would outlive a ``kill -9``.
+    """
+    assert process.stdin is not None
+    # A gateway that has ended already is reported by its output.
+    with suppress(BrokenPipeError), process.stdin as pipe:
+        pipe.write(tomli_w.dumps(options))
 
 
 class _Output(threading.Thread):
@@ -114,8 +132,7 @@ def _parse(line: str) -> tuple[str, bool]:
     return status["message"], status["ready"]
 
 
-def _terminate(process: "subprocess.Popen[str]") -> None:
-    process.send_signal(signal.SIGTERM)
+def _await_end(process: "subprocess.Popen[str]") -> None:
     try:
         process.wait(STOP_LIMIT_SECONDS)
     except subprocess.TimeoutExpired:

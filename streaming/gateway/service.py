@@ -2,7 +2,10 @@
 
 import asyncio
 import gc
+import os
 import resource
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 
@@ -22,6 +25,9 @@ from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
 
 OTHER_OPEN_FILES = 200
+
+CLOSE_LIMIT_SECONDS = 4.0
+"""How long a stop may take after the grace period for requests in flight: what waits for the brokers is left."""
 
 FULL_COLLECTION_THRESHOLD = 1000
 """Python's default is 10. A full garbage collection visits every object, and a few large requests are 100,000 of them:
@@ -50,8 +56,18 @@ def _allow_connections(count: int) -> None:
 
 async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None:
     stop = asyncio.Event()
+    stop_limit = options.limits.shutdown_grace_ms / 1000 + CLOSE_LIMIT_SECONDS
+    # Also the end of the process waits for threads, and those may wait for the brokers.
+    late = threading.Timer(stop_limit, _end_at_once, [stop_limit, report])
+    late.daemon = True
+
+    def request_stop() -> None:
+        if not stop.is_set():
+            stop.set()
+            late.start()
+
     for number in STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, request_stop)
     gc.set_threshold(*gc.get_threshold()[:2], FULL_COLLECTION_THRESHOLD)
     gc.freeze()
     metrics = GatewayMetrics()
@@ -82,6 +98,13 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
         server = GatewayServer(options, cluster, served, metrics, loop_share, groups.topics_changed)
         await _run_until(stop, server, report)
     report("stopped")
+
+
+def _end_at_once(seconds: float, report: Callable[[str], None]) -> None:
+    report(f"the stop has taken {seconds:g} s: ending at once")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 @asynccontextmanager

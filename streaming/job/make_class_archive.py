@@ -83,6 +83,7 @@ def _run_the_job(folder: Path, of_broker: Path, of_job: Path) -> None:
             for offset in range(BATCHES):
                 client.offset_commit(OffsetCommitRequest("g", [TopicToCommit("t", [PartitionToCommit(0, offset)])]))
         stop_after_batch(query)
+        query.stop()
 
 
 def check_class_archive(archive: Path) -> None:

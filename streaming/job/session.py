@@ -5,9 +5,10 @@ Figures are p50 from request to response, before and after; with Spark's default
 
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from streaming.contract.topics import BATCH_OVERHEAD_BYTES, MAX_ROW_BYTES
 from streaming.embedded.class_archive import options_to_use
 from streaming.embedded.jars import Jars
+from streaming.embedded.temporary_folder import TemporaryFolder, temporary_folder
 from streaming.job.checkpoints.local_folder import local_path
 from streaming.job.options import JobOptions
 from streaming.job.profiles import PROFILES
@@ -108,6 +110,11 @@ READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
 """For each of Spark's readers of the coordinator's topics. Kafka's Java client, and so Spark, reads aborted records by
 default; librdkafka does not."""
 
+JAVA_TEMPORARY_FOLDER = "java.io.tmpdir"
+
+LONGEST_SOCKET_FOLDER = 60
+"""The most characters of a folder for the sockets of Python workers: the path of a socket has at most 107 bytes."""
+
 SOURCE = {
     # Clients may send requests before the coordinator's first start; these are answered as well.
     "startingOffsets": "earliest",
@@ -172,13 +179,16 @@ def extra_class_path(jars: Jars) -> str:
 def spark_session(
     settings: Mapping[str, str],
     *,
+    temporary: TemporaryFolder | None = None,
     inherited: tuple[int, ...] = (),
     jvm_end_limit_seconds: float = JVM_END_LIMIT_SECONDS,
 ) -> Iterator[SparkSession]:
     """A session with these settings, which ends with the block.
 
-    ``inherited`` are file descriptors for the JVM; it may take ``jvm_end_limit_seconds`` to end before it is killed.
-    Both apply to a JVM of the job's own only (see :mod:`streaming.job.spark_internals.own_jvm`).
+    What Spark writes for the time of the session is in ``temporary``, by default a folder of its own, unless the
+    settings name other places. ``inherited`` are file descriptors for the JVM; it may take ``jvm_end_limit_seconds`` to
+    end before it is killed. Both apply to a JVM of the job's own only (see
+    :mod:`streaming.job.spark_internals.own_jvm`).
 
     Raises:
         CannotRun: the JVM has ended within the block.
@@ -189,14 +199,36 @@ def spark_session(
         os.environ["PYSPARK_PYTHON"] = sys.executable
     # py4j also raises what it logs.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    if is_used(OWN_JVM):
-        with context_on_own_jvm(conf, inherited=inherited, end_limit_seconds=jvm_end_limit_seconds) as context:
+    with ExitStack() as stack:
+        folder = temporary or stack.enter_context(temporary_folder())
+        conf = SparkConf(loadDefaults=False).setAll(list(with_temporary_folder(settings, folder.path).items()))
+        if is_used(OWN_JVM):
+            # With the lock of the folder, nobody takes the JVM's files for leftovers if only this process is killed.
+            inherited = (*inherited, folder.descriptor)
+            context = stack.enter_context(
+                context_on_own_jvm(conf, folder.path, inherited=inherited, end_limit_seconds=jvm_end_limit_seconds)
+            )
             yield SparkSession(context)
-        return
-    context = SparkContext(conf=conf)
-    try:
-        yield SparkSession(context)
-    finally:
-        with suppress(*JVM_IS_GONE):
-            context.stop()
+            return
+        context = SparkContext(conf=conf)
+        try:
+            yield SparkSession(context)
+        finally:
+            with suppress(*JVM_IS_GONE):
+                context.stop()
+
+
+def with_temporary_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The settings, with this folder for Spark's and the JVM's temporary files where they name no other."""
+    changed = dict(settings)
+    java_options = changed.get("spark.driver.extraJavaOptions", "")
+    if JAVA_TEMPORARY_FOLDER not in java_options:
+        changed["spark.driver.extraJavaOptions"] = (
+            f"{java_options} -D{JAVA_TEMPORARY_FOLDER}={shlex.quote(str(folder))}"
+        )
+        if len(str(folder)) > LONGEST_SOCKET_FOLDER:
+            changed.setdefault("spark.python.unix.domain.socket.dir", "/tmp")  # noqa: S108
+    if changed["spark.master"].startswith("local"):
+        # Executors on other hosts have folders of their cluster manager's.
+        changed.setdefault("spark.local.dir", str(folder))
+    return changed

@@ -137,6 +137,7 @@ class Job:
                 # An idle query would take longer to stop.
                 self.session.wakes.append()
                 stop_after_batch(query)
+                query.stop()
 
     def refusal(self, checkpoint: Path) -> str:
         """The line with which the job refuses a checkpoint, at its start or when the query has failed."""

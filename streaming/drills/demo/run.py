@@ -265,7 +265,7 @@ def run_demo(output: ConsoleOutput, page: Path | None = None) -> list[Check]:
     output.begin(f"1. {FIRST_TITLE}", FIRST_WHAT)
     resolve_jars(output.line)
     with (
-        own_folder("demo") as folder,
+        own_folder() as folder,
         OwnCoordinator(folder, (), recording.step) as coordinator,
         ExitStack() as stack,
     ):

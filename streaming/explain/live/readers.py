@@ -31,6 +31,9 @@ TIMEOUT_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 ENDS_SECONDS = 2.0
 
+CLOSE_SECONDS = 2.0
+"""How long the end waits for requests under way. Those that brokers which are away do not answer are left."""
+
 PROBED_GROUP = "group-coordinator-top"
 """A group that nobody is a member of: looking up its coordinator changes nothing."""
 
@@ -97,8 +100,9 @@ class LiveFleet:
         self._ending.set()
         self._directory.close()
         self._journal.close()
+        deadline = time.monotonic() + CLOSE_SECONDS
         for thread in self._threads:
-            thread.join()
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     @property
     def is_complete(self) -> bool:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from tempfile import TemporaryDirectory
 
 import msgspec
 
 from streaming.embedded.jars import resolve_jars
+from streaming.embedded.temporary_folder import temporary_folder
 from streaming.explain.tables.tables import Sources, Tables
 from streaming.job.options import JobOptions
 from streaming.job.session import spark_session, spark_settings
@@ -55,10 +55,11 @@ def session_of(
     options: JobOptions, sources: Sources, report: Callable[[str], None], time: int | None = None
 ) -> Iterator[Tables]:
     """The tables of these sources as of ``time`` (ms since the epoch), in a local session with the options."""
-    with TemporaryDirectory(prefix="group-coordinator-tables-") as folder:
-        local = msgspec.structs.replace(options, master="local[*]", checkpoint=sources.checkpoint or folder)
+    with temporary_folder() as temporary:
+        checkpoint = sources.checkpoint or str(temporary.path)
+        local = msgspec.structs.replace(options, master="local[*]", checkpoint=checkpoint)
         report("starting Spark")
-        with spark_session(spark_settings(local, resolve_jars(report))) as spark:
+        with spark_session(spark_settings(local, resolve_jars(report)), temporary=temporary) as spark:
             for key, value in QUERY_SETTINGS.items():
                 spark.conf.set(key, value)
             yield Tables(spark, sources, time)

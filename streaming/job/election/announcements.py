@@ -13,6 +13,7 @@ import msgspec
 from confluent_kafka import Message
 
 from coordinator_logic.messages import Int32, JobEpoch, LogOffset, Time
+from streaming.client.announced_epoch import KEY, PARTITION
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.topic_consumer import TO_END, TopicConsumer
@@ -25,14 +26,8 @@ CLIENT_ID = "group-coordinator-election"
 ANNOUNCEMENT_SECONDS = 0.5
 """The active job announces itself this often."""
 
-KEY = b"active"
-"""The key of every announcement: compaction keeps the newest."""
-
 START_KEY_PREFIX = b"start-"
 """The key of a start begins with it; the epoch follows."""
-
-PARTITION = 0
-"""The topic has one."""
 
 LEAST_READING_SECONDS = 0.05
 """How long a look reads, also if it has waited for the end of the topic up to its limit."""

@@ -16,12 +16,12 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from coordinator_logic.messages import LARGEST_EPOCH
+from streaming.client.announced_epoch import KEY
 from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, admin_config, has_leaders, producer_config
 from streaming.job.election.announcements import (
     ANNOUNCEMENT_SECONDS,
     CLIENT_ID,
-    KEY,
     ActiveJob,
     AnnouncedStart,
     AnnouncementWatch,
@@ -37,6 +37,9 @@ and never longer than this."""
 
 REACH_LIMIT_SECONDS = 2.0
 """Brokers that take longer to tell a new client their topics count as away."""
+
+RELEASE_LIMIT_SECONDS = 2.0
+"""How long a release waits for an announcement under way, and for each answer of the brokers."""
 
 STARTS_KEPT = 100
 """The topic forgets the starts before so many."""
@@ -161,32 +164,47 @@ class Lease:
         self._thread.start()
 
     def release(self) -> None:
-        """End the announcements, and say that another job may be active at once, unless one is already."""
-        self.end()
+        """End the announcements, and say that another job may be active at once, unless one is already.
+
+        While the brokers are away, that takes :data:`RELEASE_LIMIT_SECONDS` or a few times that, and nothing is said.
+        """
+        has_ended = self.end()
         announced, self._announced = self._announced, None
         if announced is None:
             return
+        if not has_ended:
+            log.warning("the end of this job was not announced: the brokers do not answer")
+            return
+        self._timeout = min(self._timeout, RELEASE_LIMIT_SECONDS)
         try:
             self._announce(msgspec.structs.replace(self._with_reach(announced), is_released=True))
         except (Overtaken, CoordinatorError) as failure:
             log.warning("the end of this job was not announced: %s", failure)
 
-    def end(self) -> None:
-        """End the announcements without a word, as the end of the process would."""
+    def end(self) -> bool:
+        """End the announcements without a word, as the end of the process would.
+
+        Returns whether the thread has ended; one that waits for the brokers goes on for as long as they are away.
+        """
         self._ending.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._thread is None:
+            return True
+        self._thread.join(RELEASE_LIMIT_SECONDS)
+        return not self._thread.is_alive()
 
     def _repeat(self, on_lost: Callable[[Overtaken], object]) -> None:
         assert self._announced is not None
+        is_reported = False
         while not self._ending.wait(ANNOUNCEMENT_SECONDS):
             with self._lock:
                 announced = self._announced = self._with_reach(self._announced)
             try:
                 self._announce(announced)
-                self.announced_at = time.monotonic()
+                self.announced_at, is_reported = time.monotonic(), False
             except CoordinatorError as failure:
-                log.warning("not announced, retrying: %s", failure)
+                # Once for each outage: it is tried again twice a second.
+                log.log(logging.DEBUG if is_reported else logging.WARNING, "not announced, retrying: %s", failure)
+                is_reported = True
             except Overtaken as overtaken:
                 self._announced = None
                 on_lost(overtaken)

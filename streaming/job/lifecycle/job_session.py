@@ -1,6 +1,5 @@
 """What the job keeps from its start to its end: Spark, the topics, the metrics, its place among the candidates."""
 
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streaming.contract.monitoring_server import serving_monitoring
 from streaming.embedded.jars import resolve_jars
+from streaming.embedded.temporary_folder import temporary_folder
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.local_folder import checkpoint_location, local_path
 from streaming.job.checkpoints.lock import CheckpointLock, checkpoint_lock
@@ -47,8 +47,8 @@ class JobSession(NamedTuple):
     lock: CheckpointLock | None
     """None if the checkpoint is not a local folder, or executors on other hosts write it."""
     wakes: WakeEvents
-    scratch: Path | None
-    """The folder of a standby's warm-up. It lasts until Spark has ended: tasks of a stopped query may still write."""
+    temporary: Path
+    """The folder for everything temporary. It lasts until Spark has ended: tasks of a stopped query may still write."""
 
 
 def start_session(
@@ -78,11 +78,10 @@ def start_session(
     inherited = () if lock is None else lock.descriptors
     settings = parts.spark_settings(options, jars)
     report(f"starting Spark at {options.master}")
-    scratch: Path | None = None
-    if options.standby:
-        temporary = tempfile.TemporaryDirectory(prefix="group-coordinator-", ignore_cleanup_errors=True)
-        scratch = Path(stack.enter_context(temporary))
-    session = spark_session(settings, inherited=inherited, jvm_end_limit_seconds=jvm_end_limit_seconds)
+    temporary = stack.enter_context(temporary_folder())
+    session = spark_session(
+        settings, temporary=temporary, inherited=inherited, jvm_end_limit_seconds=jvm_end_limit_seconds
+    )
     spark = stack.enter_context(session)
     if warning := registry.warning(registry.left_out(spark)):
         report(warning)
@@ -102,4 +101,4 @@ def start_session(
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
     checkpoint = Checkpoint(spark, checkpoint_location(options.checkpoint))
     requests = requests_by_group(spark, options, parts)
-    return JobSession(spark, requests, checkpoint, options, parts, watch, metrics, own, lock, wakes, scratch)
+    return JobSession(spark, requests, checkpoint, options, parts, watch, metrics, own, lock, wakes, temporary.path)

@@ -1,6 +1,7 @@
 """The job from its start to its stop."""
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -8,19 +9,30 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.contract.errors import BrokersFailed, CannotRun
+from streaming.embedded.temporary_folder import clear_leftovers
 from streaming.job.checkpoints.damage import damage_after_failure
-from streaming.job.lifecycle.activation import become_active, hand_over
+from streaming.job.lifecycle.activation import become_active
 from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
-from streaming.job.lifecycle.interruptions import BrokersAway, ending_if_set_back, has_given_brokers_up
+from streaming.job.lifecycle.interruptions import (
+    LONGEST_ABSENCE_SECONDS,
+    BrokersAway,
+    ending_if_set_back,
+    has_given_brokers_up,
+)
 from streaming.job.lifecycle.job_session import JobSession, Report, start_session
 from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
 from streaming.job.lifecycle.query_start import start_query
+from streaming.job.lifecycle.stopping import (
+    hand_over_if_complete,
+    stop_as_requested,
+    stop_query,
+    stopping_in_time,
+)
 from streaming.job.monitoring.backlog import Backlog, BacklogReport
 from streaming.job.monitoring.clock_skew import SkewReport
 from streaming.job.options import JobOptions
 from streaming.job.parts import SHIPPED, JobParts
 from streaming.job.spark_internals import registry
-from streaming.job.spark_internals.batch_end import stop_after_batch
 from streaming.job.spark_internals.java_objects import progress_after
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
 from streaming.job.topics.layout import Partitions
@@ -41,20 +53,34 @@ CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
 """Spark's class of errors for a batch that another query has written."""
 
 
-def run_job(options: JobOptions, report: Report = print, parts: JobParts = SHIPPED) -> None:
+def run_job(
+    options: JobOptions,
+    report: Report = print,
+    parts: JobParts = SHIPPED,
+    on_stop: Callable[[], object] = lambda: None,
+) -> None:
     """Run the coordinator until SIGTERM or SIGINT; the batch in flight finishes first.
 
     Call it from the main thread, where Python handles signals. ``report`` is called with each line for the user; the
     line that begins with ``ready`` follows the first batch. ``parts`` are those of the job as it ships, unless a
-    measurement replaces one.
+    measurement replaces one. ``on_stop`` is called on a thread at the first signal.
+
+    The stop takes at most :data:`~streaming.job.lifecycle.stopping.STOP_LIMIT_SECONDS`, then the process ends.
 
     Raises:
         CannotRun: the job cannot start, or the query has failed.
         JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
     """
-    with stop_signals() as signals, ending_if_set_back(report), ExitStack() as stack:
+    with (
+        stop_signals() as signals,
+        stopping_in_time(report, on_stop),
+        ending_if_set_back(report),
+        ExitStack() as stack,
+    ):
         session = start_session(options, stack, report, parts)
         become_active(session, report)
+        # Again: the JVM of a job that was killed has ended by now.
+        clear_leftovers()
         if needs_class_archive(options):
             stack.enter_context(making_class_archive(report))
         why: str | None = FIRST_START
@@ -66,7 +92,7 @@ def run_job(options: JobOptions, report: Report = print, parts: JobParts = SHIPP
                 why = _run_until_stopped(query, signals, session, partitions, report)
                 if why is None:
                     # Before the clean-up, which takes a while: a job that stands by need not wait for it.
-                    hand_over(session)
+                    hand_over_if_complete(query, session)
 
 
 def start(
@@ -117,7 +143,7 @@ def _run_until_stopped(
         if away.has_begun():
             report("the brokers do not answer: the query starts again when they do")
             session.metrics.note_brokers_away()
-            query.stop()
+            stop_query(query, signals.requested)
             seconds_away = away.wait(signals.requested)
             break
         if signals.requested.wait(POLL_SECONDS if is_ready else STARTING_POLL_SECONDS):
@@ -132,12 +158,13 @@ def _run_until_stopped(
             is_ready = True
             report(_ready_line(session.options, backlog.first()))
     if query.isActive and watch.failure is candidate.failure is None:
-        report("stopping after the batch in flight")
-        # An idle query has none, and stops after the one that reads this.
-        session.wakes.append()
-        stop_after_batch(query)
+        stop_as_requested(query, session, report)
     elif query.isActive:
-        query.stop()
+        stop_query(query)
+    if signals.requested.is_set() and candidate.silence() > LONGEST_ABSENCE_SECONDS:
+        # Whatever has ended the query, nobody can be asked why.
+        report("stopped")
+        return None
     why = _reason_to_start_again(query, session, partitions, seconds_away)
     if why is None or (query.exception() is None and signals.requested.is_set()):
         report("stopped")

@@ -33,8 +33,7 @@ class WarmUp:
     def __init__(self, session: JobSession, state_partitions: int) -> None:
         settings = group_settings(session.options, session.watch.found.partition_counts(session.options.topics), ())
         self._spark = session.spark
-        assert session.scratch is not None
-        checkpoint = Path(tempfile.mkdtemp(prefix="warm-up-", dir=session.scratch))
+        checkpoint = Path(tempfile.mkdtemp(prefix="warm-up-", dir=session.temporary))
         self._writer = warm_up_query(
             session.spark, session.options, settings, state_partitions, session.parts, checkpoint
         )

@@ -17,38 +17,36 @@ IDLE_SECONDS = 3.0
 """A query that runs nothing for so long, more than a trigger interval of any profile, has no batch in flight."""
 
 
-def stop_after_batch(query: StreamingQuery) -> None:
-    """Stop the query when its batch in flight is complete, or after a minute.
+def stop_after_batch(query: StreamingQuery, limit_seconds: float = LAST_BATCH_LIMIT_SECONDS) -> None:
+    """Stop the query when its batch in flight is complete; after ``limit_seconds``, leave it to the caller.
 
     A query that has nothing to read stops after :data:`IDLE_SECONDS`; append a wake event to stop it sooner.
     ``StreamingQuery.stop`` interrupts the batch, which then runs again after the next start. That is harmless, but it
-    delays the batch's responses by a restart. It is the fallback here: for a batch that takes too long, and where
-    this Spark keeps the query's state elsewhere.
+    delays the batch's responses by a restart. It is the fallback: for a batch that takes too long, and where this Spark
+    keeps the query's state elsewhere.
     """
     with suppress(*JVM_IS_GONE, TypeError, PySparkException):
         spark = SparkSession.active()
         if is_used(BATCH_END, spark):
-            _terminate_after_batch(spark, query)
-    if query.isActive:
-        query.stop()
+            _terminate_after_batch(spark, query, time.monotonic() + limit_seconds)
 
 
-def _terminate_after_batch(spark: SparkSession, query: StreamingQuery) -> None:
+def _terminate_after_batch(spark: SparkSession, query: StreamingQuery, deadline: float) -> None:
     java_query: Any = query._jsq
     terminated = getattr(java_virtual_machine(spark).org.apache.spark.sql.execution.streaming.runtime, "TERMINATED$")
     # Spark reads this state after each batch, and also between planning a batch and running it. A batch that is
     # planned would be given up: so the state is set while a batch runs, or when none has run for long.
-    _await_next_spark_job(spark)
+    _await_next_spark_job(spark, deadline)
     java_query.streamingQuery().state().set(getattr(terminated, "MODULE$"))
-    query.awaitTermination(int(LAST_BATCH_LIMIT_SECONDS))
+    # pyspark takes whole seconds, and at least one.
+    query.awaitTermination(max(1, round(deadline - time.monotonic())))
 
 
-def _await_next_spark_job(spark: SparkSession) -> None:
+def _await_next_spark_job(spark: SparkSession, deadline: float) -> None:
     # A Spark job that runs already may be over, and the next batch planned, before the state is set.
     tracker = spark.sparkContext.statusTracker()
     running = active = set(tracker.getActiveJobsIds())
     now = idle_since = time.monotonic()
-    deadline = now + LAST_BATCH_LIMIT_SECONDS
     while running.issuperset(active) and now < min(deadline, idle_since + IDLE_SECONDS):
         time.sleep(0.001)
         active, now = set(tracker.getActiveJobsIds()), time.monotonic()

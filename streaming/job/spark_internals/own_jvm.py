@@ -19,7 +19,7 @@ from streaming.contract.output.plain import print_relayed
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE
 from streaming.job.spark_internals.launch_settings import launch_settings
 
-JVM_END_LIMIT_SECONDS = 15.0
+JVM_END_LIMIT_SECONDS = 5.0
 
 JAVA_NOTICES = (
     b"WARNING: Using incubator modules: jdk.incubator.vector",  # Spark's launcher asks for the module
@@ -30,7 +30,11 @@ JAVA_NOTICES = (
 
 @contextmanager
 def context_on_own_jvm(
-    conf: SparkConf, *, inherited: tuple[int, ...] = (), end_limit_seconds: float = JVM_END_LIMIT_SECONDS
+    conf: SparkConf,
+    temporary: Path,
+    *,
+    inherited: tuple[int, ...] = (),
+    end_limit_seconds: float = JVM_END_LIMIT_SECONDS,
 ) -> Iterator[SparkContext]:
     """A Spark context on a new JVM, which inherits these file descriptors and ends with the block.
 
@@ -38,12 +42,13 @@ def context_on_own_jvm(
     only, after the batch in flight. It also ends when this process is killed, because its standard input is a pipe of
     this process. Under ``spark-submit`` the JVM runs already; then that one is used, and is not ended.
 
-    ``end_limit_seconds``: how long the JVM may take to end in order before it is killed.
+    ``temporary``: the folder for the launch's temporary files. ``end_limit_seconds``: how long the JVM may take to end
+    in order before it is killed.
 
     Raises:
         CannotRun: the JVM has ended within the block.
     """
-    gateway = _launch(conf, {"start_new_session": True, "pass_fds": inherited})
+    gateway = _launch(conf, temporary, inherited)
     jvm: subprocess.Popen[bytes] | None = gateway.proc
     if jvm is not None:
         threading.Thread(target=_relay_stderr, args=(jvm.stderr,), name="jvm-stderr", daemon=True).start()
@@ -82,14 +87,26 @@ def use_idle_processor_time() -> None:
                     os.sched_setscheduler(int(thread.name), policy, os.sched_param(0))
 
 
-def _launch(conf: SparkConf, popen_options: dict[str, Any]) -> Any:
+def kill_jvm() -> None:
+    """Kill the JVM that this process has launched, if there is one."""
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    if jvm is not None:
+        jvm.kill()
+
+
+def _launch(conf: SparkConf, temporary: Path, inherited: tuple[int, ...]) -> Any:
     """Launch a JVM with these settings, which its command line does not show; returns py4j's gateway to it.
 
     A thread launches it, because KeyboardInterrupt is raised in the main thread only: an interrupt within the launch
     would leave a JVM that no variable refers to, and that does not end.
     """
-    popen_options |= {"stdout": sys.stderr, "stderr": subprocess.PIPE}
-    with launch_settings(dict(conf.getAll())):
+    with launch_settings(dict(conf.getAll()), temporary) as descriptors:
+        popen_options = {
+            "start_new_session": True,
+            "pass_fds": (*inherited, *descriptors),
+            "stdout": sys.stderr,
+            "stderr": subprocess.PIPE,
+        }
         launch = ThreadPoolExecutor(1, "jvm-launcher").submit(launch_gateway, None, popen_options)
         try:
             return launch.result()

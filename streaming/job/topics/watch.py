@@ -30,7 +30,10 @@ SETTINGS_SECONDS = 60.0
 """The interval of the checks of all settings and of the id."""
 
 ADMIN_LIMIT_SECONDS = 5.0
-"""The limit of a request; a stop of the job waits for a request in flight."""
+"""The limit of a request."""
+
+STOP_SECONDS = 1.0
+"""How long a stop waits for a request in flight. Brokers that answer have answered by then."""
 
 MISSING_LIMIT_SECONDS = 10.0
 """How long a topic may be missing: a broker that starts may not know all topics yet."""
@@ -114,9 +117,9 @@ class CoordinatorTopicsWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, after a request in flight."""
+        """End the thread; a request in flight that the brokers do not answer is left to it."""
         self._stopped.set()
-        self._thread.join()
+        self._thread.join(STOP_SECONDS)
 
     def is_alive(self) -> bool:
         """Whether the thread runs."""

@@ -9,9 +9,10 @@ import pytest
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.messages import LARGEST_EPOCH
+from streaming.client.announced_epoch import KEY
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.job.election.announcements import KEY, ActiveJob, AnnouncedStart, AnnouncementWatch, Reach, start_key
+from streaming.job.election.announcements import ActiveJob, AnnouncedStart, AnnouncementWatch, Reach, start_key
 from streaming.job.election.candidate import candidate
 from streaming.job.election.lease import Lease
 from streaming.job.group_batch.starts import Start

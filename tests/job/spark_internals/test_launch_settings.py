@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,19 +18,32 @@ from tests.support.processes import command_line, process_tree
 SECRET = "h1dden-everywhere"
 
 
-def test_settings_are_in_private_files_which_end_with_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_in_files_without_a_name_which_end_with_the_launch(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv(SUBMIT_ARGUMENTS, raising=False)
     monkeypatch.setenv("GROUP_COORDINATOR_KAFKA_SSL_KEY_PASSWORD", SECRET)
     java = f"-Xss2m -Dkey={SECRET}"
-    with launch_settings({"spark.hadoop.fs.s3a.secret.key": SECRET, "spark.driver.extraJavaOptions": java}):
+    settings = {"spark.hadoop.fs.s3a.secret.key": SECRET, "spark.driver.extraJavaOptions": java}
+    with launch_settings(settings, tmp_path) as descriptors:
         words = os.environ[SUBMIT_ARGUMENTS].split()
-        file = Path(words[words.index("--properties-file") + 1])
-        files = list(file.parent.iterdir())
-        assert [stat.S_IMODE(path.stat().st_mode) for path in [file.parent, *files]] == [0o700, 0o600, 0o600]
-        assert all(SECRET in path.read_text() for path in files)
+        assert words[words.index("--properties-file") + 1] == f"/dev/fd/{descriptors[1]}"
+        assert list(tmp_path.iterdir()) == []
+        assert [stat.S_IMODE(os.fstat(each).st_mode) & 0o077 for each in descriptors] == [0, 0]
+        # The launcher and the JVM each read from the beginning.
+        for _ in range(2):
+            for each in descriptors:
+                found = subprocess.run(
+                    ["cat", f"/dev/fd/{each}"], pass_fds=descriptors, capture_output=True, text=True, check=True
+                )
+                assert SECRET in found.stdout
         assert words[-1] == "pyspark-shell"
         assert "GROUP_COORDINATOR_KAFKA_SSL_KEY_PASSWORD" not in os.environ
-    assert not file.parent.exists()
+        assert tempfile.gettempdir() == str(tmp_path)
+    assert tempfile.gettempdir() != str(tmp_path)
+    for each in descriptors:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(each)
     assert SUBMIT_ARGUMENTS not in os.environ
     assert os.environ["GROUP_COORDINATOR_KAFKA_SSL_KEY_PASSWORD"] == SECRET
 

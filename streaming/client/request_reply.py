@@ -26,6 +26,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from coordinator_logic import messages
 from coordinator_logic.messages import RequestEnvelope, ResponseEnvelope
 from coordinator_logic.partitioning import partition_for
+from streaming.client.announced_epoch import announced_epoch
+from streaming.client.epoch_fence import EpochFence
 from streaming.client.errors import (
     CoordinatorError,
     CoordinatorNotAvailable,
@@ -52,6 +54,9 @@ _POLL_SECONDS = 0.1
 
 An answer wakes it at once.
 """
+
+EPOCH_LIMIT_SECONDS = 3.0
+"""The limit of each request that looks for the active job's epoch; answers of other epochs wait for it."""
 
 UNLIMITED = 0
 """librdkafka's value for no ``message.timeout.ms``."""
@@ -109,8 +114,7 @@ class RequestReply:
     on_answer: called on the reader thread with each answer to an outstanding request, before its future completes.
 
     ``unmatched_answers`` counts answers to no outstanding request: late ones, and duplicates from the job's
-    at-least-once sink. ``outdated_answers`` counts answers
-    of a job in whose place another one has answered already; they are dropped.
+    at-least-once sink.
 
     The constructor raises CoordinatorNotAvailable if a topic does not exist or no broker answers.
     """
@@ -130,11 +134,11 @@ class RequestReply:
     ) -> None:
         self._on_answer = on_answer
         self.unmatched_answers = 0
-        self.outdated_answers = 0
-        self._newest_epoch = self._warned_epoch = 0
         self._bootstrap_servers = bootstrap_servers
         self._topics = topics
         self._decoder = RecordDecoder(topics.responses, "response", _decode_response)
+        look = (bootstrap_servers, topics.coordinators, client_id, config, EPOCH_LIMIT_SECONDS)
+        self._fence = EpochFence(partial(announced_epoch, *look))
         self._sender = Sender(client_id, client_host, principal)
         self._identity_key = identity_key
         self._lock = threading.Lock()
@@ -286,6 +290,11 @@ class RequestReply:
         return self._decoder.skipped
 
     @property
+    def outdated_answers(self) -> int:
+        """How many answers were dropped because another job is active than the one that gave them."""
+        return self._fence.outdated
+
+    @property
     def outstanding(self) -> int:
         """How many requests await an answer."""
         return len(self._pending)
@@ -312,6 +321,8 @@ class RequestReply:
                 record = self._consumer.poll(_POLL_SECONDS)
                 if record is not None:
                     self._on_record(record)
+                for answer in self._fence.released():
+                    self._deliver(answer)
                 self._producer.poll()
             except Exception:
                 # Without this thread no request would ever be answered or time out.
@@ -332,28 +343,16 @@ class RequestReply:
         answer = self._decoder.read(record)
         if answer is None:
             return
-        # A job of an earlier release has no epoch.
-        if 0 < answer.job_epoch < self._newest_epoch:
-            self._count_outdated(answer.job_epoch)
-            return
-        self._newest_epoch = max(self._newest_epoch, answer.job_epoch)
+        if self._fence.admits(answer):
+            self._deliver(answer)
+
+    def _deliver(self, answer: ResponseEnvelope) -> None:
         pending = self._pop(answer.correlation_id)
         if pending is None:
             self.unmatched_answers += 1
             return
         self._on_answer(answer)
         pending.complete(answer)
-
-    def _count_outdated(self, epoch: int) -> None:
-        self.outdated_answers += 1
-        if epoch != self._warned_epoch:
-            self._warned_epoch = epoch
-            log.warning(
-                "ignoring the answers of a job with the epoch %d, because one with the epoch %d has answered; if no "
-                "other job runs, this one has lost its epoch with its checkpoint: start this process again",
-                epoch,
-                self._newest_epoch,
-            )
 
     def _on_delivery(self, correlation_id: str, partition: int, error: KafkaError | None) -> None:
         with self._lock:

@@ -3,11 +3,19 @@
 import threading
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from coordinator_logic.apis import HEARTBEAT
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse
+from coordinator_logic.messages import (
+    NO_BODY,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    ResponseEnvelope,
+)
 from coordinator_logic.partitioning import partition_for
 from streaming.client import (
     CoordinatorClient,
@@ -17,9 +25,11 @@ from streaming.client import (
     RebalanceInProgress,
     RequestTimedOut,
 )
+from streaming.client.announced_epoch import KEY
 from streaming.embedded.broker import EmbeddedBroker
+from tests.support.kafka_io import append
 from tests.support.scripted_coordinator import ScriptedCoordinator
-from tests.support.topics import unique
+from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 GROUP = "group"
@@ -29,6 +39,7 @@ BEAT = HeartbeatRequest(GROUP, 1, "m-1")
 @pytest.fixture(scope="module")
 def scripted(broker: EmbeddedBroker) -> Iterator[ScriptedCoordinator]:
     coordinator = ScriptedCoordinator(broker.bootstrap_servers)
+    create_topic(coordinator.bootstrap_servers, coordinator.topics.coordinators, 1, {"cleanup.policy": "compact"})
     yield coordinator
     coordinator.close()
 
@@ -72,6 +83,7 @@ def test_a_duplicate_answer_is_ignored(scripted: ScriptedCoordinator, client: Co
 def test_an_answer_of_a_job_in_whose_place_another_one_has_answered_is_dropped(
     scripted: ScriptedCoordinator, client: CoordinatorClient, caplog: pytest.LogCaptureFixture
 ) -> None:
+    announce_epoch(scripted, 7)
     first, second = client.send(GROUP, "Heartbeat", 4, BEAT), client.send(GROUP, "Heartbeat", 4, BEAT)
     requests = [scripted.request("Heartbeat"), scripted.request("Heartbeat")]
     scripted.answer(requests[0], HeartbeatResponse(), job_epoch=7)
@@ -80,6 +92,24 @@ def test_an_answer_of_a_job_in_whose_place_another_one_has_answered_is_dropped(
     scripted.answer(requests[1], HeartbeatResponse(), job_epoch=7)
     assert second.result(LIMIT_SECONDS).error_code == Error.NONE
     assert any("epoch 6" in line and "epoch 7" in line for line in caplog.messages)
+
+
+def announce_epoch(scripted: ScriptedCoordinator, epoch: int) -> None:
+    """Let a job announce itself as the active one."""
+    append(scripted.bootstrap_servers, scripted.topics.coordinators, (KEY, b'{"epoch": %d}' % epoch))
+
+
+def test_a_false_epoch_silences_no_client(scripted: ScriptedCoordinator, client: CoordinatorClient) -> None:
+    announce_epoch(scripted, 7)
+    for false_epoch in (2**40, 2**41):
+        future = client.send(GROUP, "Heartbeat", 4, BEAT)
+        request = scripted.request("Heartbeat")
+        # Whoever may write to the topic of responses can name any epoch; the correlation id is nobody's.
+        forged = ResponseEnvelope("Heartbeat", 4, "forged", GROUP, 0, NO_BODY, job_epoch=false_epoch)
+        scripted.append(msgspec.json.encode(forged), request.reply_partition)
+        scripted.answer(request, HeartbeatResponse(), job_epoch=7)
+        assert future.result(LIMIT_SECONDS).error_code == Error.NONE
+    assert client.channel.outdated_answers == 0
 
 
 @pytest.mark.parametrize("garbage", [b"not json", b"{}", b"\xff\xfe", b"[]", None, b'{"api": 1}'])

@@ -5,7 +5,7 @@ journal knows the highest epoch that was given.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,28 @@ from streaming.job.options import JobOptions
 def newest_epoch_of(entries: Iterable[JournalEntry | None]) -> int:
     """The highest epoch of a job that has written an entry; 0 if none is known."""
     return max((entry.job_epoch for entry in entries if entry is not None), default=0)
+
+
+class AnnouncedEpochs:
+    """Leaves out journal entries with an epoch that no job has announced: they would void what the others tell.
+
+    ``newest`` is the newest announced epoch; 0 if none is known, then nothing is left out.
+    """
+
+    def __init__(self, newest: int) -> None:
+        self._newest = newest
+        self.left_out = 0
+        """How many entries were left out."""
+
+    def of(self, entries: Iterable[JournalEntry | None]) -> Iterator[JournalEntry]:
+        """The entries that are believed, without what is no entry."""
+        for entry in entries:
+            if entry is None:
+                continue
+            if 0 < self._newest < entry.job_epoch:
+                self.left_out += 1
+            else:
+                yield entry
 
 
 def newest_epoch_in(checkpoint: Path, default: int = 0) -> int:

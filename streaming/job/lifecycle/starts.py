@@ -25,7 +25,7 @@ from streaming.job.monitoring.metrics import Progress
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, newest_progress_after
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.layout import Partitions
-from streaming.job.topics.losses import count_replayed, first_offsets
+from streaming.job.topics.losses import count_replayed, end_offsets, first_offsets, within_log
 from streaming.journal.reader import journal_entries
 
 JOURNAL_MARGIN_MS = 5_000
@@ -55,6 +55,10 @@ def new_start(
     topic_id = session.watch.found.topic_ids.get(topic)
     known, planned = checkpoint.starts(), checkpoint.planned(topic)
     replay_until = _replay_until(session, topic_id, known, planned.read_until)
+    if any(offset > planned.read_until.get(partition, 0) for partition, offset in replay_until.items()):
+        # They come from announcements and from the journal, which name what they like.
+        with admin_client(session.options.librdkafka_config) as admin:
+            replay_until = within_log(replay_until, end_offsets(admin, topic, partitions.requests))
     planners = [one for one in known if one.epoch < candidate.epoch] if after_rival else known
     start = Start(
         started_at=max(time.time_ns() // 1_000_000, known[-1].started_at + 1 if known else 0),
@@ -85,7 +89,8 @@ def new_start(
     if start.replays:
         # A start in the middle of the replay finds them in the checkpoint.
         epochs = {one.epoch for one in known}
-        lost = [one for one in candidate.starts(topic_id) if one.epoch > start.copied_epoch and one.epoch not in epochs]
+        announced = candidate.starts(topic_id)
+        lost = [one for one in announced if start.copied_epoch < one.epoch < start.epoch and one.epoch not in epochs]
         for one in lost:
             checkpoint.record_start(one)
         known = sorted([*known, *lost], key=lambda one: one.epoch)

@@ -68,6 +68,19 @@ def first_offsets(admin: AdminClient, topic: str, partitions: Mapping[int, int])
     return _offsets(admin, topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
 
+def end_offsets(admin: AdminClient, topic: str, partitions: int) -> dict[int, int]:
+    """The offset after the last record of each of so many partitions. Raises KafkaException."""
+    return _offsets(admin, topic, dict.fromkeys(range(partitions), 0), OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+
+def within_log(claimed: Mapping[int, int], end: Mapping[int, int]) -> dict[int, int]:
+    """What records of others claim that jobs have read, as far as the log has it: nobody has read what is not there.
+
+    Both are offsets by partition: ``claimed`` of the first request that was not read, ``end`` after the last one.
+    """
+    return {partition: min(offset, end[partition]) for partition, offset in claimed.items() if partition in end}
+
+
 def count_replayed(read: Mapping[int, int], replay_until: Mapping[int, int], first: Mapping[int, int]) -> int:
     """How many requests are read again, of those that the topic still has; all offsets are by partition."""
     return sum(

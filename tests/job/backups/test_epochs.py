@@ -5,8 +5,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streaming.job.backups.epochs import keep_epoch, newest_epoch_in, newest_epoch_of, start_with_epoch, write_start
+from streaming.job.backups.epochs import (
+    AnnouncedEpochs,
+    keep_epoch,
+    newest_epoch_in,
+    newest_epoch_of,
+    start_with_epoch,
+    write_start,
+)
+from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroups, Resumption
 from streaming.job.group_batch.starts import Start
+from streaming.job.group_batch.state_row import load_whole
 from streaming.job.options import load_options
 from tests.logic.driver import Driven
 
@@ -22,6 +31,30 @@ def test_the_newest_epoch_is_that_of_any_entry_and_not_of_what_is_no_entry() -> 
     entries = [msgspec.structs.replace(entry, job_epoch=7 if entry.sequence == 2 else 5) for entry in driven.journal]
     assert newest_epoch_of([None, *entries]) == 7
     assert newest_epoch_of([None]) == 0
+
+
+def test_entries_of_epochs_that_no_job_has_announced_are_left_out_of_a_rebuild() -> None:
+    driven = Driven()
+    driven.stable_group(1)
+    honest = [msgspec.structs.replace(entry, job_epoch=5) for entry in driven.journal]
+    other = Driven()
+    other.stable_group(2)
+    forged = [msgspec.structs.replace(entry, job_epoch=2**40) for entry in other.journal]
+    announced = AnnouncedEpochs(5)
+    groups = RebuiltGroups({}, {})
+    for entry in announced.of([*honest, None, *forged]):
+        groups.add(entry)
+    assert (announced.left_out, groups.newest_epoch, groups.journal.forked) == (len(forged), 5, set())
+    (found,) = groups.finished(Resumption({0: 100}, {0: driven.now}, driven.now), driven.config, {})
+    assert list(load_whole(found.stored.stored).part.member_ids) == list(driven.group.part.member_ids)
+
+
+def test_without_announcements_the_journal_tells_the_epochs() -> None:
+    driven = Driven()
+    driven.stable_group(1)
+    announced = AnnouncedEpochs(0)
+    entries = [msgspec.structs.replace(entry, job_epoch=5) for entry in driven.journal]
+    assert list(announced.of(entries)) == entries
 
 
 def test_a_start_in_place_of_a_lost_one_goes_on_where_the_backup_ends() -> None:

@@ -1,6 +1,6 @@
 """What a start says of requests that the topic no longer has; without brokers."""
 
-from streaming.job.topics.losses import FORGOTTEN, MEANING, count_replayed, loss_lines
+from streaming.job.topics.losses import FORGOTTEN, MEANING, count_replayed, loss_lines, within_log
 
 READ, END = {0: 10, 1: 10}, {0: 100, 1: 100}
 
@@ -28,3 +28,8 @@ def test_a_checkpoint_that_is_not_older_has_lost_no_answered_request() -> None:
 def test_only_requests_that_the_topic_still_has_are_counted_as_read_again() -> None:
     assert count_replayed({0: 10}, {0: 30, 1: 5}, {0: 25, 1: 0}) == 10
     assert count_replayed({0: 10}, {0: 30}, {0: 40}) == 0
+
+
+def test_requests_that_the_log_does_not_have_were_read_by_nobody() -> None:
+    # As another writer names them in an announcement or a journal entry: behind the end, and in no partition.
+    assert within_log({0: 2**60, 1: 7, 99: 5}, {0: 20, 1: 10}) == {0: 20, 1: 7}

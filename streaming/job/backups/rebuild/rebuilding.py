@@ -1,7 +1,7 @@
 """Rebuild a checkpoint from the journal, or from a backup and the journal after it."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import NamedTuple
 import msgspec
 from pyspark.sql import SparkSession
 
-from coordinator_logic.records import JournalEntry
 from streaming.client.directory import read_directory
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.checkpoint_writing import (
@@ -22,7 +21,7 @@ from streaming.job.backups.checkpoint_writing import (
     store_in,
     write_checkpoint,
 )
-from streaming.job.backups.epochs import keep_epoch, newest_epoch_in, start_with_epoch, write_start
+from streaming.job.backups.epochs import AnnouncedEpochs, keep_epoch, newest_epoch_in, start_with_epoch, write_start
 from streaming.job.backups.last_job import LastJob, find_last_job
 from streaming.job.backups.manifest import CHECKPOINT, Manifest
 from streaming.job.backups.placement import Report, locked_place, place, require_free, unfinished_folder, writing
@@ -148,7 +147,8 @@ def _rebuilt(
     topics, client = options.topics, options.librdkafka_config
     # Before the journal: what is appended meanwhile is read by the job.
     requests = topic_reach(client, topics.requests, timeout)
-    _read_journal(rebuilt, options, timeout, report)
+    announced = AnnouncedEpochs(last_job.epoch)
+    _read_journal(rebuilt, announced, options, timeout, report)
     now = time.time_ns() // 1_000_000
     complete = later(base.read, last_job.reach.read_until)
     positions = start_positions(requests, complete, rebuilt.newest, options.max_requests_per_batch)
@@ -164,7 +164,12 @@ def _rebuilt(
         f"{offset}: it was deleted and created again, or cut; the job reads what was appended after the last change"
         for partition, offset in sorted(cut.items())
     ]
-    _tell_forked_again(rebuilt, options, timeout, report)
+    if announced.left_out:
+        found.topic_problems.append(
+            f"{announced.left_out} entries of {topics.journal} name an epoch that no job has announced on "
+            f"{topics.coordinators}, the newest of which is {last_job.epoch}: they are left out"
+        )
+    _tell_forked_again(rebuilt, announced, options, timeout, report)
     told = read_directory(str(client["bootstrap.servers"]), topics.directory, CLIENT_ID, client, timeout)
     directory = {entry.group_id: entry for entry in told}
     groups = list(rebuilt.finished(resumption, options.protocol, directory))
@@ -174,26 +179,26 @@ def _rebuilt(
     return Content(stored, topics.requests, positions, batch_time, base.state_partitions, base.state_store), found
 
 
-def _read_journal(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, report: Report) -> None:
+def _read_journal(
+    rebuilt: RebuiltGroups, announced: AnnouncedEpochs, options: JobOptions, timeout: float, report: Report
+) -> None:
     report(f"reading {options.topics.journal}")
-    for entry in _entries(options, timeout):
+    for entry in announced.of(journal_entries(options.librdkafka_config, options.topics.journal, timeout)):
         rebuilt.add(entry)
         if rebuilt.journal.entries % PROGRESS_ENTRIES == 0:
             report(f"{rebuilt.journal.entries} entries of the journal")
 
 
-def _tell_forked_again(rebuilt: RebuiltGroups, options: JobOptions, timeout: float, report: Report) -> None:
+def _tell_forked_again(
+    rebuilt: RebuiltGroups, announced: AnnouncedEpochs, options: JobOptions, timeout: float, report: Report
+) -> None:
     forked = rebuilt.journal.forked
     if not forked:
         return
     report(f"reading {options.topics.journal} again for {len(forked)} groups with two histories")
-    for group_id, entries in rebuilt.journal.of_forked(_entries(options, timeout)).items():
+    again = announced.of(journal_entries(options.librdkafka_config, options.topics.journal, timeout))
+    for group_id, entries in rebuilt.journal.of_forked(again).items():
         rebuilt.tell_again(group_id, entries)
-
-
-def _entries(options: JobOptions, timeout: float) -> Iterator[JournalEntry]:
-    entries = journal_entries(options.librdkafka_config, options.topics.journal, timeout)
-    return (entry for entry in entries if entry is not None)
 
 
 def write_own_files(checkpoint: Path, topic_id: str | None, starts: Sequence[Start], last: Start) -> None:

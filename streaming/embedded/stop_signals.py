@@ -3,11 +3,13 @@
 import os
 import select
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
+from typing import NoReturn
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -38,6 +40,13 @@ class StopRequest:
             with suppress(Empty):
                 self._wake.get(timeout=seconds)
         return self._is_set
+
+
+def end_at_once(code: int) -> NoReturn:
+    """End this process without its clean-up, from any thread; what was reported is not lost."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @contextmanager

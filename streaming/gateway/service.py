@@ -2,16 +2,14 @@
 
 import asyncio
 import gc
-import os
 import resource
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 
 from streaming.contract.identity import read_identity_keys
 from streaming.contract.monitoring_server import serving_monitoring
-from streaming.embedded.stop_signals import STOP_SIGNALS
+from streaming.embedded.stop_signals import STOP_SIGNALS, end_at_once
 from streaming.gateway.groups.serving import serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from streaming.gateway.health import GatewayHealth
@@ -102,9 +100,7 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
 
 def _end_at_once(seconds: float, report: Callable[[str], None]) -> None:
     report(f"the stop has taken {seconds:g} s: ending at once")
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    end_at_once(0)
 
 
 @asynccontextmanager

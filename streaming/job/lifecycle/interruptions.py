@@ -5,14 +5,12 @@ that loads a group. The same follows when a Kafka client of Spark's gives the br
 back, the process ends.
 """
 
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from streaming.embedded.stop_signals import StopRequest
+from streaming.embedded.stop_signals import StopRequest, end_at_once
 from streaming.job.lifecycle.job_session import Report
 
 CLIENT_TIMEOUT = "org.apache.kafka.common.errors.TimeoutException"
@@ -104,6 +102,4 @@ def _watch(clock: BackwardClock, has_ended: threading.Event, report: Report) -> 
     while not has_ended.wait(CLOCK_LOOK_SECONDS):
         if step := clock.seconds_back():
             report(f"this host's clock has gone back by {step:.0f} s: start the job again")
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
+            end_at_once(1)

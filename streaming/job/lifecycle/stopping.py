@@ -1,7 +1,5 @@
 """Ends the query and the job within limits that hold also while no broker answers."""
 
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming.embedded.stop_signals import StopRequest, ending_late_stop
+from streaming.embedded.stop_signals import StopRequest, end_at_once, ending_late_stop
 from streaming.job.lifecycle.activation import hand_over
 from streaming.job.lifecycle.interruptions import LONGEST_ABSENCE_SECONDS
 from streaming.job.lifecycle.job_session import JobSession, Report
@@ -40,9 +38,7 @@ def stopping_in_time(report: Report, on_signal: Callable[[], object]) -> Iterato
     def end() -> None:
         report(f"the stop has taken {STOP_LIMIT_SECONDS:g} s: ending at once, as a kill would; nothing is lost by it")
         kill_jvm()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
+        end_at_once(0)
 
     with ending_late_stop(STOP_LIMIT_SECONDS, end, on_signal):
         yield

@@ -29,8 +29,8 @@ EXCEPTIONS = {
     ("streaming/embedded/die_with_parent.py", "sys.stderr"): "standard output of the command, which is a child",
     ("streaming/embedded/die_with_parent.py", "sys.stdout"): "is switched off when nobody reads it",
     ("streaming/embedded/die_with_parent.py", "print"): "a process id; the file runs alone, without the project",
-    ("streaming/job/lifecycle/interruptions.py", "sys.stdout"): "is flushed before a sudden end",
-    ("streaming/job/lifecycle/interruptions.py", "sys.stderr"): "is flushed before a sudden end",
+    ("streaming/embedded/stop_signals.py", "sys.stdout"): "is flushed before a sudden end",
+    ("streaming/embedded/stop_signals.py", "sys.stderr"): "is flushed before a sudden end",
 }
 """What goes around the room, by file and name, each with its reason."""
 

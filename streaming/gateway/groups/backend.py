@@ -98,6 +98,7 @@ class GroupBackend:
     caller: the gateway itself, as the caller of its own requests.
     internal_topics: those of the coordinator, which no pattern matches, and what the gateway refuses of them.
     watched: the groups that learn of topics and whose members are served here.
+    committed_topics: names and ids of topics for which offsets were committed here since the last look at all topics.
     """
 
     channel: GroupChannel
@@ -114,6 +115,7 @@ class GroupBackend:
     caller: Caller
     internal_topics: InternalTopicRules
     watched: WatchedGroups = field(default_factory=WatchedGroups)
+    committed_topics: set[tuple[str, str]] = field(default_factory=set)
     commit_order: CommitOrder = field(default_factory=CommitOrder)
 
     def type_of(self, group_id: str) -> GroupType | None:

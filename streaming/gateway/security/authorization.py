@@ -156,10 +156,17 @@ class Authorizer:
             self._topics.changed()
 
     async def fitting_topics(
-        self, caller: Caller, names: Iterable[str], fits: Callable[[str, TopicAccess], bool]
+        self,
+        caller: Caller,
+        names: Iterable[str],
+        fits: Callable[[str, TopicAccess], bool],
+        max_age: float | None = None,
     ) -> Mapping[str, TopicAccess]:
-        """Return what the caller may do with each topic; where what is cached does not fit, the brokers are asked."""
-        accesses = await self.topics(caller, names)
+        """Return what the caller may do with each topic; where what is cached does not fit, the brokers are asked.
+
+        ``max_age`` is that of :meth:`topics`.
+        """
+        accesses = await self.topics(caller, names, max_age)
         misfits = [name for name, access in accesses.items() if access.may_describe and not fits(name, access)]
         if not misfits:
             return accesses

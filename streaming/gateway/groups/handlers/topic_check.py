@@ -17,6 +17,8 @@ from coordinator_logic.messages import (
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.wire.client_request import Caller
 
+ID_SECONDS = 1.0
+"""How old the id at most is that goes with an offset. With the id of a deleted topic, the offset would be deleted."""
 _COMMITTED = TopicToCommit | TxnTopicToCommit
 
 
@@ -66,7 +68,7 @@ async def check_topics(
         indexes = (partition.partition_index for partition in topic.partitions)
         named[topic.name] = max(named.get(topic.name, -1), *indexes, -1)
     accesses = await backend.authorizer.fitting_topics(
-        caller, named, lambda name, access: named[name] < access.partitions
+        caller, named, lambda name, access: named[name] < access.partitions, ID_SECONDS
     )
     accepted, rejected = [], []
     for topic in topics:
@@ -77,6 +79,8 @@ async def check_topics(
         missing = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
         # The id is stored with the offsets, whether the client names it or not: a later topic of that name is another.
         of_id = {"topic_id": topic.topic_id or access.topic_id} if isinstance(topic, _COMMITTED) else {}
+        if existing and of_id.get("topic_id"):
+            backend.committed_topics.add((topic.name, of_id["topic_id"]))
         if existing:
             accepted.append(replace(topic, partitions=existing, **of_id))
         if missing:

@@ -74,6 +74,9 @@ class OffsetCleanup:
         listing = await self._catalog.all_topics(0.0)
         self._looks.looked(loop_time() - began_at)
         now = {(topic.name, topic.topic_id) for topic in listing.values()} - self._deleted.keys()
+        # A topic can come and go from one look to the next.
+        self._existing |= self._backend.committed_topics - self._deleted.keys()
+        self._backend.committed_topics.clear()
         missing = self._existing - now
         self._existing |= now
         self._missing_since = {topic: self._missing_since.get(topic, began_at) for topic in missing}

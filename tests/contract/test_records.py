@@ -1,12 +1,36 @@
 """The one way to read records of own topics: what cannot be read is skipped, counted, and reported once."""
 
 import logging
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import pytest
 
 from streaming.contract.records import RecordDecoder, SkippedKind, skipped_records
+
+ROOT = Path(__file__).resolve().parents[2]
+
+JUDGES = {
+    "streaming/contract/records.py": "the one place",
+    "streaming/client/coordinator_client.py": "the body of an answer, of which the caller learns",
+    "streaming/gateway/groups/backend.py": "the same",
+    "streaming/journal/entries.py": "in Spark's tasks, of whose counts nobody learns",
+    "streaming/explain/tables/log_rows.py": "the same, and the table of requests shows what is wrong",
+    "streaming/job/hostile_records/broken_envelopes.py": "requests, which are rejected and counted",
+    "streaming/job/rows/reading.py": "the same",
+    "streaming/job/backups/epochs.py": "a file of a checkpoint",
+    "streaming/job/backups/manifest.py": "a file of a backup",
+    "streaming/job/checkpoints/checkpoint.py": "a file of a checkpoint",
+    "streaming/explain/offsets/files.py": "a file of the user",
+    "streaming/cli/commands/offsets/restoring.py": "the same",
+    "streaming/cli/commands/history/replay.py": "the same",
+    "streaming/contract/option_sources.py": "the same",
+}
+"""The files that handle what cannot be decoded, each with its reason."""
+
+HANDLES = re.compile(r"except [^\n]*(UNREADABLE|msgspec\.(DecodeError|ValidationError|MsgspecError))")
 
 
 class Named(msgspec.Struct):
@@ -73,3 +97,10 @@ def test_a_thousand_of_a_kind_are_reported_once_also_when_they_are_read_again(ca
         "topic with-a-thousand, partition 3, offset 17 is no name, and is skipped: JSON is malformed"
     )
     assert skipped_records()[SkippedKind("with-a-thousand", "name")] == 3_000
+
+
+def test_no_other_reader_of_topics_decides_what_happens_to_a_record_that_cannot_be_read() -> None:
+    handling = {
+        str(path.relative_to(ROOT)) for path in (ROOT / "streaming").rglob("*.py") if HANDLES.search(path.read_text())
+    }
+    assert handling == set(JUDGES)

@@ -42,7 +42,6 @@ def running_gateway(options: Mapping[str, str], report: Callable[[str], None]) -
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        encoding="utf-8",
         # Ctrl-C reaches a terminal's whole process group, but this process is to end the gateway.
         start_new_session=True,
     )
@@ -68,7 +67,7 @@ def running_gateway(options: Mapping[str, str], report: Callable[[str], None]) -
         raise CannotRun(f"the gateway ended with exit code {process.returncode}: {output.last_line}")
 
 
-def _configure(process: "subprocess.Popen[str]", options: Mapping[str, str]) -> None:
+def _configure(process: "subprocess.Popen[bytes]", options: Mapping[str, str]) -> None:
     """Write the options to the gateway's standard input.
 
     They may hold passwords. Other users can read a command line, and a file would outlive a ``kill -9``.
@@ -76,7 +75,8 @@ def _configure(process: "subprocess.Popen[str]", options: Mapping[str, str]) -> 
     assert process.stdin is not None
     # A gateway that has ended already is reported by its output.
     with suppress(BrokenPipeError), process.stdin as pipe:
-        pipe.write(tomli_w.dumps(options))
+        # A variable that is not UTF-8 stays so: the gateway reports it.
+        pipe.write(tomli_w.dumps(options).encode(errors="surrogateescape"))
 
 
 class _Output(threading.Thread):
@@ -85,7 +85,7 @@ class _Output(threading.Thread):
     ``ended_early``: whether it was ready and has ended before :meth:`expect_end`. ``last_line`` of its output.
     """
 
-    def __init__(self, process: "subprocess.Popen[str]", report: Callable[[str], None]) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", report: Callable[[str], None]) -> None:
         super().__init__(name="gateway-output", daemon=True)
         self.ended_early = False
         self.last_line = "it wrote no output"
@@ -112,7 +112,7 @@ class _Output(threading.Thread):
         assert self._process.stderr is not None
         with self._process.stderr:
             for output in self._process.stderr:
-                self.last_line, is_ready = _parse(output.rstrip())
+                self.last_line, is_ready = _parse(output.decode(errors="replace").rstrip())
                 self._report(f"gateway: {self.last_line}")
                 if is_ready:
                     self._serves = True
@@ -132,7 +132,7 @@ def _parse(line: str) -> tuple[str, bool]:
     return status["message"], status["ready"]
 
 
-def _await_end(process: "subprocess.Popen[str]") -> None:
+def _await_end(process: "subprocess.Popen[bytes]") -> None:
     try:
         process.wait(STOP_LIMIT_SECONDS)
     except subprocess.TimeoutExpired:

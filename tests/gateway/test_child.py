@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
+from streaming.contract.errors import CannotRun
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.child import CONFIGURATION, running_gateway
 from tests.support.processes import command_line, descendants
@@ -32,6 +33,13 @@ def test_any_password_reaches_the_gateway_in_any_locale(locale: str) -> None:
     written = tomli_w.dumps(options).encode()
     found = subprocess.run(command, input=written, capture_output=True, env=environment, check=True, timeout=60)
     assert found.stdout.decode().strip() == ascii(PASSWORD)
+
+
+def test_what_the_gateway_says_of_its_options_is_the_reason_that_it_did_not_start() -> None:
+    # As of a variable whose bytes are not UTF-8.
+    options = {"bootstrap-servers": "kafka:9092", "kafka.sasl.password": "p\udcff"}
+    with pytest.raises(CannotRun, match=r"did not start: .*/dev/stdin is not TOML"), running_gateway(options, print):
+        pass
 
 
 def test_while_it_runs_no_file_and_no_command_line_has_the_password(

@@ -219,7 +219,11 @@ def spark_session(
 
 
 def with_temporary_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The settings, with this folder for Spark's and the JVM's temporary files where they name no other."""
+    """The settings, with this folder for the JVM's temporary files, unless they name another.
+
+    Spark's go there too: ``spark.local.dir`` has it as its default, and warns if it is set. Executors on other hosts
+    have folders of their cluster manager's.
+    """
     changed = dict(settings)
     java_options = changed.get("spark.driver.extraJavaOptions", "")
     if JAVA_TEMPORARY_FOLDER not in java_options:
@@ -228,7 +232,4 @@ def with_temporary_folder(settings: Mapping[str, str], folder: Path) -> dict[str
         )
         if len(str(folder)) > LONGEST_SOCKET_FOLDER:
             changed.setdefault("spark.python.unix.domain.socket.dir", "/tmp")  # noqa: S108
-    if changed["spark.master"].startswith("local"):
-        # Executors on other hosts have folders of their cluster manager's.
-        changed.setdefault("spark.local.dir", str(folder))
     return changed

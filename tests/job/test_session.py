@@ -1,12 +1,13 @@
 """The Spark session: the settings of users reach it, the defaults of Hadoop do not."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 from streaming.embedded.jars import resolve_jars
 from streaming.job.options import JobOptions
-from streaming.job.session import spark_session, spark_settings
+from streaming.job.session import spark_session, spark_settings, with_temporary_folder
 from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
 from streaming.job.spark_internals.java_objects import hadoop_configuration, java_virtual_machine
 from streaming.job.spark_internals.registry import left_out
@@ -58,6 +59,16 @@ def test_hadoops_defaults_are_dropped_and_the_users_files_and_options_stay(
             assert configuration.get("example.folder").endswith("/example")
             assert "$" not in configuration.get("example.folder")
             assert configuration.get("hadoop.tmp.dir") is None
+
+
+def test_the_jvm_has_the_folder_for_temporary_files_unless_the_user_names_another() -> None:
+    name = "spark.driver.extraJavaOptions"
+    changed = with_temporary_folder({name: "-Xss2m"}, Path("/tmp/a b"))
+    assert shlex.split(changed[name]) == ["-Xss2m", "-Djava.io.tmpdir=/tmp/a b"]
+    own = {name: "-Djava.io.tmpdir=/large"}
+    assert with_temporary_folder(own, Path("/tmp/a")) == own
+    # A socket's path has at most 107 bytes.
+    assert with_temporary_folder({}, Path("/tmp") / ("a" * 60))["spark.python.unix.domain.socket.dir"] == "/tmp"
 
 
 @pytest.mark.jvm

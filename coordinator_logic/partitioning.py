@@ -1,12 +1,15 @@
 """The mapping of groups to partitions of ``group-requests``: Kafka's rule for ``__consumer_offsets``."""
 
+import sys
+
+NATIVE_UTF_16 = f"utf-16-{sys.byteorder[0]}e"
+
 
 def java_string_hash(text: str) -> int:
     """Java's ``String.hashCode``: a signed 32-bit hash over UTF-16 code units."""
-    utf_16 = text.encode("utf-16-be", "surrogatepass")
     value = 0
-    for high, low in zip(utf_16[::2], utf_16[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    for unit in memoryview(text.encode(NATIVE_UTF_16, "surrogatepass")).cast("H"):
+        value = (31 * value + unit) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 
 

@@ -31,6 +31,8 @@ MAX_PATTERN_BYTES = 1_024
 KEPT_PATTERNS = 8
 """A pattern that was read takes up to 8 MiB, with the states that RE2 keeps for the next name."""
 KEPT_REFUSALS = 256
+KEPT_NAMES = 10_000
+"""For each of the kept patterns."""
 
 
 class InvalidPattern(Exception):
@@ -81,8 +83,14 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     reason = _refusal(pattern)
     if reason is not None:
         raise InvalidPattern(f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {reason}.")
+    return _matcher(pattern)
+
+
+@lru_cache(KEPT_PATTERNS)
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """The function of a pattern that RE2 can read. It remembers names: a heartbeat asks for each one three times."""
     matches = _compiled(pattern).fullmatch
-    return lambda name: matches(name) is not None
+    return lru_cache(KEPT_NAMES)(lambda name: matches(name) is not None)
 
 
 @lru_cache(KEPT_REFUSALS)

@@ -1,0 +1,155 @@
+"""No request of any API holds a batch, whichever of its fields a client makes large.
+
+Each field of each request grows alone, filled in several ways, in groups of each type. The time from the record's bytes
+to the rows and the stored group is that of the job.
+"""
+
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from coordinator_logic.apis import APIS
+from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig
+from streaming.contract.topics import TopicNames
+from streaming.job.group_batch.processing import Outcome, process
+from streaming.job.group_batch.settings import Settings
+from streaming.job.group_batch.state_row import StateRow
+from streaming.job.rows.records import KafkaRecord
+from tests.growth.measured import LONGEST_PIECE_SECONDS, check_growth, processor_seconds_of
+from tests.growth.growing_requests import Grown, grown_requests
+from tests.support.request_events import envelope
+
+GROUP_ID, NOW = "group", 1_700_000_000_000
+SETTINGS = Settings(TopicNames(), 1, CoordinatorConfig(group_initial_rebalance_delay_ms=0, logic_version=LOGIC_VERSION))
+CHARACTERS, ENTRIES = 16_000, 500
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+PLAIN: Mapping[str, object] = {
+    "groupId": GROUP_ID,
+    "groups": GROUP_ID,
+    "groupsNames": GROUP_ID,
+    "groupIds": GROUP_ID,
+    "sessionTimeoutMs": 45_000,
+    "rebalanceTimeoutMs": 60_000,
+    "protocolType": "consumer",
+    "protocolName": "range",
+    "producerId": 1,
+    "producerEpoch": 0,
+    "topicId": TOPIC_ID,
+    "reason": "because",
+    "committedMetadata": "",
+    "keyType": 0,
+    "force": False,
+    "listsAll": False,
+}
+
+
+class Sender(NamedTuple):
+    """Who sends the requests: the stored group, and the values of fields that name a member of it."""
+
+    stored: StateRow | None
+    values: Mapping[str, object]
+
+
+def run(stored: StateRow | None, api: str, version: int, body: Any, offset: int = 0) -> Outcome:
+    """The outcome of a batch with one request."""
+    return process(SETTINGS, GROUP_ID, [record(api, version, body, offset)], stored, NOW)
+
+
+def record(api: str, version: int, body: Any, offset: int) -> KafkaRecord:
+    """The record of a request."""
+    key = body.get("groupId", GROUP_ID)
+    return KafkaRecord(NOW, 0, offset, key.encode(), msgspec.json.encode(envelope(api, version, body)))
+
+
+@cache
+def nobody() -> Sender:
+    return Sender(None, {**PLAIN, "memberId": "", "generationId": -1, "generationIdOrMemberEpoch": -1})
+
+
+@cache
+def classic_member() -> Sender:
+    """A member of a classic group that the leader has yet to give its assignment."""
+    member = "member"
+    body = {"groupId": GROUP_ID, "memberId": "", "protocolType": "consumer", "sessionTimeoutMs": 45_000}
+    joined = run(None, "JoinGroup", 3, {**body, "protocols": [{"name": "range", "metadata": ""}]})
+    assert joined.state is not None
+    answer = next(row for row in joined.rows if row.topic == SETTINGS.topics.responses)
+    member = str(answer.value).split('"memberId":"')[1].split('"')[0]
+    return Sender(joined.state, {**PLAIN, "memberId": member, "generationId": 1, "generationIdOrMemberEpoch": 1})
+
+
+def heartbeat(epoch: int, **fields: object) -> dict[str, object]:
+    return {"groupId": GROUP_ID, "memberId": "member", "memberEpoch": epoch, **fields}
+
+
+@cache
+def consumer_member() -> Sender:
+    """A member of a consumer group, whose other members have patterns."""
+    topics = [{"name": f"topic-{n}", "topicId": f"{n:022}", "partitions": 3} for n in range(100)]
+    state = None
+    for number in range(10):
+        subscription = (
+            {"subscribedTopicRegex": f"topic-{number}.*"} if number else {"subscribedTopicNames": ["topic-1"]}
+        )
+        full = {"rebalanceTimeoutMs": 60_000, "topicPartitions": [], "topics": topics, **subscription}
+        body = heartbeat(0, **full) | ({"memberId": f"other-{number}"} if number else {})
+        state = run(state, "ConsumerGroupHeartbeat", 1, body, number).state
+    values = {
+        **PLAIN,
+        "memberId": "member",
+        "memberEpoch": 0,
+        "topicPartitions": [],
+        "generationId": 2,
+        "generationIdOrMemberEpoch": 2,
+    }
+    return Sender(state, values)
+
+
+@cache
+def consumer_member_that_stays() -> Sender:
+    stored, values = consumer_member()
+    owned = [{"topicId": TOPIC_ID, "partitions": [0]}]
+    return Sender(stored, {**values, "memberEpoch": 2, "topicPartitions": owned})
+
+
+SENDERS = {each.__name__: each for each in (nobody, classic_member, consumer_member, consumer_member_that_stays)}
+
+
+def version_of(api: str, grown: Grown) -> int:
+    """A version that reads the field: the last one, but for fields of earlier ones."""
+    of_one_group = api == "OffsetFetch" and not grown.name.startswith("groups")
+    return 7 if of_one_group else APIS[api].max_version
+
+
+@pytest.mark.parametrize("sender", SENDERS)
+@pytest.mark.parametrize("api", APIS)
+def test_no_field_of_a_request_holds_a_batch(api: str, sender: str) -> None:
+    stored, values = SENDERS[sender]()
+    wrong = {}
+    for grown in grown_requests(APIS[api].request_type, values):
+        version = version_of(api, grown)
+
+        def measure(size: int, grown: Grown = grown, version: int = version) -> float:
+            batch = [record(api, version, grown.make(size), 100)]
+            return processor_seconds_of(lambda: process(SETTINGS, GROUP_ID, batch, stored, NOW + 1))
+
+        found = check_growth(measure, ENTRIES if grown.is_list else CHARACTERS)
+        if found is not None:
+            wrong[grown.name] = found
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("pattern", ["(.?){999}", "(?P<name>.?){999}"])
+def test_a_pattern_of_nine_characters_for_a_thousand_topics_does_not_hold_a_batch(pattern: str) -> None:
+    names = [f"topic-{number}" for number in range(1_000)]
+    topics = [{"name": name, "topicId": TOPIC_ID, "partitions": 1} for name in names]
+    longest = float("inf")
+    for attempt in range(3):
+        # What a process remembers of a pattern does not count.
+        joining = {"rebalanceTimeoutMs": 60_000, "topicPartitions": [], "subscribedTopicRegex": f"{pattern}|{attempt}"}
+        batch = [record("ConsumerGroupHeartbeat", 1, heartbeat(0, topics=topics, **joining), 0)]
+        longest = min(longest, processor_seconds_of(partial(process, SETTINGS, GROUP_ID, batch, None, NOW)))
+    assert longest <= 2 * LONGEST_PIECE_SECONDS, "the group learns a thousand topics, too"

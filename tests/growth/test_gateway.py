@@ -26,10 +26,10 @@ from streaming.gateway.wire.codec import MALFORMED, decode_request_in_steps, enc
 from streaming.gateway.wire.frames import FrameRefused
 from streaming.gateway.wire.loop_share import LoopShare
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator
+from tests.growth.growing_requests import Grown, grown_requests
 from tests.growth.measured import LONGEST_PIECE_SECONDS, TIMES, check_growth
 from tests.growth.test_steps import CHARACTERS, ENTRIES, GROUP_ID, PLAIN
 from tests.support.garbage import without_collections
-from tests.growth.growing_requests import Grown, grown_requests
 from tests.support.wire_types import to_wire
 
 CALLER = Caller("client", "10.0.0.1", "User:ANONYMOUS")

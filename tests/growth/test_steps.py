@@ -18,8 +18,8 @@ from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.rows.records import KafkaRecord
-from tests.growth.measured import LONGEST_PIECE_SECONDS, check_growth, processor_seconds_of
 from tests.growth.growing_requests import Grown, grown_requests
+from tests.growth.measured import LONGEST_PIECE_SECONDS, check_growth, processor_seconds_of
 from tests.support.request_events import envelope
 
 GROUP_ID, NOW = "group", 1_700_000_000_000

@@ -32,7 +32,9 @@ def _values(info: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.IntType():
             return st.integers(-(2**63) if info.ge is None else info.ge, 2**63 - 1 if info.le is None else info.le)
         case inspect.StrType(pattern=str(pattern)):
-            return st.from_regex(pattern, fullmatch=True)
+            # A dollar also matches before a newline at the end.
+            texts = st.from_regex(pattern, fullmatch=True)
+            return texts.filter(lambda text: info.max_length is None or len(text) <= info.max_length)
         case inspect.StrType():
             return st.text(min_size=info.min_length or 0, max_size=8)
         case inspect.BytesType():
@@ -75,6 +77,10 @@ ODD_ACTIONS = ("join", "sync", "heartbeat", "leave", "commit", "transact", "end 
 ACTIONS = (*("next",) * 18, *ODD_ACTIONS)
 INSTANCES = (None, None, "instance", "instance", "other instance")
 """The instance id of each actor; two actors share one, as two processes do by mistake."""
+
+
+TOPIC_IDS = ("", "kQXTr5ZaQ4aTOGxdwzcvBw", "yf4HLMwkTNqR31X-kvqSOQ")
+"""What a request can say of the id of its topic: nothing, or one of two ids that a topic has one after the other."""
 
 
 class Move(NamedTuple):
@@ -142,12 +148,15 @@ class Story:
         elif action == "leave":
             driven.leave(sender, self._known[variant % len(INSTANCES)])
         elif action == "commit":
-            driven.commit(Joined("") if variant in (3, 4) else stale, {("topic", variant % 3): variant})
+            who, of_id = Joined("") if variant in (3, 4) else stale, TOPIC_IDS[variant // 3 % 3]
+            driven.commit(who, {("topic", variant % 3): variant}, topic_id=of_id)
         elif action == "transact":
             offsets = {("topic", variant % 3): variant, ("other topic", 0): variant}
-            driven.commit_in_transaction(offsets, Joined("") if variant % 2 else stale, producer_id=variant % 2)
+            who, of_id = Joined("") if variant % 2 else stale, TOPIC_IDS[variant // 2 % 3]
+            driven.commit_in_transaction(offsets, who, producer_id=variant % 2, topic_id=of_id)
         elif action == "reset":
-            driven.reset_offsets({("topic", variant % 3): variant - 1, ("other topic", 0): -1}, force=variant % 4 < 3)
+            offsets, of_id = {("topic", variant % 3): variant - 1, ("other topic", 0): -1}, TOPIC_IDS[variant // 4]
+            driven.reset_offsets(offsets, force=variant % 4 < 3, topic_id=of_id)
         elif action == "end transaction":
             driven.end_transaction(commit=variant != 1, producer_id=variant % 2)
         elif action == "read":
@@ -161,7 +170,8 @@ class Story:
         elif variant % 3 == 1:
             self.driven.delete_offsets({"topic": [0, variant], "other topic": [0]})
         else:
-            self.driven.topics_deleted("topic")
+            deleted = {5: [TOPIC_IDS[1]], 8: [TOPIC_IDS[2]], 11: list(TOPIC_IDS[1:])}.get(variant)
+            self.driven.topics_deleted(*([] if deleted else ["topic"]), **({"topic": deleted} if deleted else {}))
 
     def _learn(self, request: Request, body: object) -> None:
         actor = self._actor_of[request.address.correlation_id]

@@ -49,6 +49,10 @@ class GroupType(ABC):
         """The configuration that a group of the type can have, by name: the values that the coordinator allows."""
         return {}
 
+    def default_settings(self, config: CoordinatorConfig) -> Mapping[str, int]:
+        """The coordinator's values for the names of :meth:`settings`."""
+        return {}
+
     def check_settings(self, values: Mapping[str, int], config: CoordinatorConfig) -> str | None:
         """Why a group cannot have these values together; None if it can."""
         return None

@@ -27,16 +27,18 @@ def handle(turn: Turn, request: Request, body: SetGroupConfigRequest) -> None:
         message = "Default group resources are not allowed."
         turn.reply(request.address, SetGroupConfigResponse(Error.INVALID_REQUEST, message))
         return
+    defaults = _texts(_defaults(turn.config))
     try:
         after = _changed(before, body.configs, turn.config)
     except _InvalidGroupConfig as reason:
-        turn.reply(request.address, SetGroupConfigResponse(Error.INVALID_CONFIG, str(reason), _texts(before)))
+        answer = SetGroupConfigResponse(Error.INVALID_CONFIG, str(reason), _texts(before), defaults)
+        turn.reply(request.address, answer)
         return
-    if after != before:
+    if after != before and not body.validate_only:
         if turn.existing is None:
             turn.create_group()
         turn.record(GroupConfigChanged(after))
-    turn.reply(request.address, SetGroupConfigResponse(configs=_texts(after)))
+    turn.reply(request.address, SetGroupConfigResponse(configs=_texts(after), defaults=defaults))
 
 
 def _changed(before: Mapping[str, int], changes: Mapping[str, str | None], config: CoordinatorConfig) -> dict[str, int]:
@@ -54,6 +56,10 @@ def _changed(before: Mapping[str, int], changes: Mapping[str, str | None], confi
         if (reason := group_type.check_settings(after, config)) is not None:
             raise _InvalidGroupConfig(reason)
     return after
+
+
+def _defaults(config: CoordinatorConfig) -> dict[str, int]:
+    return {name: value for each in TYPES.values() for name, value in each.default_settings(config).items()}
 
 
 def _value(name: str, text: str, allowed: range) -> int:

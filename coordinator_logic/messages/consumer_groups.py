@@ -143,18 +143,24 @@ class ConsumerGroupDescribeResponse(Message, frozen=True):
 class SetGroupConfigRequest(Message, frozen=True):
     """Give a group values of its own for ``consumer.session.timeout.ms``, ``consumer.heartbeat.interval.ms`` or
     ``consumer.assignment.interval.ms``, by name; null removes one. Without any, the request only reads them.
+    With ``validate_only``, nothing changes, and the response is that of the change.
     """
 
     group_id: str
     configs: dict[str, str | None] = {}
+    validate_only: bool = False
 
 
 class SetGroupConfigResponse(Message, frozen=True):
-    """All values of the group's own; INVALID_CONFIG (40) if nothing was changed because of a wrong name or value."""
+    """All values of the group's own; INVALID_CONFIG (40) if nothing was changed because of a wrong name or value.
+
+    ``defaults`` are the coordinator's values, which hold where the group has none, for every name that a group can set.
+    """
 
     error_code: Int16 = 0
     error_message: str | None = None
     configs: dict[str, str] = {}
+    defaults: dict[str, str] = {}
 
 
 # ---- TopicsDescribed (no API of Kafka: a broker's coordinator reads the cluster's metadata instead) ----------------

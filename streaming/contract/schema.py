@@ -42,6 +42,7 @@ FIELDS = {
     "deadline": "The time at which the timer was due, ms since the epoch.",
     "endsTurn": "Whether no further entry of the same turn follows; entries of earlier releases lack it.",
     "errorCode": "Kafka's error code; 0 for success.",
+    "defaults": "The coordinator's values, which hold where the group has none of its own.",
     "directoryChange": "The change that the group's line in `group-directory` shows, which is written with this "
     "response; absent if the line stays as it is.",
     "errorMessage": "A description of the error; null on success.",
@@ -156,6 +157,7 @@ FIELDS = {
     "type": "The type of the entry.",
     "typesFilter": "List only groups of these types; empty for all.",
     "why": "Why the stored state cannot be read.",
+    "validateOnly": "Whether to check the change only.",
     "version": "The version of the API.",
 }
 """The description of each JSON field, by its name."""

@@ -58,6 +58,9 @@ class ConsumerType(GroupType):
     def settings(self, config: CoordinatorConfig) -> Mapping[str, range]:
         return group_config.settings(config)
 
+    def default_settings(self, config: CoordinatorConfig) -> Mapping[str, int]:
+        return dict(zip(group_config.settings(config), group_config.effective({}, config), strict=True))
+
     def check_settings(self, values: Mapping[str, int], config: CoordinatorConfig) -> str | None:
         """Why a group cannot have these values together: its session would end before a heartbeat is due."""
         held = group_config.effective(values, config)

@@ -13,6 +13,7 @@ from coordinator_logic.apis import (
     OFFSET_COMMIT,
     OFFSET_DELETE,
     OFFSET_FETCH,
+    SET_GROUP_CONFIG,
     TOPICS_DELETED,
     TOPICS_DESCRIBED,
     TXN_OFFSET_COMMIT,
@@ -79,8 +80,8 @@ def group_apis(backend: GroupBackend) -> dict[int, ServedApi]:
 def timeout_policies(types: Iterable[GroupType]) -> Mapping[str, PolicyOf]:
     """The timeout policies by the APIs' names."""
     apis = [*APIS_OF_ALL_TYPES, *(api for of_type in types for api in of_type.apis)]
-    # The gateway's own requests, which it repeats.
-    own = {TOPICS_DESCRIBED.name: default_policy, TOPICS_DELETED.name: default_policy}
+    # The gateway's own requests: the first two it repeats, the third is for a client.
+    own = dict.fromkeys((TOPICS_DESCRIBED.name, TOPICS_DELETED.name, SET_GROUP_CONFIG.name), default_policy)
     return own | {each.api.name: each.policy for each in apis if each.policy is not None}
 
 

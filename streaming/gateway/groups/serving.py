@@ -12,6 +12,7 @@ from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
 from streaming.gateway.groups.channel import GroupChannel
 from streaming.gateway.groups.current_directory import CurrentDirectory
 from streaming.gateway.groups.group_types import GROUP_TYPES
+from streaming.gateway.groups.handlers.group_configs import GroupConfigHandlers
 from streaming.gateway.groups.large_reads import LargeReads
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
@@ -95,11 +96,13 @@ async def serving_groups(
         caller=caller,
         internal_topics=internal_topics,
     )
+    configs = GroupConfigHandlers(backend, forward)
+    apis = group_apis(backend) | configs.apis
     await channel.start()
     directory.start()
     watching = asyncio.gather(TopicNotifier(backend).run(), OffsetCleanup(backend, listings).run())
     try:
-        yield GroupService(channel, directory, authorizer, caller, group_apis(backend), catalog.changed)
+        yield GroupService(channel, directory, authorizer, caller, apis, catalog.changed)
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):

@@ -49,8 +49,7 @@ PASSED = {
         *("CreateTopics", "DeleteTopics", "CreatePartitions", "DescribeTopicPartitions", "ElectLeaders"),
         *("AlterPartitionReassignments", "ListPartitionReassignments", "AlterReplicaLogDirs", "DescribeLogDirs"),
     ),
-    "configurations and quotas are the brokers'": (
-        *("DescribeConfigs", "AlterConfigs", "IncrementalAlterConfigs", "ListConfigResources"),
+    "quotas and metrics of clients are the brokers'": (
         *("DescribeClientQuotas", "AlterClientQuotas", "GetTelemetrySubscriptions", "PushTelemetry"),
     ),
     "the brokers authorize": (
@@ -69,6 +68,9 @@ PASSED = {
 
 RELAYED = {
     "the coordinator follows the transactions that contain offsets": ("InitProducerId", "AddOffsetsToTxn", "EndTxn"),
+    "configurations of groups are the coordinator's, all others the brokers'": (
+        *("DescribeConfigs", "AlterConfigs", "IncrementalAlterConfigs", "ListConfigResources"),
+    ),
 }
 
 NOT_SERVED = (apis.FIND_COORDINATOR, apis.WRITE_TXN_MARKERS)

@@ -49,7 +49,7 @@ from streaming.gateway.wire.frames import (
     parse_acks,
     parse_request_head,
 )
-from streaming.gateway.wire.steps import Steps
+from streaming.gateway.wire.steps import Steps, run_steps
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +96,9 @@ class RequestRouter:
         self.decoding_bytes = 0
         """Bytes of the request that is being decoded, or that is decoded and must wait."""
         self._refusal: FrameRefused | None = None
+        self._concerns_handler: bool | None = None
+        """Whether the request at the front of the buffer is a handler's; None while that is not known."""
+        self._is_finding = False
         self._unfinished: set[Steps[Any]] = set()
 
     @property
@@ -149,15 +152,23 @@ class RequestRouter:
         if head is None:
             return Admission.INCOMPLETE
         is_offered = self._check(head)
-        if head.api_key not in DECODED_REQUESTS and head.api_key not in self._context.served:
+        served = self._context.served.get(head.api_key)
+        if head.api_key not in DECODED_REQUESTS and served is None:
             return self._pass(head, received)
         size = LENGTH_SIZE + head.length
         if not self._may_collect(size):
             return Admission.BLOCKED
         if len(received) < size:
             return Admission.INCOMPLETE
+        if served is not None and served.concerns is not None:
+            if self._concerns_handler is None:
+                self._find_concern(head, received.peek(size), served.concerns)
+            if self._concerns_handler is None:
+                return Admission.BLOCKED
+            if not self._concerns_handler:
+                return self._pass(head, received)
         frame = received.read(size)
-        self._collecting_bytes = 0
+        self._request_left()
         if not is_offered:
             self._answer(head, unsupported_version(self._context.ranges[API_VERSIONS]))
             return Admission.ACCEPTED
@@ -244,9 +255,33 @@ class RequestRouter:
         return Admission.ACCEPTED
 
     def _request_left(self) -> None:
-        """The request that the guard has checked has left the buffer, or begins to leave it."""
+        """The request at the front has left the buffer, or begins to leave it."""
         self._guard.request_left()
         self._collecting_bytes = 0
+        self._concerns_handler = None
+
+    def _find_concern(self, head: RequestHead, frame: bytes, concerns: Callable[[Any], bool]) -> None:
+        """Find out whether a request is the handler's: at once if it is small, later otherwise."""
+        if self._is_finding:
+            return
+
+        def found(is_concerned: bool) -> None:
+            self._concerns_handler, self._is_finding = is_concerned, False
+
+        def failed(failure: Exception) -> None:
+            assert isinstance(failure, FrameRefused)
+            self._refusal, self._is_finding = failure, False
+
+        def steps() -> Steps[bool]:
+            max_entries = self._context.options.limits.max_request_entries
+            _, payload = yield from decode_request_in_steps(frame, head.api_key, head.version, max_entries)
+            return concerns(payload)
+
+        if len(frame) <= LARGE_REQUEST_BYTES:
+            found(run_steps(steps()))
+            return
+        self._is_finding = True
+        self._run(steps(), found, failed, self._client.process_received)
 
     def _fail(self, reason: str) -> None:
         log.info("closing the connection from %s: %s", self._client.host, reason)

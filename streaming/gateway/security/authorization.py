@@ -27,8 +27,22 @@ NAME_TTL_SECONDS = 30.0
 but a topic can be deleted."""
 MAX_CACHED_DECISIONS = 100_000
 
-ALL_GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
-"""Read, Delete, Describe, DescribeConfigs, AlterConfigs: a broker without an authorizer reports these for a group."""
+GROUP_OPERATIONS = (
+    Operation.READ,
+    Operation.DELETE,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+"""The operations on a group; a broker without an authorizer reports all of them."""
+
+GROUP_PROBES: Mapping[Operation, Callable[[Forward, str], Awaitable[bool]]] = {
+    Operation.READ: permissions.may_read_group,
+    Operation.DELETE: permissions.may_delete_group,
+    Operation.DESCRIBE_CONFIGS: permissions.may_describe_group_configs,
+    Operation.ALTER_CONFIGS: permissions.may_alter_group_configs,
+}
+"""What asks the broker about a single group. Several groups are described at once."""
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
@@ -92,12 +106,12 @@ class Authorizer:
         self._names: _ExpiringCache[str, str] = _ExpiringCache(NAME_TTL_SECONDS)
 
     async def allows(self, caller: Caller, operation: Operation, group_id: str) -> bool:
-        """Whether the caller may read, delete or describe a group."""
+        """Whether the caller may do something with a group."""
         if not await self._is_enabled():
             return True
         if operation is Operation.DESCRIBE:
             return (await self._describable(caller, [group_id]))[0]
-        probe = permissions.may_read_group if operation is Operation.READ else permissions.may_delete_group
+        probe = GROUP_PROBES[operation]
         return await self._decision(caller, operation.name, group_id, lambda: probe(self._forward, group_id))
 
     async def allows_transaction(self, caller: Caller, transactional_id: str) -> bool:
@@ -116,14 +130,8 @@ class Authorizer:
         return [True] * len(group_ids) if sees_all else await self._describable(caller, group_ids)
 
     async def operations_on_group(self, caller: Caller, group_id: str) -> int:
-        """Return the operations that the caller may do on a group, as the bit field of DescribeGroups (KIP-430).
-
-        With an authorizer, it omits the operations on configurations: groups have none here.
-        """
-        if not await self._is_enabled():
-            return ALL_GROUP_OPERATIONS
-        operations = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
-        return sum([op.bit for op in operations if await self.allows(caller, op, group_id)])
+        """Return the operations that the caller may do on a group, as the bit field of DescribeGroups (KIP-430)."""
+        return sum([op.bit for op in GROUP_OPERATIONS if await self.allows(caller, op, group_id)])
 
     async def topics(
         self, caller: Caller, names: Iterable[str], max_age: float | None = None

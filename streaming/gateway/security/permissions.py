@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from kio.schema.describe_acls.v2.request import DescribeAclsRequest
 from kio.schema.describe_cluster.v0.request import DescribeClusterRequest
+from kio.schema.describe_configs.v1.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v0.request import AlterConfigsResource, IncrementalAlterConfigsRequest
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.offset_commit.v8.request import (
     OffsetCommitRequest,
@@ -35,6 +37,11 @@ PROBE_GROUP = GroupId(PROBE_TOPIC)
 INVALID_PARTITION = i32(-1)
 """No topic has it, so the broker refuses to commit to it even if the client is authorized."""
 
+GROUP_CONFIG_RESOURCE = i8(32)
+"""Kafka's number of groups among the resources that have a configuration."""
+
+NO_SETTING = "none"
+
 RESOURCE_GROUP, PATTERN_LITERAL, OPERATION_ANY, PERMISSION_ANY = i8(3), i8(3), i8(1), i8(1)
 NO_PRODUCER = ProducerId(-1)
 
@@ -46,6 +53,8 @@ class Operation(IntEnum):
     WRITE = 4
     DELETE = 6
     DESCRIBE = 8
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
 
     @property
     def bit(self) -> int:
@@ -120,6 +129,22 @@ async def may_delete_group(forward: Forward, group_id: str) -> bool:
     """Whether the client may delete the group."""
     answer: Any = await forward(OffsetDeleteRequest(group_id=GroupId(group_id), topics=()))
     return not _is_denied(answer.error_code)
+
+
+async def may_describe_group_configs(forward: Forward, group_id: str) -> bool:
+    """Whether the client may describe the configuration of the group."""
+    resource = DescribeConfigsResource(
+        resource_type=GROUP_CONFIG_RESOURCE, resource_name=group_id, configuration_keys=(NO_SETTING,)
+    )
+    answer: Any = await forward(DescribeConfigsRequest(resources=(resource,)))
+    return not _is_denied(answer.results[0].error_code)
+
+
+async def may_alter_group_configs(forward: Forward, group_id: str) -> bool:
+    """Whether the client may change the configuration of the group."""
+    resource = AlterConfigsResource(resource_type=GROUP_CONFIG_RESOURCE, resource_name=group_id, configs=())
+    answer: Any = await forward(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=True))
+    return not _is_denied(answer.responses[0].error_code)
 
 
 async def may_write_transactionally(forward: Forward, transactional_id: str) -> bool:

@@ -28,7 +28,7 @@ def configure(group: DrivenConsumers, **configs: str | None) -> Answer[SetGroupC
 def test_the_groups_own_session_and_heartbeats_hold() -> None:
     group = DrivenConsumers()
     answer = configure(group, session="60000", heartbeat="7000")
-    assert answer.body == SetGroupConfigResponse(configs={HEARTBEAT_INTERVAL: "7000", SESSION_TIMEOUT: "60000"})
+    assert answer.body.configs == {HEARTBEAT_INTERVAL: "7000", SESSION_TIMEOUT: "60000"}
     assert group.enter("a", "t", topics={"t": 2}).body.heartbeat_interval_ms == 7_000
     assert group.beat("a", 2).body.heartbeat_interval_ms == 7_000, "also for a heartbeat that changes nothing"
     group.sleep(59_999)
@@ -95,7 +95,7 @@ def test_the_session_must_be_longer_than_the_heartbeat_interval() -> None:
 
 def test_a_group_that_is_only_configured_stays_until_its_configuration_is_removed() -> None:
     group = DrivenConsumers(offsets_retention_check_interval_ms=1_000)
-    assert configure(group).body == SetGroupConfigResponse()
+    assert configure(group).body.configs == {}
     assert not group.exists, "reading creates no group"
     configure(group, session="50000")
     group.sleep(10**9)
@@ -132,3 +132,19 @@ def test_a_value_outside_of_narrower_bounds_counts_as_the_bound() -> None:
 def test_a_group_id_is_needed() -> None:
     group = DrivenConsumers(group_id="")
     assert configure(group, session="50000").error is Error.INVALID_REQUEST
+
+
+def test_a_change_that_is_only_checked_changes_nothing() -> None:
+    group = DrivenConsumers()
+    wanted = {SESSION_TIMEOUT: "60000"}
+    checked = group.send("SetGroupConfig", SetGroupConfigRequest(group.group_id, {**wanted}, validate_only=True))
+    assert (checked.error, checked.body.configs) == (Error.NONE, wanted)
+    assert not group.exists
+    assert configure(group, session="1").error is Error.INVALID_CONFIG
+
+
+def test_an_answer_says_what_holds_without_values_of_the_groups_own() -> None:
+    group = DrivenConsumers(group_consumer_heartbeat_interval_ms=6_000)
+    held = {ASSIGNMENT_INTERVAL: "0", HEARTBEAT_INTERVAL: "6000", SESSION_TIMEOUT: "45000"}
+    assert configure(group, heartbeat="7000").body.defaults == held
+    assert configure(group, heartbeat="wrong").body.defaults == held

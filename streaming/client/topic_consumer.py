@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from streaming.client.errors import CoordinatorNotAvailable, RequestTimedOut
+from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
 from streaming.client.librdkafka import (
     LibrdkafkaConfig,
     beginning_offset,
@@ -19,6 +20,12 @@ from streaming.client.librdkafka import (
 __all__ = ["EAGER", "TO_END", "TopicConsumer", "is_end"]
 
 FETCHED_TOGETHER = 10_000
+
+GROWTH_SECONDS = 10.0
+"""How often whoever follows a topic looks for partitions that were added to it."""
+
+GROWTH_LIMIT_SECONDS = 1.0
+"""How long that look waits for a broker."""
 
 TO_END: LibrdkafkaConfig = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
 """The settings of a consumer that reads a topic from some offset, and hears of the ends of its partitions."""
@@ -152,12 +159,28 @@ class TopicConsumer:
                     self._unfinished.discard(partition)
 
     def follow(self, pause: float) -> Iterator[Message | None]:
-        """The records that come, without an end; None whenever none has come for ``pause`` seconds."""
+        """The records that come, without an end; None whenever none has come for ``pause`` seconds.
+
+        Partitions that are added to the topic are read from their beginning.
+        """
+        look_at = time.monotonic() + GROWTH_SECONDS
         while True:
+            if time.monotonic() >= look_at:
+                self._read_added_partitions()
+                look_at = time.monotonic() + GROWTH_SECONDS
             records = self.next_records(pause)
             yield from (record for record in records if record.error() is None or self.note(record))
             if not records:
                 yield None
+
+    def _read_added_partitions(self) -> None:
+        with suppress(CoordinatorError):
+            count = required_partition_count(self._consumer, self.topic, GROWTH_LIMIT_SECONDS)
+            added = range(len(self.partitions), count)
+            if added:
+                self.partitions = range(count)
+                self.positions |= dict.fromkeys(added, 0)
+                self._consumer.incremental_assign([TopicPartition(self.topic, each, 0) for each in added])
 
     def next_records(self, timeout: float) -> list[Message]:
         """The next records, ends and errors; none if nothing comes within ``timeout`` seconds."""

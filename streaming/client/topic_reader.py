@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Message
 
 from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
 from streaming.client.librdkafka import LibrdkafkaConfig, new_consumer, required_partition_count
-from streaming.client.topic_consumer import TO_END
+from streaming.client.topic_consumer import GROWTH_LIMIT_SECONDS, GROWTH_SECONDS, TO_END
 
 __all__ = ["TopicReader"]
 
@@ -21,12 +21,6 @@ RETRY_SECONDS = 0.5
 
 CLOSE_SECONDS = 2.0
 """How long :meth:`TopicReader.close` waits. A request for metadata may wait for the brokers several times as long."""
-
-GROWTH_SECONDS = 10.0
-"""How often a reader looks for partitions that were added to its topic."""
-
-GROWTH_LIMIT_SECONDS = 1.0
-"""How long that look waits for a broker."""
 
 
 class TopicReader:

@@ -10,9 +10,9 @@ from streaming.journal.reader import JournalReader, ReadingProgress
 class GroupJournal:
     """The entries of one group, in their order; entries may repeat.
 
-    The job's producer chooses the partition of an entry by its key, the group id, with Kafka's default rule. So the
-    group lies in one partition, unless partitions were added to the topic or the producer was given another rule. If
-    that partition has no entry of the group, all are read.
+    The job chooses the partition of an entry by its key, the group id, with Kafka's default rule, and of the partitions
+    that the topic had at first. So the group lies in one partition. If the one that the rule gives by the present count
+    has no entry of the group, all are read: partitions were added.
 
     Args:
         reader: A reader of the journal, which nothing else uses.

@@ -1,12 +1,15 @@
 """The directory of all groups, kept current from its topic."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 
-from streaming.client.directory import GroupDirectory
+from coordinator_logic.messages import GroupChange
+from streaming.client.directory import GroupDirectory, read_directory
 from streaming.embedded.broker import EmbeddedBroker
 from tests.support.kafka_io import append
 from tests.support.topics import create_topic, unique
@@ -100,3 +103,50 @@ def test_a_closed_directory_is_not_alive(topic: str, broker: EmbeddedBroker) -> 
     assert directory.is_alive()
     directory.close()
     assert not directory.is_alive()
+
+
+def grow(broker: EmbeddedBroker, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(LIMIT_SECONDS)
+
+
+def test_partitions_that_are_added_are_read_and_the_newest_record_of_a_group_holds(
+    broker: EmbeddedBroker, topic: str, follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.client.topic_reader.GROWTH_SECONDS", 0.2)
+    servers = broker.bootstrap_servers
+    append(servers, topic, (b"moved", line("moved", 1)), (b"gone", line("gone")), (b"stays", line("stays")))
+    directory = follow(topic)
+    wait_until(lambda: members(directory) == {"moved": 1, "gone": 1, "stays": 1}, "the entries are read")
+    grow(broker, topic, 4)
+    append(servers, topic, (b"moved", line("moved", 2)), (b"gone", None), partition=3)
+    expected = {"moved": 2, "stays": 1}
+    wait_until(lambda: members(directory) == expected, "the new partition is read")
+    later = follow(topic)
+    assert later.wait_complete(LIMIT_SECONDS)
+    assert members(later) == expected
+    listed = read_directory(servers, topic, "reader", {}, LIMIT_SECONDS)
+    assert {entry.group_id: entry.members for entry in listed} == expected
+
+
+def test_a_change_is_shown_as_soon_as_its_record_is_read(broker: EmbeddedBroker, topic: str, follow: Follow) -> None:
+    servers, shown = broker.bootstrap_servers, threading.Event()
+    directory = follow(topic)
+    assert directory.wait_complete(LIMIT_SECONDS)
+    directory.when_shown("billing", GroupChange("0-0", 2), shown.set)
+    append(servers, topic, (b"billing", line("billing")), (b"other", line("other")))
+    wait_until(lambda: len(members(directory)) == 2, "both are read")
+    assert not shown.is_set()
+    change = {"incarnation": "0-0", "sequence": 3}
+    append(servers, topic, (b"billing", json.dumps(json.loads(line("billing")) | change).encode()))
+    assert shown.wait(LIMIT_SECONDS)
+
+
+def test_the_end_of_the_topic_is_reached(broker: EmbeddedBroker, topic: str, follow: Follow) -> None:
+    reached = threading.Event()
+    directory = follow(topic)
+    assert directory.wait_complete(LIMIT_SECONDS)
+    directory.when_read({0: 2, 1: 0}, reached.set)
+    assert not reached.is_set()
+    append(broker.bootstrap_servers, topic, (b"a", line("a")), (b"b", None))
+    assert reached.wait(LIMIT_SECONDS)

@@ -123,7 +123,14 @@ class _GroupBatch:
         self._more_follow = more_follow
         self._started_at = settings.started_at(batch_time)
         self._records = records
-        self._writer = RowWriter(settings.topics, group_id, batch_time, settings.limits, settings.config.job_epoch)
+        self._writer = RowWriter(
+            settings.topics,
+            group_id,
+            batch_time,
+            settings.limits,
+            settings.config.job_epoch,
+            keyed_partitions=(settings.journal_partitions, settings.directory_partitions),
+        )
         self.reads_checks = False
         self.tells_sizes = settings.config.logic_version >= FIRST_LOGIC_VERSION_WITH_SIZES_IN_THE_DIRECTORY
         self._large_answers = 0

@@ -17,7 +17,8 @@ class Settings:
 
     ``has_deadline_checks``: whether batches may leave requests unread, so that members are expelled only by
     :mod:`coordinator_logic.timing.deadline_checks`. ``is_replay``: whether requests that were read before are read
-    again, at the time of then (:mod:`streaming.job.group_batch.replay`).
+    again, at the time of then (:mod:`streaming.job.group_batch.replay`). ``journal_partitions`` and
+    ``directory_partitions`` are those in which keys lie; 0: the producer chooses.
     """
 
     topics: TopicNames
@@ -28,6 +29,8 @@ class Settings:
     has_deadline_checks: bool = False
     identity_keys: tuple[bytes, ...] = field(default=(), repr=False)
     is_replay: bool = False
+    journal_partitions: int = 0
+    directory_partitions: int = 0
 
     @property
     def start(self) -> Start:

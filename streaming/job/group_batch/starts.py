@@ -23,6 +23,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     release: the version of this package.
     config: the configuration, with the job's epoch; None if an earlier release has recorded the start.
     response_partitions: how many partitions the responses topic had; 0 as above.
+    journal_partitions, directory_partitions: in how many partitions of the topic keys lie: those that it had when this
+        was recorded first; 0 as above. A key keeps its partition when more are added, so a reader finds all of a group.
     read_until: the first request that no batch before this start has read: an offset by partition.
     replay_until: the first request that no earlier job has read, as far as this one knows: an offset by partition. It
         is ahead of ``read_until`` where the checkpoint is older than the last job that was active. In JSON it is
@@ -38,6 +40,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     release: str = ""
     config: CoordinatorConfig | None = None
     response_partitions: int = 0
+    journal_partitions: int = 0
+    directory_partitions: int = 0
     read_until: dict[Int32, LogOffset] = {}
     replay_until: dict[Int32, LogOffset] = msgspec.field(default_factory=dict, name="livedUntil")
     replay_until_time: Time = msgspec.field(default=0, name="livedUntilTime")

@@ -117,6 +117,8 @@ def group_settings(options: JobOptions, partitions: Partitions, starts: tuple[St
         SizeLimits(request=options.max_request_bytes),
         has_deadline_checks=True,
         identity_keys=read_identity_keys(options.identity_key_file),
+        journal_partitions=starts[-1].journal_partitions if starts else 0,
+        directory_partitions=starts[-1].directory_partitions if starts else 0,
     )
 
 

@@ -7,6 +7,7 @@ A checkpoint that was restored from a copy is older than the last active job. Th
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 
 import msgspec
@@ -60,6 +61,7 @@ def new_start(
         with admin_client(session.options.librdkafka_config) as admin:
             replay_until = within_log(replay_until, end_offsets(admin, topic, partitions.requests))
     planners = [one for one in known if one.epoch < candidate.epoch] if after_rival else known
+    keyed = keyed_partitions([*known, *candidate.starts(topic_id)], partitions)
     start = Start(
         started_at=max(time.time_ns() // 1_000_000, known[-1].started_at + 1 if known else 0),
         last_batch_time=planned.time,
@@ -68,6 +70,8 @@ def new_start(
         release=version("spark-group-coordinator"),
         config=msgspec.structs.replace(config, job_epoch=candidate.next_epoch()),
         response_partitions=partitions.responses,
+        journal_partitions=keyed.journal,
+        directory_partitions=keyed.directory,
         read_until=planned.read_until,
         replay_until=replay_until,
         replay_until_time=candidate.reach_before.batch_time,
@@ -95,6 +99,18 @@ def new_start(
             checkpoint.record_start(one)
         known = sorted([*known, *lost], key=lambda one: one.epoch)
     return (*(known if start.replays else needed_starts(known, start)), start)
+
+
+def keyed_partitions(known: Sequence[Start], now: Partitions) -> Partitions:
+    """The partitions in which keys lie: those that the topics had at first, unless they have fewer now."""
+    first = next((one for one in known if one.journal_partitions and one.directory_partitions), None)
+    if first is None:
+        return now
+    return replace(
+        now,
+        journal=min(now.journal, first.journal_partitions),
+        directory=min(now.directory, first.directory_partitions),
+    )
 
 
 def needed_starts(known: Sequence[Start], start: Start) -> list[Start]:

@@ -4,6 +4,8 @@ Errors and dead letters are cut until they fit, and say so; everything else that
 :class:`RowTooLarge`.
 """
 
+from functools import lru_cache
+
 import msgspec
 
 from coordinator_logic.apis import APIS
@@ -11,6 +13,7 @@ from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Response
 from coordinator_logic.messages import NO_BODY, GroupChange, Int16, Message, ResponseEnvelope
 from coordinator_logic.records import GroupDirectoryEntry, JournalEntry
+from streaming.client.key_partition import partition_of_key
 from streaming.contract.topics import LONGEST_GROUP_ID_BYTES, TopicNames
 from streaming.job import measures
 from streaming.job.hostile_records.least_sizes import least_size
@@ -55,13 +58,32 @@ class RowWriter:
         batch_time: The batch's time, ms since the epoch.
         limits: The sizes that no row exceeds.
         epoch: The epoch of the job, which every answer names.
+        keyed_partitions: In how many partitions of the journal and of the directory keys lie; 0 leaves it to the
+            producer, which counts the present ones.
     """
 
-    __slots__ = ("_batch_time", "_epoch", "_group_id", "_limits", "_topics")
+    __slots__ = (
+        "_batch_time",
+        "_directory_partition",
+        "_epoch",
+        "_group_id",
+        "_journal_partition",
+        "_limits",
+        "_topics",
+    )
 
     def __init__(
-        self, topics: TopicNames, group_id: str, batch_time: int, limits: SizeLimits = DEFAULT_LIMITS, epoch: int = 0
+        self,
+        topics: TopicNames,
+        group_id: str,
+        batch_time: int,
+        limits: SizeLimits = DEFAULT_LIMITS,
+        epoch: int = 0,
+        keyed_partitions: tuple[int, int] = (0, 0),
     ) -> None:
+        in_journal, in_directory = keyed_partitions
+        self._journal_partition = _partition_of_group(group_id, in_journal) if in_journal else None
+        self._directory_partition = _partition_of_group(group_id, in_directory) if in_directory else None
         self._topics = topics
         self._group_id = group_id
         self._batch_time = batch_time
@@ -133,7 +155,8 @@ class RowWriter:
         if (size := least_size(entry.record)) > self._limits.row:
             raise self._too_large(topic, f"more than {size}")
         measure = measures.of_entry(entry, moved_back)
-        return self._within_limit(Row(topic, None, entry.group_id.encode(), _encoder.encode(entry), measure))
+        value, partition = _encoder.encode(entry), self._journal_partition
+        return self._within_limit(Row(topic, partition, entry.group_id.encode(), value, measure))
 
     def directory(self, entry: GroupDirectoryEntry | None, change: GroupChange | None = None) -> Row:
         """Write the group's directory entry, which shows that change; None writes the tombstone of a deleted group.
@@ -143,7 +166,8 @@ class RowWriter:
         if entry is not None and change is not None:
             entry = msgspec.structs.replace(entry, incarnation=change.incarnation, sequence=change.sequence)
         value = None if entry is None else _encoder.encode(entry)
-        return self._within_limit(Row(self._topics.directory, None, self._group_id.encode(), value, None))
+        key = self._group_id.encode()
+        return self._within_limit(Row(self._topics.directory, self._directory_partition, key, value, None))
 
     def _answer(self, address: ReplyAddress, envelope: ResponseEnvelope) -> Row:
         api = address.api if address.api in APIS else "unknown"
@@ -174,6 +198,11 @@ class RowWriter:
 
     def _too_large(self, topic: str, size: str) -> RowTooLarge:
         return RowTooLarge(f"a record for {topic} has {size} bytes; the limit is {self._limits.row}")
+
+
+@lru_cache(maxsize=100_000)
+def _partition_of_group(group_id: str, partitions: int) -> int:
+    return partition_of_key(group_id.encode(), partitions)
 
 
 def _base64_size(size: int) -> int:

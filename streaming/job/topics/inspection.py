@@ -57,7 +57,7 @@ class TopicInspection:
     def partition_counts(self, names: TopicNames) -> Partitions:
         """The counts that other components need. Raises KeyError if one of the topics is missing."""
         counts = self.partitions
-        return Partitions(counts[names.requests], counts[names.responses], counts[names.directory])
+        return Partitions(*(counts[each] for each in (names.requests, names.responses, names.directory, names.journal)))
 
 
 @dataclass(frozen=True)
@@ -255,6 +255,11 @@ def _risks_of_one(found: ExistingTopic, names: TopicNames) -> Iterator[str]:
         if 0 <= found.number(key) < minimum:
             remedy = found.alter(key, minimum)
             yield f"topic {found.topic.name} has {key}={found.settings[key]}: {consequence} ({remedy})"
+    if found.topic.name in (names.directory, names.transactions, names.coordinators) and found.partitions > 1:
+        yield (
+            f"topic {found.topic.name} has {found.partitions} partitions: its keys stay in those that it had at first, "
+            "the others are of no use (Kafka cannot remove them)"
+        )
     key = "retention.bytes"
     if found.topic.name == names.requests and found.number(key) >= 0:
         consequence = "requests may be deleted unread, however short the job is away"

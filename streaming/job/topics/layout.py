@@ -39,6 +39,7 @@ class Partitions:
     requests: int
     responses: int
     directory: int
+    journal: int = DEFAULT_JOURNAL_PARTITIONS
 
 
 @dataclass(frozen=True)

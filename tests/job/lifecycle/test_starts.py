@@ -6,7 +6,8 @@ from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
-from streaming.job.lifecycle.starts import epoch_of_batch, needed_starts
+from streaming.job.lifecycle.starts import epoch_of_batch, keyed_partitions, needed_starts
+from streaming.job.topics.layout import Partitions
 
 
 def start(epoch: int, last_batch_time: int, open_batch_epoch: int = 0) -> Start:
@@ -45,3 +46,21 @@ def test_a_start_keeps_the_names_that_earlier_releases_have_written() -> None:
     assert (read.replay_until, read.replay_until_time) == ({0: 5}, 6)
     assert msgspec.json.encode(read) == recorded
     assert msgspec.json.encode(Start(started_at=7)) == b'{"startedAt":7}'
+
+
+def test_keys_stay_in_the_partitions_that_a_topic_had_at_first() -> None:
+    now = Partitions(requests=1, responses=8, directory=3, journal=8)
+    assert keyed_partitions([], now) == now
+    of_earlier_release = start(1, 0)
+    assert keyed_partitions([of_earlier_release], now) == now
+    first = msgspec.structs.replace(start(2, 0), journal_partitions=4, directory_partitions=1)
+    later = msgspec.structs.replace(start(3, 0), journal_partitions=8, directory_partitions=3)
+    kept = keyed_partitions([of_earlier_release, first, later], now)
+    assert (kept.journal, kept.directory) == (4, 1)
+
+
+def test_a_topic_that_was_created_again_with_fewer_partitions_uses_those() -> None:
+    now = Partitions(requests=1, responses=8, directory=1, journal=2)
+    first = msgspec.structs.replace(start(2, 0), journal_partitions=4, directory_partitions=3)
+    kept = keyed_partitions([first], now)
+    assert (kept.journal, kept.directory) == (2, 1)

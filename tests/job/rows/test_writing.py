@@ -11,15 +11,18 @@ from coordinator_logic.messages import DescribedGroup, DescribeGroupsResponse, H
 from coordinator_logic.records import (
     EXPIRED,
     GroupCreated,
+    GroupDirectoryEntry,
     JournalEntry,
     OffsetCommitted,
     OffsetsCommitted,
     OffsetsDeleted,
     RequestCause,
+    TimerCause,
     TopicPartitions,
     TransactionalOffsetsCommitted,
     TransactionEnded,
 )
+from streaming.client.key_partition import partition_of_key
 from streaming.contract.topics import MAX_REQUEST_BYTES, MAX_ROW_BYTES, TopicNames
 from streaming.job.measures import AnsweredRequest, Increment, MovedBack
 from streaming.job.rows.writing import RowTooLarge, RowWriter
@@ -49,6 +52,14 @@ def test_the_largest_record_that_kafka_accepts_fits_into_the_rejects_topic() -> 
     assert long_key.address is not None
     a_writer().reject(long_key)
     a_writer("\x00" * MAX_REQUEST_BYTES).error(long_key.address, long_key.error, "\x00" * 10**7)
+
+
+def test_a_groups_rows_stay_in_the_partitions_that_the_topics_had_at_first() -> None:
+    writer = RowWriter(TOPICS, "billing", 0, keyed_partitions=(4, 1))
+    line = GroupDirectoryEntry("billing", "Empty", "classic", "", 0, 0)
+    entry = JournalEntry("billing", "0-0", 1, 0, GroupCreated(), TimerCause("expiry", "", 0))
+    assert writer.journal(entry).partition == partition_of_key(b"billing", 4)
+    assert (writer.directory(line).partition, writer.directory(None).partition) == (0, 0)
 
 
 def test_a_response_row_goes_to_the_partition_that_the_request_named() -> None:

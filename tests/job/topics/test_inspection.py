@@ -68,6 +68,16 @@ def test_a_risky_setting_is_named_with_its_consequence_and_remedy(
     assert "kafka-configs.sh" in found
 
 
+@pytest.mark.parametrize("topic", ["directory", "transactions", "coordinators"])
+def test_partitions_that_were_added_to_a_topic_of_one_are_named(
+    broker: EmbeddedBroker, names: TopicNames, topic: str
+) -> None:
+    config = APPEND_TIME | {"cleanup.policy": "compact"}
+    create_topic(broker.bootstrap_servers, getattr(names, topic), 3, config)
+    (found,) = inspected(broker, names).risks
+    assert found.startswith(f"topic {getattr(names, topic)} has 3 partitions: its keys stay in those")
+
+
 def test_writers_whose_clocks_are_wrong_can_write_to_the_topics_that_the_job_has_created(
     broker: EmbeddedBroker, names: TopicNames
 ) -> None:

@@ -8,6 +8,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
+from streaming.client import CoordinatorClient
 from streaming.embedded.broker import EmbeddedBroker
 from tests.oracle.through_job import planned_batches
 from tests.recovery.conversation import Conversation, join_request, sync_request
@@ -58,6 +60,41 @@ def process_of_spark(coordinator: CoordinatorProcess) -> int:
     """The process id of the JVM."""
     (jvm,) = (pid for pid in descendants(coordinator.pid) if b"java" in executable(pid))
     return jvm
+
+
+def test_keys_stay_where_they_are_when_partitions_are_added(
+    new_coordinator: NewCoordinator, admin: AdminClient, broker: EmbeddedBroker
+) -> None:
+    coordinator = new_coordinator()
+    coordinator.start()
+    topics, group_ids = coordinator.topics, [f"grown-{number}" for number in range(20)]
+
+    def commit_to_each(offset: int) -> set[str]:
+        with CoordinatorClient(broker.bootstrap_servers, topic_prefix=topics.prefix) as client:
+            for group_id in group_ids:
+                partition = PartitionToCommit(0, offset)
+                client.offset_commit(OffsetCommitRequest(group_id, [TopicToCommit("t", [partition])]))
+            return {group.group_id for group in client.list_groups().groups}
+
+    def places(topic: str) -> dict[bytes | None, set[int]]:
+        found: dict[bytes | None, set[int]] = {}
+        with reading(broker.bootstrap_servers, topic) as reader:
+            for record in reader.to_the_end():
+                found.setdefault(record.key, set()).add(record.partition)
+        return found
+
+    assert commit_to_each(1) == set(group_ids)
+    before = places(topics.journal)
+    for topic, count in ((topics.journal, 9), (topics.directory, 3)):
+        admin.create_partitions([NewPartitions(topic, count)])[topic].result(LIMIT_SECONDS)
+    coordinator.stop()
+    coordinator.start()
+    with CoordinatorClient(broker.bootstrap_servers, topic_prefix=topics.prefix) as client:
+        client.delete_groups(group_ids[:10])
+        assert {group.group_id for group in client.list_groups().groups} == set(group_ids[10:])
+    assert commit_to_each(2) == set(group_ids)
+    assert places(topics.journal) == before
+    assert set().union(*places(topics.directory).values()) == {0}
 
 
 def test_a_new_partition_of_the_responses_topic_gets_answers_without_a_restart_of_the_job(

@@ -68,8 +68,11 @@ def _value(name: str, text: str, allowed: range) -> int:
         raise _InvalidGroupConfig(f"Invalid value {text} for configuration {name}: Not a number of type INT")
     # A number of many digits is out of bounds, and takes long to read.
     value = int(text) if len(text) <= len(str(2**31)) else allowed.stop
-    if value not in allowed:
-        raise _InvalidGroupConfig(f"{name} must be in the range {allowed.start} to {allowed.stop - 1} inclusive.")
+    of_type, _, setting = name.partition(".")
+    if value < allowed.start:
+        raise _InvalidGroupConfig(f"{name} must be greater than or equal to group.{of_type}.min.{setting}")
+    if value >= allowed.stop:
+        raise _InvalidGroupConfig(f"{name} must be less than or equal to group.{of_type}.max.{setting}")
     return value
 
 

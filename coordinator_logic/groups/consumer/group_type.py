@@ -66,7 +66,7 @@ class ConsumerType(GroupType):
         held = group_config.effective(values, config)
         if held.session_timeout_ms > held.heartbeat_interval_ms:
             return None
-        return f"{group_config.SESSION_TIMEOUT} must be greater than {group_config.HEARTBEAT_INTERVAL}."
+        return f"{group_config.SESSION_TIMEOUT} must be greater than {group_config.HEARTBEAT_INTERVAL}"
 
     def learn_topics(self, turn: Turn, described: Sequence[TopicDescription]) -> Error:
         """Remember the topics to which members subscribe; INVALID_REQUEST if the group has no room for all."""

@@ -101,6 +101,8 @@ ACLS: dict[str, Sequence[tuple[Any, ...]]] = {
     "read": [(READ, {})],
     "delete": [(DELETE, {})],
     "describe": [(DESCRIBE, {})],
+    "describe configurations": [(DESCRIBE, {}), (AclOperation.DESCRIBE_CONFIGS, {})],
+    "alter configurations": [(DESCRIBE, {}), (AclOperation.ALTER_CONFIGS, {})],
     "all": [(ALL, {})],
     "every principal": [(READ, {"principal": "User:*"})],
     "another host": [(READ, {"host": "10.0.0.1"})],
@@ -150,12 +152,11 @@ def test_operations_on_a_group_are_those_that_the_broker_authorizes(
 
     compared = with_authorizer(guarded, compare)
 
-    config_operations = (1 << 10) | (1 << 11)
     assert {theirs.error_code.name for _, theirs, _ in compared.values()} == {"none", "group_authorization_failed"}
     for what, (may_describe, theirs, operations) in compared.items():
         assert may_describe == (theirs.error_code.name == "none"), what
         if may_describe:
-            assert operations == theirs.authorized_operations & ~config_operations, what
+            assert operations == theirs.authorized_operations, what
 
 
 @pytest.mark.parametrize("version", [9, 10])

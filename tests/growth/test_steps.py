@@ -153,3 +153,19 @@ def test_a_pattern_of_nine_characters_for_a_thousand_topics_does_not_hold_a_batc
         batch = [record("ConsumerGroupHeartbeat", 1, heartbeat(0, topics=topics, **joining), 0)]
         longest = min(longest, processor_seconds_of(partial(process, SETTINGS, GROUP_ID, batch, None, NOW)))
     assert longest <= 2 * LONGEST_PIECE_SECONDS, "the group learns a thousand topics, too"
+
+
+def test_topics_of_a_member_are_not_matched_with_the_patterns_of_all_others() -> None:
+    topics = [{"name": f"topic-{number}", "topicId": TOPIC_ID, "partitions": 1} for number in range(ENTRIES)]
+    state = None
+    for number in range(200):
+        joining = {"rebalanceTimeoutMs": 60_000, "topicPartitions": [], "subscribedTopicRegex": f"other-{number}.*"}
+        body = heartbeat(0, **joining) | {"memberId": f"other-{number}"}
+        state = run(state, "ConsumerGroupHeartbeat", 1, body, number).state
+
+    def measure() -> float:
+        joining = {"rebalanceTimeoutMs": 60_000, "topicPartitions": [], "subscribedTopicRegex": "topic-.*"}
+        batch = [record("ConsumerGroupHeartbeat", 1, heartbeat(0, topics=topics, **joining), 200)]
+        return processor_seconds_of(partial(process, SETTINGS, GROUP_ID, batch, state, NOW))
+
+    assert min(measure() for _ in range(3)) <= LONGEST_PIECE_SECONDS

@@ -24,6 +24,9 @@ LARGE_ANSWER_BYTES = 64 * 1024
 """The room in a connection for an answer of which nothing says that it is larger."""
 SMALL_ANSWER_BYTES = 8 * 1024
 """What it counts at the coordinator: most of these answers are smaller."""
+WORST_TO_TYPICAL = 20
+"""What an answer could have is so many times what it has, as of offsets with and without metadata: of a group that is
+not known to be large, the latter counts."""
 SMALL_BYTES_AT_ONCE = BYTES_AT_ONCE
 """Small answers have room of their own, so that they wait for no large one."""
 
@@ -126,11 +129,13 @@ class LargeReads:
 
         most: the bytes of the answer at most, if the request says what it wants of the group.
         """
-        size = max(self._known_bytes(api, group_id), LARGE_ANSWER_BYTES)
+        known = self._known_bytes(api, group_id)
+        size = max(known, LARGE_ANSWER_BYTES)
         if most is not None:
-            size = min(size, max(1, most))
+            size = min(size, max(1, most if known else most // WORST_TO_TYPICAL))
         settle = await await_answer_room(size)
-        budget, weight = (self._large, size) if size > LARGE_ANSWER_BYTES else (self._small, SMALL_ANSWER_BYTES)
+        is_large = size > LARGE_ANSWER_BYTES
+        budget, weight = (self._large, size) if is_large else (self._small, min(size, SMALL_ANSWER_BYTES))
 
         def answered(actual: int) -> None:
             settle(actual)

@@ -135,7 +135,7 @@ def process_heartbeat(
     subscription = _Subscription(consumer, member, updated)
     if updated != consumer.members.get(updated.member_id):
         turn.record(member_record(updated))
-    learn_topics(turn, consumer, body.topics)
+    learn_topics(turn, consumer, body.topics, updated.subscribed_topic_regex)
     bump_if_needed(turn, consumer, subscription.reason_to_bump)
     update_target(turn, consumer)
     reconciled = reconcile_member(turn, consumer, updated.member_id, owned, subscription_changed=subscription.changed)

@@ -10,24 +10,29 @@ from coordinator_logic.messages import TopicDescription
 from coordinator_logic.turn import Turn
 
 
-def learn_topics(turn: Turn, consumer: ConsumerGroup, described: Sequence[TopicDescription]) -> None:
+def learn_topics(turn: Turn, consumer: ConsumerGroup, described: Sequence[TopicDescription], pattern: str = "") -> None:
     """Remember the topics to which members subscribe, by name or by pattern; ignore what is known or does not matter.
 
     Descriptions may be older than what the group knows. Topics do not lose partitions, so of two descriptions with the
     same id the one with more partitions holds.
+
+    pattern: that of the member that brings the descriptions; empty if it has none. They are most likely of topics that
+    match it, so the other patterns have little to do.
     """
-    if not described:
+    news = {topic.name: topic for topic in described if _is_news(consumer, topic)}
+    if not news:
         return
-    names = {topic.name for topic in described}
-    relevant = names & consumer.subscribed_topics
-    for pattern in consumer.subscribed_patterns:
-        relevant |= matching_topics(pattern, names)
-    news = {topic.name: topic for topic in described if topic.name in relevant and _is_news(consumer, topic)}
-    created = [topic.name for topic in news.values() if _is_created(consumer, topic)]
-    if any(matching_topics(each, created) for each in consumer.patterns):
-        consumer.has_new_topics = True
-    if news:
-        turn.record(TopicsChanged([news[name] for name in sorted(news)], []))
+    relevant = news.keys() & consumer.subscribed_topics
+    for each in sorted(consumer.subscribed_patterns, key=lambda other: other != pattern):
+        if len(relevant) == len(news):
+            break
+        relevant |= matching_topics(each, news.keys() - relevant)
+    created = [name for name in relevant if _is_created(consumer, news[name])]
+    if created and not consumer.has_new_topics:
+        resolved = sorted(consumer.patterns, key=lambda other: other != pattern)
+        consumer.has_new_topics = any(matching_topics(each, created) for each in resolved)
+    if relevant:
+        turn.record(TopicsChanged([news[name] for name in sorted(relevant)], []))
 
 
 def _is_news(consumer: ConsumerGroup, topic: TopicDescription) -> bool:

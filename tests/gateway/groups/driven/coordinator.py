@@ -17,6 +17,7 @@ from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import GroupBackend, GroupType
 from streaming.gateway.groups.channel import RequestEvent
 from streaming.gateway.groups.group_types import GROUP_TYPES
+from streaming.gateway.groups.handlers.group_configs import GroupConfigHandlers
 from streaming.gateway.groups.large_reads import LargeReads
 from streaming.gateway.groups.list_requests import ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
@@ -195,7 +196,7 @@ class Gateway:
         self.watched = backend.watched
         self.notifier = TopicNotifier(backend)
         self.cleanup = OffsetCleanup(backend, LookSchedule(LISTING_SECONDS))
-        self.apis = group_apis(backend)
+        self.apis = group_apis(backend) | GroupConfigHandlers(backend, forward or _no_authorizer).apis
 
     async def ask(self, key: int, version: int, body: Message) -> Any:
         """Send a request in a version; returns the response as the client reads it."""

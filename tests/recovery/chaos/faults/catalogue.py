@@ -27,6 +27,7 @@ from tests.recovery.chaos.faults.job import (
 )
 from tests.recovery.chaos.faults.machine import fill_disk, step_broker_clock, step_job_clock
 from tests.recovery.chaos.faults.topics import delete_directory, grow_requests, grow_responses, make_requests_anew
+from tests.recovery.chaos.faults.user_topics import create_topic_again
 from tests.recovery.chaos.kill_points import Point
 from tests.recovery.chaos.needs import Need
 
@@ -98,6 +99,7 @@ _ALL = (
         ends=_NO_BROKER,
     ),
     Fault("make-requests-anew", Target.JOB, make_requests_anew, is_alone=True, ends=("was deleted and created again",)),
+    Fault("create-topic-again", Target.GATEWAY, create_topic_again, _GATEWAY),
 )
 
 FAULTS = {fault.name: fault for fault in _ALL}

@@ -91,14 +91,16 @@ class Group(msgspec.Struct, array_like=True, dict=True, forbid_unknown_fields=Tr
         """Whether the partition has a committed offset, or one in an open transaction."""
         return partition in self.offsets.get(topic, ()) or self.has_pending_offset(topic, partition)
 
-    def partitions_of(self, topic: str, topic_id: str) -> list[int]:
-        """The partitions with an offset of a topic, committed or pending, in order; an empty id is any topic's."""
-        transactions = self.open_transactions.values() if self.pending_offsets.partitions(topic) else ()
-        found: set[int] = set()
-        for offsets in (self.offsets, *(transaction.offsets for transaction in transactions)):
-            partitions = offsets.get(topic, {})
-            found |= {partition for partition, committed in partitions.items() if committed.is_of(topic_id)}
-        return sorted(found)
+    def partitions_of(self, topic: str) -> dict[str, set[int]]:
+        """The partitions of a topic with an offset, committed or pending, by the topic id that the offset has."""
+        found: dict[str, set[int]] = {}
+        for partition, committed in self.offsets.get(topic, {}).items():
+            found.setdefault(committed.topic_id, set()).add(partition)
+        for partition in self.pending_offsets.partitions(topic):
+            for producer_id in self.pending_offsets.producers(topic, partition):
+                pending = self.open_transactions[producer_id].offsets[topic][partition]
+                found.setdefault(pending.topic_id, set()).add(partition)
+        return found
 
     def committed_offsets(self) -> Iterator[tuple[str, int, CommittedOffset]]:
         """Yield every committed offset as (topic, partition, offset)."""

@@ -4,8 +4,11 @@ A broker's coordinator learns that from the cluster's metadata and deletes the t
 whether they subscribe to them or not. Here a client, such as the gateway, sends this event to each group.
 """
 
+from collections.abc import Collection, Iterator
+
 from coordinator_logic.deleted_topics import DeletedTopics
 from coordinator_logic.events import Request
+from coordinator_logic.group import Group
 from coordinator_logic.groups.group_type import type_of
 from coordinator_logic.messages import TopicsDeletedRequest, TopicsDeletedResponse
 from coordinator_logic.offsets.deletion import deletions
@@ -22,13 +25,22 @@ def handle(turn: Turn, request: Request, body: TopicsDeletedRequest) -> None:
     group = turn.existing
     if group is not None:
         deleted = DeletedTopics.of(body)
-        offsets = []
-        for topic, topic_ids in deleted.ids.items():
-            for topic_id in dict.fromkeys(topic_ids) or ("",):
-                partitions = group.partitions_of(topic, topic_id)
-                if partitions:
-                    offsets.append(TopicPartitions(topic, partitions, topic_id))
+        offsets = (each for topic, ids in deleted.ids.items() for each in _offsets_of(group, topic, ids))
         for record in deletions(offsets, "the topic was deleted"):
             turn.record(record)
         type_of(group).forget_topics(turn, deleted)
     turn.reply(request.address, TopicsDeletedResponse())
+
+
+def _offsets_of(group: Group, topic: str, topic_ids: Collection[str]) -> Iterator[TopicPartitions]:
+    """The offsets of topics of one name, for each id apart; without ids, of all of that name."""
+    stored = group.partitions_of(topic)
+    if not topic_ids:
+        stored = {"": set().union(*stored.values())}
+        topic_ids = ("",)
+    unnamed = stored.pop("", set())
+    for topic_id in dict.fromkeys(topic_ids):
+        partitions = stored.get(topic_id, set()) | unnamed
+        unnamed = set()
+        if partitions:
+            yield TopicPartitions(topic, sorted(partitions), topic_id)

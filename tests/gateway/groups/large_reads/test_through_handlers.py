@@ -1,0 +1,83 @@
+"""Requests for large groups wait in the gateway; those of everybody else do not."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from coordinator_logic.apis import APIS, OFFSET_COMMIT
+from coordinator_logic.messages import (
+    ConsumerGroupDescribeRequest,
+    DescribeGroupsRequest,
+    GroupToFetch,
+    Message,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    PartitionToCommit,
+    TopicToCommit,
+    TopicToFetch,
+)
+from coordinator_logic.records import GroupDirectoryEntry
+from streaming.gateway.groups.large_reads import BYTES_OF_AN_ADDRESS
+from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator
+
+LARGE = BYTES_OF_AN_ADDRESS // 2
+VERSIONS = {"OffsetCommit": 8, "OffsetFetch": 8, "DescribeGroups": 5}
+GROUPS = [f"large-{number}" for number in range(120)]
+
+
+class Coordinator(LogicCoordinator):
+    """A coordinator of groups whose names say that they are large."""
+
+    def entry(self, group_id: str) -> GroupDirectoryEntry | None:
+        entry = GroupDirectoryEntry(group_id, "Stable", "classic", "consumer", 1, 1)
+        return replace(entry, stored_bytes=LARGE) if group_id.startswith("large") else entry
+
+
+async def passes() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+def ask(gateway: Gateway, api: str, body: Message) -> "asyncio.Task[Any]":
+    key = APIS[api].key
+    assert key is not None
+    return asyncio.create_task(gateway.ask(key, VERSIONS.get(api, APIS[api].max_version), body))
+
+
+def commit(group_id: str) -> OffsetCommitRequest:
+    return OffsetCommitRequest(group_id, [TopicToCommit("orders", [PartitionToCommit(0, 1)])])
+
+
+READS: dict[str, tuple[str, list[Message]]] = {
+    "DescribeGroups": ("DescribeGroups", [DescribeGroupsRequest([group]) for group in GROUPS]),
+    "ConsumerGroupDescribe": ("ConsumerGroupDescribe", [ConsumerGroupDescribeRequest([group]) for group in GROUPS]),
+    "all offsets": ("OffsetFetch", [OffsetFetchRequest(groups=[GroupToFetch(group)]) for group in GROUPS]),
+    "many groups of one request": ("DescribeGroups", [DescribeGroupsRequest(GROUPS)]),
+    "one group again and again": ("DescribeGroups", [DescribeGroupsRequest(GROUPS[:1])] * 120),
+}
+
+
+@pytest.mark.parametrize("kind", READS)
+def test_large_groups_are_asked_for_a_few_at_a_time_and_a_commit_does_not_wait(kind: str) -> None:
+    api, bodies = READS[kind]
+
+    async def run() -> None:
+        coordinator = Coordinator()
+        gateway = Gateway(coordinator, Cluster(orders=1))
+        coordinator.is_silent = True
+        reading = [ask(gateway, api, body) for body in bodies]
+        await passes()
+        assert len(coordinator.sent(api)) == BYTES_OF_AN_ADDRESS // LARGE
+        assert OFFSET_COMMIT.key is not None
+        named = OffsetFetchRequest(groups=[GroupToFetch(GROUPS[0], [TopicToFetch("orders", [0])])])
+        small = [ask(gateway, OFFSET_COMMIT.name, commit("other")), ask(gateway, "OffsetFetch", named)]
+        await passes()
+        assert len(coordinator.sent("OffsetCommit")) == 1
+        assert coordinator.events[-1][0] == "OffsetFetch"
+        coordinator.catch_up()
+        await asyncio.gather(*reading, *small)
+        assert len(coordinator.sent(api)) >= len(bodies)
+
+    asyncio.run(run())

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+import msgspec
 import typer
 
 from coordinator_logic.messages import (
@@ -13,6 +14,7 @@ from coordinator_logic.messages import (
     TopicToCommit,
 )
 from streaming.cli.commands.groups import GroupId, exit_on_errors
+from streaming.cli.commands.offsets.reading import cluster_topics
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import USAGE, fail, out, print_json
 
@@ -49,9 +51,11 @@ def commit_offsets(
     metadata: Annotated[str, typer.Option(metavar="TEXT", help="Free text to store with the offsets.")] = "",
 ) -> None:
     """Set the offsets of a group that has no members; a group that does not exist is created."""
-    request = OffsetCommitRequest(group, topics_to_commit(position, metadata))
+    topics = topics_to_commit(position, metadata)
     with connection.client() as client:
-        committed = client.offset_commit(request)
+        ids = cluster_topics(connection).topic_ids((topic.name for topic in topics), connection.timeout)
+        named = [msgspec.structs.replace(topic, topic_id=ids.get(topic.name, "")) for topic in topics]
+        committed = client.offset_commit(OffsetCommitRequest(group, named))
     if connection.as_json:
         print_json(committed)
     errors = {

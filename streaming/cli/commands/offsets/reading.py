@@ -99,7 +99,7 @@ def admin_of(client: CoordinatorClient) -> AdminClient:
 def logs(connection: Connection, client: CoordinatorClient, partitions: Collection[TopicPartition]) -> Logs:
     """The logs of those partitions that exist."""
     found = logs_of(admin_of(client), partitions, connection.timeout)
-    ids = _cluster_topics(connection).topic_ids({topic for topic, _ in found}, connection.timeout)
+    ids = cluster_topics(connection).topic_ids({topic for topic, _ in found}, connection.timeout)
     return {partition: log._replace(topic_id=ids.get(partition.topic, "")) for partition, log in found.items()}
 
 
@@ -157,11 +157,12 @@ def selected(text: str, option: str) -> tuple[str, list[int] | None]:
 
 
 def _partition_counts(connection: Connection, topics: Collection[str]) -> dict[str, int]:
-    described = _cluster_topics(connection).describe(topics, connection.timeout, with_racks=False)
+    described = cluster_topics(connection).describe(topics, connection.timeout, with_racks=False)
     return {topic: metadata.partitions for topic, metadata in described.items()}
 
 
-def _cluster_topics(connection: Connection) -> ClusterTopics:
+def cluster_topics(connection: Connection) -> ClusterTopics:
+    """Queries the brokers for topics."""
     return ClusterTopics(
         ConsumerConfig(
             bootstrap_servers=connection.bootstrap_servers,

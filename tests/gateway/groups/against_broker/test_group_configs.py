@@ -71,6 +71,7 @@ def replace_all(*resources: Resource, **extra: Any) -> Any:
 def script(group: str, topic: str) -> list[Any]:
     """Requests whose answers are those of a broker."""
     described = describe((GROUP, group))
+    many = [(TOPIC, f"no-such-topic-{number}") for number in range(600)]
     return [
         described,
         alter((GROUP, group, {SESSION: "50000"}), validate_only=True),
@@ -89,6 +90,9 @@ def script(group: str, topic: str) -> list[Any]:
         alter((TOPIC, topic, {"retention.ms": "777"}), (GROUP, group, {SESSION: "55000"}), (TOPIC, "no-such", {})),
         describe((TOPIC, topic), (GROUP, group), (BROKER, "1"), keys=(SESSION, "retention.ms", "num.io.threads")),
         describe((TOPIC, topic), keys=("retention.ms",)),
+        # Requests that are large enough to be decoded in steps.
+        describe(*many),
+        describe(*many, (GROUP, group)),
         alter((GROUP, group, {SESSION: None})),
         described,
         alter((GROUP, group, {SESSION: "52000"})),

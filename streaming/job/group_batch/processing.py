@@ -19,7 +19,7 @@ from coordinator_logic.group import Group
 from coordinator_logic.messages import GroupChange
 from coordinator_logic.quarantine import step_quarantined
 from coordinator_logic.records import GroupDirectoryEntry, directory_entry, quarantined_entry
-from coordinator_logic.step import StepResult, step
+from coordinator_logic.step import step
 from coordinator_logic.stored_parts import UnreadablePart
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow, load, store
@@ -192,8 +192,9 @@ class _GroupBatch:
             # Without a record of a change, what the entry says is unchanged, as for every heartbeat.
             size = len(state.snapshot) if state is not None and self.tells_sizes else 0
             before, entry = entry, None if result.group is None else directory_entry(result.group, size)
-            if entry != before:
-                change = self._last_change(result)
+            if entry != before and settings.config.logic_version >= FIRST_LOGIC_VERSION_NAMING_DIRECTORY_CHANGES:
+                last = result.journal[-1]
+                change = GroupChange(last.incarnation, last.sequence, is_deletion=result.group is None)
         moved_back = result.moved_back
         journal = [self._writer.journal(entry, moved_back.get(place, 0)) for place, entry in enumerate(result.journal)]
         rows: list[Row] = []
@@ -203,12 +204,6 @@ class _GroupBatch:
         if check is not None:
             rows.append(check)
         return _WrittenStep(rows, state, entry, wake_at, change)
-
-    def _last_change(self, result: StepResult) -> GroupChange | None:
-        if self._settings.config.logic_version < FIRST_LOGIC_VERSION_NAMING_DIRECTORY_CHANGES:
-            return None
-        last = result.journal[-1]
-        return GroupChange(last.incarnation, last.sequence, is_deletion=result.group is None)
 
     def step_in_halves(self, written: _WrittenStep, requests: Sequence[RequestInRecord]) -> _WrittenStep:
         """Run a step for all requests, and halve those whose step raises, until one is left: only that is refused.

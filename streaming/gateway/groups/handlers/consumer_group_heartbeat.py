@@ -22,9 +22,12 @@ from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, consumer_policy
 from streaming.gateway.security.permissions import Operation
+from streaming.gateway.wire.answer_room import ASSIGNMENT_BYTES, await_answer_room
 from streaming.gateway.wire.client_request import ClientRequest
 from streaming.gateway.wire.loop_share import loop_time
 
+NOT_SENT = -1
+"""The rebalance timeout in a heartbeat of a member that sends what has changed."""
 NO_LONGER_A_MEMBER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND, Error.FENCED_MEMBER_EPOCH})
 
 
@@ -61,6 +64,9 @@ class ConsumerGroupHeartbeatHandler:
         names, owned = body.subscribed_topic_names or (), body.topic_partitions or ()
         if len(names) + len(owned) + entry_count(owned) > MAX_ENTRIES:
             return _refused(Error.INVALID_REQUEST)
+        if body.rebalance_timeout_ms != NOT_SENT:
+            # The answer to a heartbeat with all fields has the assignment.
+            await await_answer_room(ASSIGNMENT_BYTES, may_park=True)
         topics: Sequence[TopicDescription] = ()
         if body.member_epoch >= JOIN_EPOCH:
             try:

@@ -18,6 +18,7 @@ from streaming.gateway.groups.error_responses import error_response
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, default_policy
 from streaming.gateway.security.permissions import Operation
+from streaming.gateway.wire.answer_room import ASSIGNMENT_BYTES, await_answer_room
 from streaming.gateway.wire.client_request import ClientRequest
 
 RequestT = TypeVar("RequestT", JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest)
@@ -41,6 +42,8 @@ async def member_request(backend: GroupBackend, api: Api[RequestT, ResponseT], r
         return error_response(api, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     if len(_entries(body)) > MAX_ENTRIES:
         return error_response(api, body, request.version, Error.INVALID_REQUEST)
+    if isinstance(body, SyncGroupRequest):
+        await await_answer_room(ASSIGNMENT_BYTES, may_park=True)
     return await backend.request(api, request.version, body.group_id, body, request.caller)
 
 

@@ -52,33 +52,36 @@ class ConnectionAnswers:
         """The place of the next request in the order of the requests."""
         return next(self._numbers)
 
-    async def admit(self, number: int, size: int, is_next: Callable[[], bool]) -> None:
+    async def admit(self, number: int, size: int, is_next: Callable[[], bool], *, may_park: bool) -> None:
         """Wait for room for an answer; earlier requests come first.
 
         is_next: returns whether all earlier answers are written: then those that are delayed wait for this one.
+        may_park: whether the room is in this connection only.
         """
         waiting = _Waiting(number, size, is_next, asyncio.get_running_loop().create_future())
         insort(self._waiting, waiting)
         self.relieve()
         try:
             await waiting.admitted
-            if not self._delayed():
+            if not may_park and not self._delayed():
                 await self._memory.room_for_answer()
         except asyncio.CancelledError:
             if not waiting.admitted.cancelled():
                 self.reserved -= size
             self.relieve()
             raise
-        self._memory.use(size)
+        if not may_park:
+            self._memory.use(size)
 
     def has_memory(self) -> bool:
         """Whether the connections have room for more, all together."""
         return self._memory.has_space
 
-    def use(self, change: int) -> None:
+    def use(self, change: int, *, may_park: bool) -> None:
         """Count bytes of answers that are being made (more than 0), or that are made."""
         self.reserved += change
-        self._memory.use(change)
+        if not may_park:
+            self._memory.use(change)
 
     def relieve(self) -> None:
         """Let answers start that have room by now."""
@@ -103,22 +106,24 @@ class AnswerRoom:
         self._is_next = is_next
         self._number = answers.next_number()
         self._reserved = 0
+        self._may_park = False
         self._turn = asyncio.Lock()
 
-    async def reserve(self, size: int) -> Settle:
+    async def reserve(self, size: int, may_park: bool = False) -> Settle:
         """Wait for room for the answer, or for a further part of it, see :func:`await_answer_room`."""
         async with self._turn:
             if not self._reserved:
-                await self._answers.admit(self._number, size, self._is_next)
+                await self._answers.admit(self._number, size, self._is_next, may_park=may_park)
+                self._may_park = may_park
             elif self._reserved + size > MOST_BYTES_OF_AN_ANSWER or not self._answers.has_memory():
                 # To wait for room would be to wait for this very answer.
                 raise NoAnswerRoom
             else:
-                self._answers.use(size)
+                self._answers.use(size, may_park=self._may_park)
             self._reserved += size
 
         def settle(needed: int) -> None:
-            self._answers.use(needed - size)
+            self._answers.use(needed - size, may_park=self._may_park)
             self._reserved += needed - size
             self._answers.relieve()
 
@@ -126,6 +131,6 @@ class AnswerRoom:
 
     def release(self) -> None:
         """Give the room back: the answer is made, or nobody waits for it."""
-        self._answers.use(-self._reserved)
+        self._answers.use(-self._reserved, may_park=self._may_park)
         self._reserved = 0
         self._answers.relieve()

@@ -9,17 +9,20 @@ from msgspec.structs import replace
 from coordinator_logic.apis import APIS, OFFSET_COMMIT
 from coordinator_logic.messages import (
     ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
     DescribeGroupsRequest,
     GroupToFetch,
     Message,
     OffsetCommitRequest,
     OffsetFetchRequest,
     PartitionToCommit,
+    SyncGroupRequest,
     TopicToCommit,
     TopicToFetch,
 )
 from coordinator_logic.records import GroupDirectoryEntry
 from streaming.gateway.groups.large_reads import BYTES_OF_AN_ADDRESS
+from streaming.gateway.wire.answer_room import ASSIGNMENT_BYTES, Settle, current_answer_room
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator
 
 LARGE = BYTES_OF_AN_ADDRESS // 2
@@ -79,5 +82,37 @@ def test_large_groups_are_asked_for_a_few_at_a_time_and_a_commit_does_not_wait(k
         coordinator.catch_up()
         await asyncio.gather(*reading, *small)
         assert len(coordinator.sent(api)) >= len(bodies)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        SyncGroupRequest("group", 1, "member"),
+        ConsumerGroupHeartbeatRequest("group", "member", 0, None, None, 60_000, ["orders"], topic_partitions=[]),
+    ],
+    ids=lambda body: type(body).__name__,
+)
+def test_a_request_whose_answer_has_an_assignment_waits_for_room_in_its_connection(body: Message) -> None:
+    async def run() -> None:
+        asked: list[tuple[int, bool]] = []
+        has_room = asyncio.Event()
+
+        async def room(size: int, may_park: bool) -> Settle:
+            asked.append((size, may_park))
+            await has_room.wait()
+            return lambda _size: None
+
+        current_answer_room.set(room)
+        coordinator = Coordinator()
+        api = type(body).__name__.removesuffix("Request")
+        answer = ask(Gateway(coordinator, Cluster(orders=1)), api, body)
+        await passes()
+        assert asked == [(ASSIGNMENT_BYTES, True)]
+        assert not coordinator.sent(api)
+        has_room.set()
+        await answer
+        assert coordinator.sent(api)
 
     asyncio.run(run())

@@ -16,7 +16,7 @@ from streaming.gateway.proxy.admission.answer_memory import (
 )
 from streaming.gateway.proxy.admission.delivery import Delivery
 from streaming.gateway.proxy.admission.request_memory import RequestMemory
-from streaming.gateway.wire.answer_room import NoAnswerRoom, await_answer_room
+from streaming.gateway.wire.answer_room import ASSIGNMENT_BYTES, NoAnswerRoom, await_answer_room
 from streaming.gateway.wire.client_request import ClientRequest, ServedApi
 from tests.gateway.conftest import NewGateway
 from tests.gateway.groups.test_bystander import frame
@@ -103,6 +103,24 @@ def test_an_answer_that_later_ones_wait_for_is_made_before_them() -> None:
         assert not latest.done()
         await first.reserve(LARGE)
         latest.cancel()
+
+    asyncio.run(run())
+
+
+def test_requests_that_may_be_parked_take_room_in_their_connection_only() -> None:
+    async def run() -> None:
+        memory = RequestMemory(10)
+        memory.use(10)
+        connection = Connection(memory)
+        rooms = [connection.room() for _ in range(5)]
+        waiting = [asyncio.create_task(room.reserve(ASSIGNMENT_BYTES, True)) for room in rooms]
+        await passes()
+        assert [each.done() for each in waiting] == [True, True, True, True, False]
+        rooms[0].release()
+        await asyncio.gather(*waiting)
+        for room in rooms:
+            room.release()
+        assert (memory.used, connection.answers.reserved) == (10, 0)
 
     asyncio.run(run())
 

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 DISTRIBUTION = "spark-group-coordinator"
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "job": ("pyspark", "pandas", "pyarrow", "prometheus_client"),
-    "cli": ("typer", "rich"),
-    "gateway": ("kio", "prometheus_client", "tomli_w"),
+    "job": ("pyspark", "pandas", "pyarrow", "prometheus_client", "tornado"),
+    "cli": ("typer", "rich", "tornado"),
+    "gateway": ("kio", "prometheus_client", "tomli_w", "tornado"),
     "demo": ("kafka",),
     "drill": ("libfaketime",),
     "top": ("textual",),

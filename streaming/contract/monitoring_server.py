@@ -4,16 +4,14 @@ A health page is JSON with every check, and has the status 200 if all hold, else
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
-from wsgiref.simple_server import make_server
 
 import msgspec
 from prometheus_client import CollectorRegistry, make_wsgi_app
-from prometheus_client.exposition import ThreadingWSGIServer
 
 from streaming.contract.errors import CannotRun
-from streaming.contract.http_server import QuietHandler, family_of, running
+from streaming.contract.http_server import Application, serving_http
 
 LIVE_PATH, READY_PATH = "/health/live", "/health/ready"
 
@@ -42,22 +40,15 @@ def serving_monitoring(host: str, port: int, registry: CollectorRegistry, health
 
     Raises :class:`CannotRun` when the address cannot be opened.
     """
-    try:
-        server = make_server(host, port, _app(registry, health), _server_class(host), handler_class=QuietHandler)
-    except OSError as error:
-        raise CannotRun(f"metrics-port {port} cannot be used at {host}: {error.strerror}") from error
-    with running(server, "monitoring") as served:
+    with ExitStack() as stack:
+        try:
+            served = stack.enter_context(serving_http(_app(registry, health), host, port, "monitoring"))
+        except OSError as error:
+            raise CannotRun(f"metrics-port {port} cannot be used at {host}: {error.strerror}") from error
         yield served
 
 
-def _server_class(host: str) -> type[ThreadingWSGIServer]:
-    class Server(ThreadingWSGIServer):
-        address_family = family_of(host)
-
-    return Server
-
-
-def _app(registry: CollectorRegistry, health: Health) -> Callable[..., list[bytes]]:
+def _app(registry: CollectorRegistry, health: Health) -> Application:
     metrics: Callable[..., list[bytes]] = make_wsgi_app(registry)
     pages = {LIVE_PATH: health.live, READY_PATH: health.ready}
 

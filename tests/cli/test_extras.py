@@ -29,7 +29,7 @@ main()
 MODULES_OF_OTHER_NAMES = {"kafka-python": "kafka"}
 """Distributions whose module is not named like the distribution."""
 
-ALL_BUT_CLI = sorted({module for extra in ("job", "gateway", "demo") for module in EXTRAS[extra]})
+ALL_BUT_CLI = sorted({module for extra in ("job", "gateway", "demo") for module in EXTRAS[extra]} - {*EXTRAS["cli"]})
 
 
 def run_without(modules: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:

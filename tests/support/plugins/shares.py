@@ -13,6 +13,7 @@ from xdist.scheduler import LoadFileScheduling
 
 SHARED = {
     "the coordinator": (
+        "tests/cli/hostile_texts/test_commands.py",
         "tests/cli/test_commands.py",
         "tests/cli/test_explain.py",
         "tests/cli/test_offset_resets.py",

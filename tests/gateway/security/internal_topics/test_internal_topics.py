@@ -255,7 +255,10 @@ def test_an_internal_topic_is_not_changed_through_the_gateway(
     for name in (names.requests, names.rejects if what == "create" else names.journal):
         with pytest.raises(KafkaException) as refused:
             [future.result(LIMIT_SECONDS) for future in ADMIN_REQUESTS[what](through, name)]
-        assert refused.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        # Before it deletes records, librdkafka asks for the leaders of the partitions, and is refused already then.
+        is_asked_first = what == "delete records" and name == names.requests
+        expected = KafkaError._NOENT if is_asked_first else KafkaError.TOPIC_AUTHORIZATION_FAILED
+        assert refused.value.args[0].code() == expected
     # The same for a topic of the clients' own is left to the broker.
     for future in ADMIN_REQUESTS[what](through, unique("new") if what == "create" else topic):
         if what != "delete records":

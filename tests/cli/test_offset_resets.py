@@ -1,6 +1,7 @@
 """Commands that move offsets and bring them back, through a coordinator, also under a live consumer."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from coordinator_logic.messages.base import TOPIC_ID
 from streaming.cli.app import app
 from streaming.client import Consumer
 from tests.support.coordinator_process import CoordinatorProcess
@@ -180,7 +182,10 @@ def test_offsets_are_reset_restored_and_undone_and_the_history_says_by_whom(oper
     refused = operator.run("offsets", "clone", operator.group, copy, "--execute")
     assert (refused.exit_code, "has committed offsets" in refused.stderr) == (1, True)
     exported = operator.run("offsets", "export", copy).stdout
-    assert exported.splitlines()[1:] == [f"{operator.topic},0,6,-1,", f"{operator.topic},1,7,-1,"]
+    rows = [line.rpartition(",") for line in exported.splitlines()[1:]]
+    assert [row for row, _, _ in rows] == [f"{operator.topic},0,6,-1,", f"{operator.topic},1,7,-1,"]
+    (topic_id,) = {topic_id.removeprefix("'") for _, _, topic_id in rows}
+    assert re.fullmatch(TOPIC_ID, topic_id)
 
 
 def test_commits_between_the_dry_run_and_the_execution_are_reported(operator: Operator, tmp_path: Path) -> None:

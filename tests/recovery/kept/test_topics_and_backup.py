@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from coordinator_logic.records import JournalEntry, fold
+from coordinator_logic.records import JournalEntry, entry_decoder, fold
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.group_batch.state_row import StateRow, load
 from tests.cli.test_commands import printed_json, run
@@ -64,8 +63,9 @@ def test_the_journal_folds_to_the_groups_that_were_stored(archive: Unpacked) -> 
     stored = {group_id: load(StateRow.unpacked(state)) for group_id, state in archive.states.items()}
     assert set(stored) == set(GROUPS)
     journals: dict[str, list[JournalEntry]] = {}
+    decoder = entry_decoder()
     for _, _, value in archive.records("journal"):
-        entry = msgspec.json.decode(value or b"", type=JournalEntry)
+        entry = decoder.decode(value or b"")
         journals.setdefault(entry.group_id, []).append(entry)
     assert set(journals) == {*GROUPS, DELETED}
     assert fold(journals.pop(DELETED)) is None

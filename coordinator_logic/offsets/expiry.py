@@ -60,12 +60,13 @@ def reschedule(turn: Turn, records: Sequence[Record]) -> None:
     do not make it earlier, and a tick that is too early expires nothing.
     """
     group = turn.group
-    if _is_obsolete(group) or _has_unwatched(turn) or any(record.changes_retention for record in records):
+    is_unwatched = bool(group.open_transactions) and _has_unwatched(turn)
+    if is_unwatched or _is_obsolete(group) or any(record.changes_retention for record in records):
         schedule(turn)
         return
     base = group.part.retention_base
     if base is None:
-        if not group.open_transactions:
+        if "expiry" in group.timers and not group.open_transactions:
             turn.cancel("expiry")
         return
     dues = [
@@ -92,7 +93,7 @@ def schedule(turn: Turn) -> None:
 def _has_unwatched(turn: Turn) -> bool:
     """Whether the timer is too late for an open transaction, or missing, as in a group of an earlier release."""
     group, config = turn.group, turn.config
-    if not group.open_transactions or not config.aborts_transactions:
+    if not config.aborts_transactions:
         return False
     armed = group.timers.get("expiry")
     latest = turn.now + config.transactional_id_expiration_ms + config.offsets_retention_check_interval_ms

@@ -116,7 +116,10 @@ FAULTS = {
         ConsumerGroup._apply_topics, "self.refresh_requested = True", "pass", searched("a topic that grows")
     ),
     "a topic that begins to match a pattern is not noticed": Fault(
-        topics.learn_topics, "consumer.has_new_topics = True", "pass", searched("a pattern")
+        topics.learn_topics,
+        "consumer.has_new_topics = any(matching_topics(each, created) for each in resolved)",
+        "pass",
+        searched("a pattern"),
     ),
     "a pattern that matches other topics needs no new target": Fault(
         patterns._resolve,

@@ -224,6 +224,9 @@ TOPICS_DESCRIBED = Api(
 )
 TOPICS_DELETED = Api("TopicsDeleted", None, range(1), messages.TopicsDeletedRequest, messages.TopicsDeletedResponse)
 RESET_OFFSETS = Api("ResetOffsets", None, range(1), messages.ResetOffsetsRequest, messages.ResetOffsetsResponse)
+TAKE_OVER_OFFSETS = Api(
+    "TakeOverOffsets", None, range(1), messages.TakeOverOffsetsRequest, messages.TakeOverOffsetsResponse
+)
 READ_QUARANTINED_GROUP = Api(
     "ReadQuarantinedGroup", None, range(1), messages.ReadQuarantinedGroupRequest, messages.ReadQuarantinedGroupResponse
 )
@@ -251,6 +254,7 @@ APIS: dict[str, Api[Any, Any]] = {
         TOPICS_DELETED,
         TOPICS_DESCRIBED,
         RESET_OFFSETS,
+        TAKE_OVER_OFFSETS,
         SET_GROUP_CONFIG,
         READ_QUARANTINED_GROUP,
         DROP_QUARANTINED_GROUP,

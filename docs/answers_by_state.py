@@ -43,6 +43,7 @@ from coordinator_logic.messages import (
     ResetOffsetsRequest,
     SetGroupConfigRequest,
     SyncGroupRequest,
+    TakeOverOffsetsRequest,
     TopicDescription,
     TopicsDeletedRequest,
     TopicsDescribedRequest,
@@ -241,6 +242,7 @@ BY_ANY_CLIENT: dict[str, RequestBody] = {
     "TopicsDescribed": TopicsDescribedRequest([TopicDescription(TOPIC, "AAAAAAAAAAAAAAAAAAAAAQ", 1)]),
     "ReadQuarantinedGroup": ReadQuarantinedGroupRequest(),
     "ResetOffsets": ResetOffsetsRequest(GROUP_ID, [TopicToReset(TOPIC, [PartitionToReset(0, 1)])], force=True),
+    "TakeOverOffsets": TakeOverOffsetsRequest(GROUP_ID, [TopicToCommit(TOPIC, [PartitionToCommit(0, 1)])]),
     "DropQuarantinedGroup": DropQuarantinedGroupRequest(),
 }
 

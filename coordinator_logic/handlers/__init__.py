@@ -14,6 +14,7 @@ from coordinator_logic.offsets import (
     offset_delete,
     offset_fetch,
     reset_offsets,
+    take_over_offsets,
     topics_deleted,
     txn_offset_commit,
     write_txn_markers,
@@ -33,6 +34,7 @@ HANDLERS.update(
         apis.SET_GROUP_CONFIG.name: Handler(set_group_config.handle),
         apis.TOPICS_DELETED.name: Handler(topics_deleted.handle),
         apis.RESET_OFFSETS.name: Handler(reset_offsets.handle),
+        apis.TAKE_OVER_OFFSETS.name: Handler(take_over_offsets.handle),
         apis.READ_QUARANTINED_GROUP.name: Handler(quarantine.read),
         apis.DROP_QUARANTINED_GROUP.name: Handler(quarantine.drop),
     }

@@ -20,6 +20,7 @@ from coordinator_logic.messages.envelopes import *
 from coordinator_logic.messages.groups import *
 from coordinator_logic.messages.membership import *
 from coordinator_logic.messages.offset_resets import *
+from coordinator_logic.messages.offset_take_over import *
 from coordinator_logic.messages.offsets import *
 from coordinator_logic.messages.quarantine import *
 from coordinator_logic.messages.transactions import *

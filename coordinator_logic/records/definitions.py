@@ -75,7 +75,10 @@ class OffsetCommitted(Message, frozen=True, omit_defaults=True):
 
 
 class OffsetsCommitted(Record, frozen=True, omit_defaults=True):
-    """A request committed these offsets; ``reason`` is what an operator gave who has reset them."""
+    """A request committed these offsets.
+
+    ``reason`` is what an operator gave who has reset them, or that they come from the brokers' coordinator.
+    """
 
     offsets: list[OffsetCommitted]
     reason: str = ""

@@ -115,6 +115,7 @@ FIELDS = {
     "skipAssignment": "Whether the leader must keep the existing assignment instead of computing a new one (KIP-814).",
     "statesFilter": "List only groups in these states; empty for all.",
     "storedBytes": "The size of the stored group, rounded up to a power of two; absent below 256 KiB.",
+    "takenOver": "Whether the group has the offsets of the request; false if it existed already.",
     "timer": "The timer: `heartbeat`, `initial-join`, `join`, `sync`, `revocation`, `member-join`, `member-sync` or "
     "`expiry`.",
     "timestamp": "The group's time of the change, ms since the epoch.",

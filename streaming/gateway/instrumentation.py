@@ -83,6 +83,9 @@ class GatewayMetrics:
             "Connections closed because a client did not authenticate, send a request or read a response in time.",
             ["awaited"],
         )
+        self.first_contacts = counter(
+            "first_contacts", "Lookups at the brokers of groups that are not here, by what came of them.", ["outcome"]
+        )
         self.lost_upstreams = counter(
             "lost_upstreams", "Connections closed because the connection to the broker failed."
         )

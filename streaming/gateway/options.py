@@ -7,7 +7,7 @@ environment and ``listen`` in the file; ``--set kafka.sasl.password=...`` is
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -24,6 +24,9 @@ DEFAULT_LISTEN = "127.0.0.1:19092"
 CLIENT_CERTIFICATE_PROPERTIES = ("ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location")
 """librdkafka's properties with which the gateway shows a certificate of its own to the brokers."""
 WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - addresses that cannot be advertised, not addresses to bind
+
+
+FirstContact = Literal["take-over", "refuse", "off"]
 
 
 class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -76,6 +79,11 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     identity_key_file: str | None = None
     """A file with the key with which the gateway signs the client of each request event, 32 bytes or more; of several
     lines it takes the first. The job has the same file. Without it, the journal marks the client as claimed."""
+
+    first_contact: FirstContact = "take-over"
+    """What happens when the gateway meets a group that the brokers' group coordinator has: ``take-over`` of its
+    offsets, once it has no members there; ``refuse``; or ``off``, which asks nobody, so that the group begins without
+    offsets."""
 
     metadata_refresh_ms: Milliseconds = 5_000
     """How often the gateway refreshes the list of brokers, their supported API versions, and the topics of consumer

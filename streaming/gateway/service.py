@@ -87,6 +87,8 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
             identity_key,
             timeouts=GroupTimeouts(topic_refresh_seconds=options.metadata_refresh_ms / 1000),
             loop_share=loop_share,
+            brokers=cluster,
+            count_contact=lambda outcome: metrics.first_contacts.labels(outcome).inc(),
         ) as groups,
         serving_transactions(options, groups, cluster) as transactions,
         health.watching(groups),

@@ -23,6 +23,7 @@ SERVED = {
     "ReadQuarantinedGroup": (None, 0, 0),
     "DropQuarantinedGroup": (None, 0, 0),
     "ResetOffsets": (None, 0, 0),
+    "TakeOverOffsets": (None, 0, 0),
 }
 
 

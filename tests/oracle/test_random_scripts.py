@@ -30,6 +30,7 @@ REQUESTS_AGAINST_A_FAULT = 14
 REQUESTS = 30
 NOT_IN_SCRIPTS = {"FindCoordinator", "TopicsDeleted", "ReadQuarantinedGroup", "DropQuarantinedGroup", "ResetOffsets"}
 NOT_IN_SCRIPTS |= {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "TopicsDescribed", "SetGroupConfig"}
+NOT_IN_SCRIPTS |= {"TakeOverOffsets"}
 
 
 def check(result: CampaignResult) -> None:

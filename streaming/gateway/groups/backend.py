@@ -21,6 +21,7 @@ from streaming.contract.records import UNREADABLE
 from streaming.gateway.groups.channel import GroupChannel, RequestEvent
 from streaming.gateway.groups.commit_order import CommitOrder
 from streaming.gateway.groups.error_responses import error_response, outage_error
+from streaming.gateway.groups.first_contact.contacts import FirstContacts
 from streaming.gateway.groups.large_reads import LargeReads
 from streaming.gateway.groups.list_requests import MAX_REQUEST_ENTRIES, ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
@@ -97,6 +98,7 @@ class GroupBackend:
     looks: when the gateway looks at the topics of groups.
     caller: the gateway itself, as the caller of its own requests.
     internal_topics: those of the coordinator, which no pattern matches, and what the gateway refuses of them.
+    contacts: decides about groups that the gateway meets for the first time; None: it looks up none.
     watched: the groups that learn of topics and whose members are served here.
     committed_topics: names and ids of topics for which offsets were committed here since the last look at all topics.
     """
@@ -116,6 +118,7 @@ class GroupBackend:
     internal_topics: InternalTopicRules
     watched: WatchedGroups = field(default_factory=WatchedGroups)
     committed_topics: set[tuple[str, str]] = field(default_factory=set)
+    contacts: FirstContacts | None = None
     commit_order: CommitOrder = field(default_factory=CommitOrder)
 
     def type_of(self, group_id: str) -> GroupType | None:
@@ -137,6 +140,25 @@ class GroupBackend:
     ) -> dict[KeyT, EntryT]:
         """Ask for the groups of a list, see :meth:`ListRequests.ask_each`, as long as the API's timeout policy says."""
         return await self.lists.ask_each(caller, keys, ask, self.policies.of(api).seconds)
+
+    async def refusal(self, api: Api[Any, Any], group_id: str, body: Message, caller: Caller) -> Error | None:
+        """Why a request for a group that this coordinator does not have cannot go on, see :class:`FirstContacts`.
+
+        None if it can. A retriable error is the one that the API's policy has for a request that was not sent.
+        """
+        if self.contacts is None:
+            return None
+        refusal = await self.contacts.refusal(group_id, caller)
+        return self.policies.of(api, body).unsent if refusal is Error.COORDINATOR_LOAD_IN_PROGRESS else refusal
+
+    async def first_request(
+        self, api: Api[RequestT, ResponseT], version: int, group_id: str, body: RequestT, caller: Caller
+    ) -> ResponseT:
+        """Like :meth:`request`, for one that depends on the group's offsets and may be the first one for the group."""
+        refusal = await self.refusal(api, group_id, body, caller)
+        if refusal is not None:
+            return error_response(api, body, version, refusal)
+        return await self.request(api, version, group_id, body, caller)
 
     async def request(
         self, api: Api[RequestT, ResponseT], version: int, group_id: str, body: RequestT, caller: Caller

@@ -5,12 +5,17 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from streaming.client.directory import GroupDirectory
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
 from streaming.gateway.groups.channel import GroupChannel
 from streaming.gateway.groups.current_directory import CurrentDirectory
+from streaming.gateway.groups.first_contact.broker_groups import BrokerGroups, Brokers
+from streaming.gateway.groups.first_contact.contacts import FirstContacts
+from streaming.gateway.groups.first_contact.groups_of_journal import GroupsOfJournal
+from streaming.gateway.groups.first_contact.take_over import take_over
 from streaming.gateway.groups.group_types import GROUP_TYPES
 from streaming.gateway.groups.handlers.group_configs import GroupConfigHandlers
 from streaming.gateway.groups.large_reads import LargeReads
@@ -55,6 +60,8 @@ async def serving_groups(
     forward: Forward = forward_upstream,
     timeouts: GroupTimeouts | None = None,
     loop_share: LoopShare | None = None,
+    brokers: Brokers | None = None,
+    count_contact: Callable[[str], None] = lambda _outcome: None,
 ) -> AsyncIterator[GroupService]:
     """Serve the group APIs through the coordinator whose topics the options name, while the block runs.
 
@@ -62,7 +69,8 @@ async def serving_groups(
     ``cluster`` requests the metadata of topics as the gateway. ``identity_key`` is that of :class:`GroupChannel`.
     ``forward`` sends a request to a real broker on behalf
     of the client whose request is handled. ``timeouts`` are the defaults of :class:`GroupTimeouts` if omitted.
-    ``loop_share`` is the gateway's, by default one of its own.
+    ``loop_share`` is the gateway's, by default one of its own. ``brokers`` are asked about groups that are new here;
+    None: no group is looked up. ``count_contact`` counts what came of each lookup.
     """
     timeouts = timeouts or GroupTimeouts()
     names = TopicNames(options.topic_prefix)
@@ -81,6 +89,17 @@ async def serving_groups(
     authorizer = Authorizer(catalog, forward, hides=internal_topics.hides)
     user = options.kafka.get("sasl.username")
     caller = Caller(CLIENT_ID, socket.gethostname(), f"User:{user}" if user else ANONYMOUS)
+    contacts = None
+    journal = GroupsOfJournal(options.bootstrap_servers, names.journal, options.kafka)
+    if brokers is not None and options.first_contact != "off":
+        contacts = FirstContacts(
+            directory,
+            BrokerGroups(brokers).find,
+            journal.among,
+            partial(take_over, channel, catalog, caller),
+            count_contact,
+            refuses_offsets=options.first_contact == "refuse",
+        )
     backend = GroupBackend(
         channel,
         directory,
@@ -95,6 +114,7 @@ async def serving_groups(
         looks=looks,
         caller=caller,
         internal_topics=internal_topics,
+        contacts=contacts,
     )
     configs = GroupConfigHandlers(backend, forward)
     apis = group_apis(backend) | configs.apis
@@ -107,4 +127,7 @@ async def serving_groups(
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
+        journal.close()
+        if contacts is not None:
+            await contacts.close()
         await asyncio.gather(channel.close(), asyncio.to_thread(directory.close))

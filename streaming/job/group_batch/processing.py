@@ -8,6 +8,8 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from coordinator_logic import snapshot
 from coordinator_logic.config import (
     FIRST_LOGIC_VERSION_NAMING_DIRECTORY_CHANGES,
@@ -16,7 +18,7 @@ from coordinator_logic.config import (
 from coordinator_logic.errors import Error
 from coordinator_logic.events import ReplyAddress, Request, Response
 from coordinator_logic.group import Group
-from coordinator_logic.messages import GroupChange
+from coordinator_logic.messages import GroupChange, small_substitute
 from coordinator_logic.quarantine import step_quarantined
 from coordinator_logic.records import GroupDirectoryEntry, directory_entry, quarantined_entry
 from coordinator_logic.step import step
@@ -222,7 +224,11 @@ class _GroupBatch:
             except UnreadablePart:
                 raise
             except Exception as error:
-                if len(part) == 1:
+                smaller = self._smaller(last, error)
+                if len(part) == 1 and smaller is not None:
+                    rows.append(self._failure_reject(record, error))
+                    waiting.append([(smaller, record)])
+                elif len(part) == 1:
                     rows += self._failure_rows(last, record, error)
                 else:
                     middle = len(part) // 2
@@ -241,6 +247,14 @@ class _GroupBatch:
     ) -> _WrittenStep:
         after = self.step(load(written.state), written.entry, requests, deadlines_until)
         return after._replace(change=after.change or written.change)
+
+    def _smaller(self, request: Request, error: Exception) -> Request | None:
+        """The request to handle in place of one that is too large, for which other members wait; None without one."""
+        # Earlier releases let the others wait.
+        if not isinstance(error, RowTooLarge) or not self._settings.config.logic_version:
+            return None
+        body = small_substitute(request.body)
+        return None if body is None else replace(request, body=body)
 
     def rejection_rows(self, rejection: Rejection) -> Iterator[Row]:
         """The answer to a rejected record, if it has an address, and its dead letter."""

@@ -52,6 +52,7 @@ def requests(batch: str = "first") -> list[bytes]:
         ("DeleteGroups", 2, {"groupsNames": [GROUP_ID]}),
         ("FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": [GROUP_ID]}),
         ("ResetOffsets", 0, {"groupId": GROUP_ID, "topics": reset, "force": True}),
+        ("TakeOverOffsets", 0, {"groupId": GROUP_ID, "topics": [{"name": "payments", "partitions": []}]}),
         ("OffsetDelete", 0, {"groupId": GROUP_ID, "topics": deleted}),
     ]
     sent = [join(), commit(GROUP_ID, 7), *(envelope(*each) for each in bodies)]

@@ -2,11 +2,13 @@
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
-from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import Outcome, process
 from streaming.job.group_batch.settings import Settings
@@ -17,8 +19,12 @@ from tests.support.request_events import commit, dumped, envelope
 NOW = 1_700_000_000_000
 TOPICS = TopicNames()
 SETTINGS = Settings(
-    TOPICS, 1, CoordinatorConfig(group_initial_rebalance_delay_ms=0), limits=SizeLimits(row=MIN_ROW_BYTES)
+    TOPICS,
+    1,
+    CoordinatorConfig(group_initial_rebalance_delay_ms=0),
+    limits=SizeLimits(row=MIN_ROW_BYTES),
 )
+OF_THIS_RELEASE = replace(SETTINGS, config=msgspec.structs.replace(SETTINGS.config, logic_version=LOGIC_VERSION))
 REFUSED, ACCEPTED = -1, 0
 SIZE = 13
 
@@ -28,18 +34,27 @@ def too_large() -> dict[str, Any]:
     return join(bytes(MIN_ROW_BYTES))
 
 
-def join(metadata: bytes = b"") -> dict[str, Any]:
+def join(metadata: bytes = b"", member_id: str = "") -> dict[str, Any]:
     timeouts = {"sessionTimeoutMs": 45_000, "rebalanceTimeoutMs": 300_000}
     protocols = [{"name": "range", "metadata": base64.b64encode(metadata).decode()}]
     return envelope(
-        "JoinGroup", 3, {"groupId": "g", "memberId": "", **timeouts, "protocolType": "consumer", "protocols": protocols}
+        "JoinGroup",
+        3,
+        {"groupId": "g", "memberId": member_id, **timeouts, "protocolType": "consumer", "protocols": protocols},
     )
 
 
-def processed(records: dict[int, dict[str, Any]]) -> Outcome:
+def sync(member: dict[str, Any], assignments: list[dict[str, str]]) -> dict[str, Any]:
+    fields = {"groupId": "g", "memberId": member["memberId"], "generationId": member["generationId"]}
+    return envelope("SyncGroup", 3, fields | {"assignments": assignments})
+
+
+def processed(
+    records: dict[int, dict[str, Any]], after: Outcome | None = None, settings: Settings = SETTINGS
+) -> Outcome:
     """The outcome of a batch with these requests, by offset."""
     batch = [KafkaRecord(NOW, 0, offset, b"g", dumped(request)) for offset, request in records.items()]
-    return process(SETTINGS, "g", batch, None, NOW)
+    return process(settings, "g", batch, None if after is None else after.state, NOW)
 
 
 def values(outcome: Outcome, topic: str) -> list[Any]:
@@ -70,3 +85,17 @@ def test_offsets_that_go_back_are_measured_beside_a_refused_request() -> None:
     outcome = processed({0: commit("g", 5), 1: too_large(), 2: commit("g", 4), 3: commit("g", 4)})
     measured = [row.measure for row in outcome.rows if row.topic == TOPICS.journal]
     assert measured == [None, Increment("offsets_committed", 1), MovedBack("commit", 1, 1), measured[1]]
+
+
+def test_the_members_hear_at_once_of_assignments_whose_journal_entry_is_too_large() -> None:
+    joined = processed({0: join(), 1: join()}, None, OF_THIS_RELEASE)
+    bodies = [answer["body"] for answer in values(joined, TOPICS.responses)]
+    rejoined = processed({2: join(member_id=bodies[0]["memberId"])}, joined, OF_THIS_RELEASE)
+    members = [answer["body"] for answer in values(rejoined, TOPICS.responses)]
+    leader, follower = sorted(members, key=lambda member: member["memberId"] != member["leader"])
+    large = [{"memberId": leader["memberId"], "assignment": base64.b64encode(bytes(MIN_ROW_BYTES)).decode()}]
+    outcome = processed({3: sync(follower, []), 4: sync(leader, large)}, rejoined, OF_THIS_RELEASE)
+    assert [answer["errorCode"] for answer in values(outcome, TOPICS.responses)] == [REFUSED, REFUSED]
+    assert [reject["offset"] for reject in values(outcome, TOPICS.rejects)] == [4]
+    (last,) = values(outcome, TOPICS.directory)
+    assert last["groupState"] == "PreparingRebalance"

@@ -210,7 +210,7 @@ FIELDS = st.fixed_dictionaries(
         "replyPartition": st.integers(-1, 5),
     },
 )
-EVENTS = ("TopicsDeleted", "ReadQuarantinedGroup", "DropQuarantinedGroup", "ResetOffsets")
+EVENTS = ("TopicsDeleted", "ReadQuarantinedGroup", "DropQuarantinedGroup", "ResetOffsets", "TakeOverOffsets")
 KNOWN_GROUP = st.sampled_from(["g", "\x00" * LONGEST_GROUP_ID_BYTES])
 
 
@@ -234,6 +234,7 @@ def hostile_requests(draw: st.DrawFn) -> tuple[bytes | None, bytes | None]:
             "force": draw(st.booleans()),
             "reason": text,
         },
+        "TakeOverOffsets": {"groupId": group_id, "topics": [{"name": text, "partitions": partitions}]},
         "FindCoordinator": {"coordinatorKeys": [text] * 2},
     }
     api = draw(st.sampled_from(sorted(bodies)))

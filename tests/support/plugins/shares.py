@@ -31,6 +31,7 @@ SHARED = {
         "tests/explain/live/test_readers.py",
         "tests/explain/tables/test_tables.py",
         "tests/explain/ui/test_command.py",
+        "tests/gateway/groups/first_contact/test_moving_in.py",
         "tests/gateway/groups/test_group_apis.py",
         "tests/gateway/transactions/test_transactions.py",
         "tests/job/monitoring/test_metrics.py",

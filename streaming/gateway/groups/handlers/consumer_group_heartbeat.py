@@ -68,6 +68,10 @@ class ConsumerGroupHeartbeatHandler:
             # The answer to a heartbeat with all fields has the assignment.
             await await_answer_room(ASSIGNMENT_BYTES, may_park=True)
         topics: Sequence[TopicDescription] = ()
+        if body.member_epoch == JOIN_EPOCH:
+            refusal = await self._backend.refusal(CONSUMER_GROUP_HEARTBEAT, body.group_id, body, request.caller)
+            if refusal is not None:
+                return _refused(refusal)
         if body.member_epoch >= JOIN_EPOCH:
             try:
                 topics = await self._topics.of(request.caller, body)

@@ -51,6 +51,10 @@ class DeleteGroupsHandler:
             return DeletedGroup(group_id, Error.GROUP_AUTHORIZATION_FAILED)
         body = DeleteGroupsRequest([group_id])
         policy = backend.policies.of(DELETE_GROUPS, body)
+        # A group that is only at the brokers is deleted here too: so it does not begin again with its offsets there.
+        refusal = await backend.refusal(DELETE_GROUPS, group_id, body, caller)
+        if refusal is not None:
+            return DeletedGroup(group_id, refusal)
         event = self._open.get((caller, group_id))
         if event is None:
             seconds = backend.policies.timeouts.late_deletion_seconds

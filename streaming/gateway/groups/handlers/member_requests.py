@@ -44,7 +44,9 @@ async def member_request(backend: GroupBackend, api: Api[RequestT, ResponseT], r
         return error_response(api, body, request.version, Error.INVALID_REQUEST)
     if isinstance(body, SyncGroupRequest):
         await await_answer_room(ASSIGNMENT_BYTES, may_park=True)
-    return await backend.request(api, request.version, body.group_id, body, request.caller)
+    # The others are of members, whose group is here.
+    ask = backend.first_request if api is JOIN_GROUP else backend.request
+    return await ask(api, request.version, body.group_id, body, request.caller)
 
 
 async def join_group(backend: GroupBackend, request: ClientRequest) -> JoinGroupResponse:

@@ -64,6 +64,9 @@ async def commit(
     if not topics.accepted:
         return api.response_type(topics.merge(()))
     commit = replace(body, topics=topics.accepted)
+    refusal = await backend.refusal(api, body.group_id, commit, request.caller)
+    if refusal is not None:
+        return _refuse(request, api, body, refusal)
     event = backend.send(api, request.version, body.group_id, commit, request.caller)
     permit.release()
     answered = await backend.response(api, request.version, commit, event)

@@ -39,7 +39,7 @@ async def offset_delete(backend: GroupBackend, request: ClientRequest) -> Offset
     topics = await _with_stored(backend, body.group_id, topics)
     # The event is sent even without accepted topics: the response says at its top level whether the group exists.
     deletion = replace(body, topics=topics.accepted)
-    response = await backend.request(OFFSET_DELETE, request.version, body.group_id, deletion, caller)
+    response = await backend.first_request(OFFSET_DELETE, request.version, body.group_id, deletion, caller)
     if response.error_code != Error.NONE:
         return response
     return OffsetDeleteResponse(topics=topics.merge(response.topics))

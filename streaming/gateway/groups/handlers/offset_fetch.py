@@ -49,6 +49,9 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetF
     try:
         topics = await _RequestedTopics.authorize(backend, request.caller, body.topics)
         asked = replace(body, topics=topics.authorized)
+        refusal = await backend.refusal(OFFSET_FETCH, body.group_id, asked, request.caller)
+        if refusal is not None:
+            return error_response(OFFSET_FETCH, body, request.version, refusal)
         most = _most_bytes(topics.authorized)
         response = await backend.read(OFFSET_FETCH, request.version, body.group_id, asked, request.caller, most)
         if response.error_code != Error.NONE:
@@ -89,6 +92,9 @@ async def fetch_group(
     try:
         topics = await _RequestedTopics.authorize(backend, request.caller, group.topics)
         body = OffsetFetchRequest(groups=[replace(group, topics=topics.authorized)], require_stable=require_stable)
+        refusal = await backend.refusal(OFFSET_FETCH, group.group_id, body, request.caller)
+        if refusal is not None:
+            return FetchedGroup(group.group_id, [], refusal)
         most = _most_bytes(topics.authorized)
         response = await backend.read(OFFSET_FETCH, request.version, group.group_id, body, request.caller, most)
         (fetched,) = response.groups

@@ -73,6 +73,7 @@ async def serving_groups(
     None: no group is looked up. ``count_contact`` counts what came of each lookup.
     """
     timeouts = timeouts or GroupTimeouts()
+    loop_share = loop_share or LoopShare()
     names = TopicNames(options.topic_prefix)
     directory = GroupDirectory(options.bootstrap_servers, names.directory, CLIENT_ID, options.kafka)
     current = CurrentDirectory(options, directory, timeouts.listing_seconds)
@@ -98,6 +99,7 @@ async def serving_groups(
             journal.among,
             partial(take_over, channel, catalog, caller),
             count_contact,
+            loop_share.await_slice,
             refuses_offsets=options.first_contact == "refuse",
         )
     backend = GroupBackend(
@@ -107,7 +109,7 @@ async def serving_groups(
         authorizer,
         is_coordinator,
         policies=TimeoutPolicies(timeouts, timeout_policies(GROUP_TYPES.values())),
-        lists=ListRequests(loop_share or LoopShare()),
+        lists=ListRequests(loop_share),
         reads=LargeReads(directory),
         types=GROUP_TYPES,
         catalog=catalog,

@@ -34,6 +34,9 @@ MAX_WAITING = 1_000
 MAX_WAITING_OF_A_CLIENT = 100
 """Groups that wait for a lookup. A request for a further one is answered at once, with a retriable error."""
 
+LOOKUP_SECONDS = 0.001
+"""What the lookup of a group takes of the event loop's time: two or three requests to a broker, with their answers."""
+
 MAX_REMEMBERED = 100_000
 
 ABSENT_SECONDS = 60.0
@@ -110,6 +113,7 @@ class FirstContacts:
     had_before: those of some groups that this coordinator has had; it blocks, and may raise CoordinatorError.
     take_over: has the coordinator create a group with offsets; it raises CoordinatorError without its answer.
     count: counts an outcome.
+    await_slice: waits until a client may use so many seconds of the event loop.
     refuses_offsets: whether a group with offsets at the brokers is refused, and nothing taken over.
     """
 
@@ -120,6 +124,7 @@ class FirstContacts:
         had_before: Callable[[Iterable[str]], set[str]],
         take_over: Callable[[str, list[TopicToCommit]], Awaitable[None]],
         count: Callable[[str], None],
+        await_slice: Callable[[QuotaEntity, float], Awaitable[None]],
         *,
         refuses_offsets: bool = False,
     ) -> None:
@@ -129,6 +134,7 @@ class FirstContacts:
         self._had_before = had_before
         self._take_over = take_over
         self._count = count
+        self._await_slice = await_slice
         self._decisions: OrderedDict[str, _Decision] = OrderedDict()
         self._waiting: dict[str, _Waiting] = {}
         self._waiting_of: Counter[QuotaEntity] = Counter()
@@ -143,14 +149,21 @@ class FirstContacts:
         """
         if not group_id or self._directory.entry(group_id) is not None:
             return None
-        known = self._decisions.get(group_id)
-        if known is not None and known.until > time.monotonic():
-            return _refusal(known.outcome)
+        if self._known(group_id) is None and group_id not in self._waiting:
+            await self._await_slice(caller.quota_entity, LOOKUP_SECONDS)
+        known = self._known(group_id)
+        if known is not None:
+            return _refusal(known)
         waiting = self._waiting.get(group_id) or self._enqueue(group_id, caller.quota_entity)
         if waiting is None:
             return Error.COORDINATOR_LOAD_IN_PROGRESS
         done, _ = await asyncio.wait((waiting.decided,), timeout=WAIT_SECONDS)
         return _refusal(waiting.decided.result()) if done else Error.COORDINATOR_LOAD_IN_PROGRESS
+
+    def _known(self, group_id: str) -> Outcome | None:
+        """The outcome of a decision that still stands."""
+        decision = self._decisions.get(group_id)
+        return decision.outcome if decision is not None and decision.until > time.monotonic() else None
 
     async def close(self) -> None:
         """End all lookups."""

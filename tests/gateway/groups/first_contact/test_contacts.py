@@ -18,7 +18,7 @@ from streaming.gateway.groups.first_contact.contacts import (
     FirstContacts,
     Outcome,
 )
-from streaming.gateway.wire.client_request import Caller
+from streaming.gateway.wire.client_request import Caller, QuotaEntity
 from tests.support.waiting import LIMIT_SECONDS
 
 CALLER, OTHER = Caller("app", "10.0.0.1", "User:app"), Caller("app", "10.0.0.2", "User:other")
@@ -39,9 +39,9 @@ class World:
         self.brokers_answer = asyncio.Event()
         self.brokers_answer.set()
         self.failure: Exception | None = None
-        self.contacts = FirstContacts(
-            self, self.find, self.had_before, self.take_over, self.count, refuses_offsets=refuses_offsets
-        )
+        self.charged: Counter[QuotaEntity] = Counter()
+        functions = self.find, self.had_before, self.take_over, self.count, self.await_slice
+        self.contacts = FirstContacts(self, *functions, refuses_offsets=refuses_offsets)
 
     def entry(self, group_id: str) -> object | None:
         return self.here.get(group_id)
@@ -64,6 +64,9 @@ class World:
             raise self.failure
         self.here[group_id] = offsets
         self.journal.add(group_id)
+
+    async def await_slice(self, client: QuotaEntity, _seconds: float) -> None:
+        self.charged[client] += 1
 
     def count(self, outcome: str) -> None:
         self.outcomes[outcome] += 1
@@ -113,6 +116,7 @@ def test_a_group_that_is_new_everywhere_is_looked_up_once() -> None:
     async def act(world: World) -> None:
         assert [await world.refusal() for _ in range(3)] == [None] * 3
         assert (world.lookups, world.here) == ([["billing"]], {})
+        assert world.charged == {CALLER.quota_entity: 1}, "only the lookup counts as the client's"
 
     in_world(act)
 

@@ -17,6 +17,7 @@ from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 LONG_MS = 10 * 60_000
+SESSION_MS = 10_000
 
 
 @pytest.fixture
@@ -74,7 +75,12 @@ def test_librdkafka_with_a_pattern_is_assigned_the_topics_of_users(
     system: System, new_process: NewProcess, tmp_path: Path, protocol: str
 ) -> None:
     topic = system.new_topic(1)
-    options = {"bootstrap-server": system.bootstrap_servers, "topic": "^.*", "group-id": unique("librdkafka-pattern")}
+    options: dict[str, object] = {
+        "bootstrap-server": system.bootstrap_servers,
+        "topic": "^.*",
+        "group-id": unique("librdkafka-pattern"),
+        "session-timeout": SESSION_MS if protocol == CLASSIC else None,
+    }
     member = new_process("member", member_command(Library.LIBRDKAFKA, tmp_path, None, options, protocol=protocol))
     member.await_line("its topic assigned", lambda line: "partitions_assigned" in line and topic in line)
     member.stop()

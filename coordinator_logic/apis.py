@@ -26,6 +26,7 @@ DESCRIBE_GROUPS_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
 TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_LOADING = 2
 """Producers that send an earlier version crash on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
 TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_MEMBER = 3
+TXN_OFFSET_COMMIT_FIRST_VERSION_ADDING_THE_GROUP = 5
 OFFSET_COMMIT_FIRST_VERSION_OF_CONSUMER_MEMBERS = 9
 CONSUMER_GROUP_HEARTBEAT_FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT = 1
 CONSUMER_GROUP_DESCRIBE_FIRST_VERSION_WITH_MEMBER_TYPE = 1
@@ -187,7 +188,9 @@ TXN_OFFSET_COMMIT = Api(
     {
         2: "adds leader epochs (KIP-320)",
         TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_MEMBER: "adds the committing member, which is checked (KIP-447)",
-        5: "lets the broker add the group to the transaction automatically (KIP-890)",
+        TXN_OFFSET_COMMIT_FIRST_VERSION_ADDING_THE_GROUP: (
+            "lets the broker add the group to the transaction automatically (KIP-890)"
+        ),
     },
 )
 DELETE_GROUPS = Api("DeleteGroups", 42, range(3), messages.DeleteGroupsRequest, messages.DeleteGroupsResponse)

@@ -85,6 +85,12 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     offsets, once it has no members there; ``refuse``; or ``off``, which asks nobody, so that the group begins without
     offsets."""
 
+    transactions_v2: bool = False
+    """Offer transactions V2 (KIP-890), if the brokers' ``transaction.version`` is 2 or later. All gateways of a cluster
+    need the same value.
+
+    A producer that has begun with V2 stays with it, whichever gateway it comes to."""
+
     metadata_refresh_ms: Milliseconds = 5_000
     """How often the gateway refreshes the list of brokers, their supported API versions, and the topics of consumer
     groups (KIP-848)."""

@@ -35,9 +35,6 @@ from streaming.gateway.wire.codec import KNOWN_VERSIONS
 MAX_FILTERS = 1_000
 """States and types in a ListGroups request. There are some dozen."""
 
-LAST_TXN_OFFSET_COMMIT_VERSION = 4
-"""From v5 on, a producer expects the broker to add the group to its transaction (KIP-890)."""
-
 APIS_OF_ALL_TYPES = (
     # All clients retry the commit at the same coordinator.
     GroupApi(
@@ -58,12 +55,7 @@ APIS_OF_ALL_TYPES = (
         first_version_with_topic_ids=OFFSETS_FIRST_VERSION_WITH_TOPIC_IDS,
     ),
     GroupApi(OFFSET_DELETE, lambda backend: partial(offset_delete, backend), default_policy),
-    GroupApi(
-        TXN_OFFSET_COMMIT,
-        lambda backend: partial(txn_offset_commit, backend),
-        default_policy,
-        last_version=LAST_TXN_OFFSET_COMMIT_VERSION,
-    ),
+    GroupApi(TXN_OFFSET_COMMIT, lambda backend: partial(txn_offset_commit, backend), default_policy),
     GroupApi(DELETE_GROUPS, lambda backend: DeleteGroupsHandler(backend).handle, default_policy, max_entries=None),
     GroupApi(LIST_GROUPS, lambda backend: partial(list_groups, backend), policy=None, max_entries=MAX_FILTERS),
 )

@@ -13,7 +13,7 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i32
 from kio.static.protocol import Entity
 
-from streaming.gateway.wire.api_keys import FIND_COORDINATOR, METADATA
+from streaming.gateway.wire.api_keys import FIND_COORDINATOR, METADATA, PRODUCE
 from streaming.gateway.wire.brokers import NO_BROKER, Address, Broker
 from streaming.gateway.wire.codec import (
     decode_response,
@@ -30,6 +30,13 @@ from streaming.gateway.wire.writer import FrameWriter
 FIRST_METADATA_VERSION_WITH_THROTTLE_TIME = 3
 THROTTLE_TIME_BYTES = 4
 COORDINATORS_PER_STEP = 32
+
+FIRST_PRODUCE_VERSION_WITH_ADDRESSES = 10
+"""The first version of Produce in which an error can carry the new leader's own address (KIP-951)."""
+
+END_WITHOUT_ADDRESSES = bytes(5)
+"""The end of a response to Produce that was not throttled and has no tagged field. One with addresses ends with a port
+and a rack, which are not all zeros."""
 
 
 Advertise = Callable[[Broker], Address | None]
@@ -65,6 +72,22 @@ def rewrite_addresses(
     response: Any = decode_response(frame, api_key, version)
     response = replace(response, brokers=_advertised(response.brokers or (), "broker_id", advertise))
     return encode_response(response, _correlation_id(frame))
+
+
+def rewrite_leaders(frame: bytes, version: int, advertise: Advertise) -> bytes | Steps[bytes]:
+    """Rewrite a response frame of Produce to advertised addresses of the leaders that it names, in steps.
+
+    Most name none, and are returned at once. Raises one of :data:`streaming.gateway.wire.codec.MALFORMED`.
+    """
+    if version < FIRST_PRODUCE_VERSION_WITH_ADDRESSES or frame.endswith(END_WITHOUT_ADDRESSES):
+        return frame
+    return _rewrite_leaders(frame, version, advertise)
+
+
+def _rewrite_leaders(frame: bytes, version: int, advertise: Advertise) -> Steps[bytes]:
+    response: Any = yield from decode_response_in_steps(frame, PRODUCE, version)
+    response = replace(response, node_endpoints=_advertised(response.node_endpoints, "node_id", advertise))
+    return (yield from encode_response_in_steps(response, _correlation_id(frame)))
 
 
 def rewrite_coordinators(frame: bytes, version: int, advertise: Advertise) -> Steps[bytes]:

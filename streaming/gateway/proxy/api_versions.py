@@ -24,6 +24,7 @@ from streaming.gateway.wire.api_keys import (
     METADATA,
     PRODUCE,
     SASL_HANDSHAKE,
+    TXN_OFFSET_COMMIT,
 )
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
@@ -32,12 +33,10 @@ REWRITTEN_APIS = LISTING_APIS | {DESCRIBE_CLUSTER}
 """APIs whose responses from the broker the gateway decodes."""
 
 MAX_VERSIONS = {
-    # From v10, an error can carry the new leader's own address (KIP-951).
-    PRODUCE: 9,
+    # From v13, the request has the ids of topics in place of their names (KIP-516).
+    PRODUCE: 12,
     # From v16, likewise.
     FETCH: 15,
-    # From v5, the broker adds partitions and groups to a transaction without a request for it (KIP-890).
-    END_TXN: 4,
     # From v2, the response contains the controllers' own addresses (KIP-853).
     DESCRIBE_QUORUM: 1,
 }
@@ -51,9 +50,21 @@ MIN_VERSIONS = {
 METADATA_VERSION_WITH_TOPIC_IDS = 12
 """The first version of Metadata in which a client can ask for topics by their ids (KIP-516)."""
 
-HIDDEN_FEATURES = frozenset({"transaction.version", "group.version", "share.version", "streams.version"})
+HIDDEN_FEATURES = frozenset({"group.version", "share.version", "streams.version"})
 """Features of the broker's own coordinators. A client that sees one may use a protocol that bypasses the gateway. The
 gateway shows those of the APIs that it serves, whatever the brokers' levels are."""
+
+TRANSACTION_FEATURE = "transaction.version"
+"""The feature of the brokers' transaction coordinators: the gateway shows the brokers' levels of it, up to 2."""
+
+TRANSACTIONS_V2 = 2
+"""The level at which brokers add partitions and groups to a transaction without a request for it (KIP-890)."""
+
+LAST_PRODUCE_VERSION_WITHOUT_ADDRESSES = 9
+"""From v10 on, an error can carry the new leader's own address (KIP-951). Without transactions V2 nobody needs them."""
+
+USED_BY_TRANSACTIONS_V2 = {PRODUCE: 12, END_TXN: 5, TXN_OFFSET_COMMIT: 5}
+"""The versions that a producer sends at that level."""
 
 VALID_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The syntax of ``client_software_name`` and ``client_software_version`` (KIP-511)."""
@@ -106,7 +117,7 @@ class ApiRanges:
         """Return the broker's response with the offered ranges, without the hidden features, and with our own."""
         (entry_type,) = {type(api) for api in response.api_keys}
         features = {
-            name: tuple(feature for feature in getattr(response, name) if feature.name not in HIDDEN_FEATURES) + own
+            name: tuple(filter(None, map(self._of_broker, getattr(response, name)))) + own
             for name, own in self._shown_features(response.__version__).items()
         }
         entries = tuple(
@@ -114,6 +125,20 @@ class ApiRanges:
             for key, (lowest, highest) in sorted(self._ranges.items())
         )
         return replace(response, api_keys=entries, **features)
+
+    def _of_broker(self, feature: Any) -> Any:
+        """Return a supported or finalized feature of the broker as clients may see it; None to hide it."""
+        if feature.name in HIDDEN_FEATURES:
+            return None
+        if feature.name != TRANSACTION_FEATURE:
+            return feature
+        if any(
+            key not in self._ranges or last > self._ranges[key].highest for key, last in USED_BY_TRANSACTIONS_V2.items()
+        ):
+            return None
+        levels = ("min_version", "max_version", "min_version_level", "max_version_level")
+        known = {name: i16(min(getattr(feature, name), TRANSACTIONS_V2)) for name in levels if hasattr(feature, name)}
+        return replace(feature, **known)
 
     def _shown_features(self, version: int) -> dict[str, tuple[Any, ...]]:
         """The features that the gateway adds, by the field of the response; in versions without features no field."""
@@ -155,6 +180,8 @@ def _offered(key: int, of_broker: Mapping[int, VersionRange], served: Mapping[in
     known = VersionRange(*KNOWN_VERSIONS[key])
     is_decoded = policy.treatment is Treatment.ANSWERED or key in REWRITTEN_APIS
     highest = MAX_VERSIONS.get(key, known.highest)
+    if key == PRODUCE and not _serves_transactions_v2(served):
+        highest = LAST_PRODUCE_VERSION_WITHOUT_ADDRESSES
     with_topic_ids = served[key].first_version_with_topic_ids if key in served else None
     if with_topic_ids is not None and not _knows_topic_ids(of_broker):
         highest = min(highest, with_topic_ids - 1)
@@ -168,6 +195,11 @@ def _offered(key: int, of_broker: Mapping[int, VersionRange], served: Mapping[in
         ranges.append(VersionRange(served[key].min_version, served[key].max_version))
     offered = VersionRange(max(r.lowest for r in ranges), min(r.highest for r in ranges))
     return offered if offered.lowest <= offered.highest else None
+
+
+def _serves_transactions_v2(served: Mapping[int, ServedApi]) -> bool:
+    api = served.get(TXN_OFFSET_COMMIT)
+    return api is not None and api.max_version >= USED_BY_TRANSACTIONS_V2[TXN_OFFSET_COMMIT]
 
 
 def _knows_topic_ids(of_broker: Mapping[int, VersionRange]) -> bool:

@@ -10,7 +10,7 @@ from typing import Protocol
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from streaming.gateway.instrumentation import NO_RESPONSE, NOT_DECODED
-from streaming.gateway.proxy.addresses import rewrite_addresses
+from streaming.gateway.proxy.addresses import FIRST_PRODUCE_VERSION_WITH_ADDRESSES, rewrite_addresses, rewrite_leaders
 from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.response_queue import PendingResponse, ResponseQueue
 from streaming.gateway.proxy.upstream import ExpectedResponse, Upstream
@@ -21,6 +21,7 @@ from streaming.gateway.wire.api_keys import (
     DELETE_TOPICS,
     DESCRIBE_CLUSTER,
     METADATA,
+    PRODUCE,
     api_name,
 )
 from streaming.gateway.wire.client_request import QuotaEntity
@@ -142,6 +143,8 @@ class BrokerLink:
 
     def _transform(self, head: RequestHead, edit: Transform | None) -> Transform | None:
         """What becomes of the response to a request that is passed on; None if it is passed back as it is."""
+        if head.api_key == PRODUCE and head.version >= FIRST_PRODUCE_VERSION_WITH_ADDRESSES:
+            return partial(rewrite_leaders, version=head.version, advertise=self._context.advertise)
         if head.api_key not in (METADATA, DESCRIBE_CLUSTER):
             return edit
         if edit is None:

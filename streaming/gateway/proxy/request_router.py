@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.protocol import Entity
 
-from streaming.gateway.proxy.addresses import rewrite_coordinators
+from streaming.gateway.proxy.addresses import rewrite_coordinators, rewrite_leaders
 from streaming.gateway.proxy.admission.request_memory import ConnectionMemory
 from streaming.gateway.proxy.api_versions import REWRITTEN_APIS, unsupported_version
 from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
@@ -245,6 +245,9 @@ class RequestRouter:
         else:
 
             def merge(frame: bytes) -> Steps[bytes]:
+                if head.api_key == PRODUCE:
+                    rewritten = rewrite_leaders(frame, head.version, self._context.advertise)
+                    frame = rewritten if isinstance(rewritten, bytes) else (yield from rewritten)
                 response = yield from decode_response_in_steps(frame, head.api_key, head.version)
                 return (yield from encode_response_in_steps(refusal.merge(response), head.correlation_id))
 

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
-from kio.schema.types import TransactionalId
-from kio.static.primitive import i8
+from kio.schema.types import GroupId, ProducerId, TransactionalId
+from kio.static.primitive import i8, i16
 
 from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS
 from streaming.gateway.proxy.cluster import Cluster
@@ -57,7 +58,10 @@ async def describe_transactions(forward: Forward, transactional_ids: Iterable[st
 
 
 class TransactionCoordinators:
-    """Queries over the gateway's own connections, with its own principal: it needs DESCRIBE on transactional ids."""
+    """Requests over the gateway's own connections, with its own principal.
+
+    It needs DESCRIBE on transactional ids; to add groups also WRITE on them, and READ on the groups.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -74,6 +78,33 @@ class TransactionCoordinators:
                 log.warning("the transaction coordinator at %s does not answer: %r", address, failure)
         return descriptions
 
+    async def add_group(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, group_id: str
+    ) -> ErrorCode | TransactionDescription:
+        """Add a group to a producer's transaction, which this may begin; the transaction after that, or an error.
+
+        A coordinator that was found, and that does not answer, is COORDINATOR_NOT_AVAILABLE. Raises
+        :class:`CoordinatorsUnreachable`.
+        """
+        request = AddOffsetsToTxnRequest(
+            transactional_id=TransactionalId(transactional_id),
+            producer_id=ProducerId(producer_id),
+            producer_epoch=i16(producer_epoch),
+            group_id=GroupId(group_id),
+        )
+        for address in await self._find((transactional_id,)):
+            try:
+                async with self._cluster.connection(address) as forward:
+                    response: Any = await forward(request)
+                    if response.error_code is not ErrorCode.none:
+                        _warn_of_missing_right(response.error_code, transactional_id, group_id)
+                        return response.error_code  # type: ignore[no-any-return]
+                    described = (await describe_transactions(forward, [transactional_id])).get(transactional_id)
+                    return described or ErrorCode.coordinator_not_available
+            except BROKER_CONNECTION_ERRORS as failure:
+                log.warning("the transaction coordinator at %s does not answer: %r", address, failure)
+        return ErrorCode.coordinator_not_available
+
     async def _find(self, transactional_ids: tuple[str, ...]) -> Mapping[Address, list[str]]:
         request = FindCoordinatorRequest(key_type=TRANSACTION_KEY_TYPE, coordinator_keys=transactional_ids)
         try:
@@ -86,3 +117,15 @@ class TransactionCoordinators:
             if coordinator.error_code is ErrorCode.none:
                 found.setdefault(Address(coordinator.host, coordinator.port), []).append(coordinator.key)
         return found
+
+
+def _warn_of_missing_right(error: ErrorCode, transactional_id: str, group_id: str) -> None:
+    """Tell the operator, since the client itself is authorized."""
+    if error in (ErrorCode.transactional_id_authorization_failed, ErrorCode.group_authorization_failed):
+        log.warning(
+            "the gateway may not add group %r to the transaction of transactional id %r: %s; it needs Write on the "
+            "transactional id and Read on the group, or all gateways the option transactions-v2=false",
+            group_id,
+            transactional_id,
+            error.name.upper(),
+        )

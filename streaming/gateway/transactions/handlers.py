@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kio.index import load_response_schema
 from kio.schema.add_offsets_to_txn.v0.request import AddOffsetsToTxnRequest
@@ -15,7 +15,7 @@ from kio.static.primitive import i16
 from kio.static.protocol import Entity
 from msgspec import structs
 
-from coordinator_logic.apis import TXN_OFFSET_COMMIT
+from coordinator_logic.apis import TXN_OFFSET_COMMIT, TXN_OFFSET_COMMIT_FIRST_VERSION_ADDING_THE_GROUP
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import Message, TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from streaming.gateway.groups.error_responses import error_response, failed_commit
@@ -42,16 +42,33 @@ from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedA
 from streaming.gateway.wire.forwarding import forward_upstream
 from streaming.gateway.wire.futures import retrieve_failure
 
-INIT_PRODUCER_ID_VERSIONS = range(6)
-"""v6 can keep a prepared transaction (KIP-939), which no broker supports yet."""
-
 ADD_OFFSETS_TO_TXN_VERSIONS = range(5)
 
-END_TXN_VERSIONS = range(5)
+END_TXN_FIRST_VERSION_RAISING_THE_EPOCH = 5
 """From v5 on, the broker gives the producer a new epoch with each transaction (KIP-890)."""
+
+
+class TransactionVersions(NamedTuple):
+    """The versions of the APIs whose newest version is one of transactions V2."""
+
+    init_producer_id: range
+    txn_offset_commit: range
+    end_txn: range
+
+
+TRANSACTIONS_V1 = TransactionVersions(range(6), range(TXN_OFFSET_COMMIT_FIRST_VERSION_ADDING_THE_GROUP), range(5))
+TRANSACTIONS_V2 = TransactionVersions(range(7), TXN_OFFSET_COMMIT.versions, range(6))
 
 RETRY = ErrorCode.coordinator_load_in_progress
 """The error while the transaction's state is not known: every producer waits and sends the same request again."""
+
+ADDING_ERRORS = {
+    # As a broker answers it to a producer.
+    ErrorCode.producer_fenced: ErrorCode.invalid_producer_epoch,
+    ErrorCode.coordinator_not_available: RETRY,
+    ErrorCode.not_coordinator: RETRY,
+}
+"""The errors of TxnOffsetCommit by those of AddOffsetsToTxn, where they differ."""
 
 ResultT = TypeVar("ResultT")
 
@@ -62,7 +79,7 @@ class TransactionHandlers:
     A request that reads or changes participations is authorized first: neither the log nor an error may depend on a
     caller without rights to the transactional id.
 
-    ``txn_offset_commit`` is the group API that turns the request into a request event.
+    ``txn_offset_commit`` is the group API that turns the request into a request event; ``versions`` are those to offer.
     """
 
     def __init__(
@@ -72,22 +89,26 @@ class TransactionHandlers:
         coordinators: TransactionCoordinators,
         authorizer: Authorizer,
         txn_offset_commit: ServedApi,
+        versions: TransactionVersions = TRANSACTIONS_V2,
     ) -> None:
         self._participation_log = participation_log
         self._completer = completer
         self._coordinators = coordinators
         self._authorizer = authorizer
         self._txn_offset_commit = txn_offset_commit
+        self._versions = versions
 
     @property
     def apis(self) -> Mapping[int, ServedApi]:
         """The served APIs by key."""
         init_key, add_offsets_key = InitProducerIdRequest.__api_key__, AddOffsetsToTxnRequest.__api_key__
+        versions = self._versions
+        commit_version = min(self._txn_offset_commit.max_version, versions.txn_offset_commit.stop - 1)
         served = [
-            served_api("InitProducerId", init_key, INIT_PRODUCER_ID_VERSIONS, self.init_producer_id),
+            served_api("InitProducerId", init_key, versions.init_producer_id, self.init_producer_id),
             served_api("AddOffsetsToTxn", add_offsets_key, ADD_OFFSETS_TO_TXN_VERSIONS, self.add_offsets_to_txn),
-            served_api("EndTxn", EndTxnRequest.__api_key__, END_TXN_VERSIONS, self.end_txn),
-            replace(self._txn_offset_commit, handle=self.txn_offset_commit),
+            served_api("EndTxn", EndTxnRequest.__api_key__, versions.end_txn, self.end_txn),
+            replace(self._txn_offset_commit, handle=self.txn_offset_commit, max_version=commit_version),
         ]
         return {api.key: api for api in served}
 
@@ -139,9 +160,9 @@ class TransactionHandlers:
     async def _commit_offsets(self, request: ClientRequest) -> Entity | Message:
         body: TxnOffsetCommitRequest = request.payload
         try:
-            participation = _ongoing_participation(body, await self._participation_log.read())
-            if participation is None:
-                return _commit_errors(request, await self._verification_error(body))
+            participation = await self._participation_of(request)
+            if isinstance(participation, ErrorCode):
+                return _commit_errors(request, participation)
             commit = structs.replace(body, producer_id=participation.id)
             response = await self._txn_offset_commit.handle(replace(request, payload=commit))
             phases = {each.id: each.phase for each in await self._participation_log.read()}
@@ -155,32 +176,72 @@ class TransactionHandlers:
         except ParticipationLogUnavailable:
             return _commit_errors(request, RETRY)
 
+    async def _participation_of(self, request: ClientRequest) -> Participation | ErrorCode:
+        """The ongoing participation under which to commit offsets, or a broker's error for lack of a transaction."""
+        body: TxnOffsetCommitRequest = request.payload
+        participation = _ongoing_participation(body, await self._participation_log.read())
+        if participation is not None:
+            return participation
+        if request.version < TXN_OFFSET_COMMIT_FIRST_VERSION_ADDING_THE_GROUP:
+            return await self._verification_error(body)
+        return await self._added_group(body)
+
+    async def _added_group(self, body: TxnOffsetCommitRequest) -> Participation | ErrorCode:
+        """The participation of a group that is not in the producer's transaction yet: at the broker first.
+
+        The client sends TxnOffsetCommit to its group's coordinator, so this asks over the gateway's own connections.
+        """
+        producer = body.transactional_id, body.producer_id, body.producer_epoch
+        try:
+            added = await self._coordinators.add_group(*producer, body.group_id)
+            if isinstance(added, ErrorCode):
+                return ADDING_ERRORS.get(added, added)
+            if not _is_ongoing(added, body):
+                return ErrorCode.concurrent_transactions
+            participation = new_participation(body.transactional_id, body.group_id, added)
+            await self._participation_log.write([participation])
+            # EndTxn reads the participations once more after the broker has ended the transaction. One that it may not
+            # have read was written after that, and then the transaction is no longer ongoing.
+            descriptions = await self._coordinators.describe([body.transactional_id])
+        except CoordinatorsUnreachable:
+            return RETRY
+        description = descriptions.get(body.transactional_id)
+        if description is not None and _is_ongoing(description, body):
+            return participation
+        # The repeated request would find it, and commit offsets that follow no end.
+        await self._participation_log.erase([participation])
+        return RETRY
+
     async def end_txn(self, request: ClientRequest) -> Entity:
         """End a transaction: write the intended outcome, forward the request, deliver the outcome, respond."""
         payload: Any = request.payload
+        raises_epoch = payload.__version__ >= END_TXN_FIRST_VERSION_RAISING_THE_EPOCH
         if not await self._authorizer.allows_transaction(request.caller, payload.transactional_id):
             return _error(payload, ErrorCode.transactional_id_authorization_failed)
         try:
-            participations = [each for each in await self._participation_log.read() if _is_of_producer(each, payload)]
+            participations = await self._participations_of_producer(payload)
             if participations:
                 phase = TransactionPhase.ending(payload.committed)
                 await self._participation_log.write(each.with_phase(phase) for each in participations)
-        except ParticipationLogUnavailable:
-            return _error(payload, RETRY)
-        response = await self.forward(payload)
-        if not participations or response.error_code is not ErrorCode.none:
-            return response  # type: ignore[no-any-return]
-        try:
-            await self.complete(participations, payload.committed, request.caller)
-        except CompletionFailed:
+            response = await self.forward(payload)
+            if response.error_code is not ErrorCode.none:
+                return response  # type: ignore[no-any-return]
+            if raises_epoch:
+                participations = await self._participations_of_producer(payload)
+            if participations:
+                await self.complete(participations, payload.committed, request.caller)
+        except (ParticipationLogUnavailable, CompletionFailed):
             # The broker answers the repeated request in the same way.
-            return replace(response, error_code=RETRY)  # type: ignore[no-any-return]
+            return _error(payload, RETRY)
         return response  # type: ignore[no-any-return]
 
     async def init_producer_id(self, request: ClientRequest) -> Entity:
         """Initialize a producer, after completing its last transaction."""
         payload: Any = request.payload
         transactional_id = payload.transactional_id
+        if getattr(payload, "keep_prepared_txn", False):
+            # A transaction that goes on with a new epoch would be taken for an aborted one. Brokers refuse it as well.
+            return _error(payload, ErrorCode.unsupported_version, producer_epoch=i16(-1))
         if transactional_id is None:
             return await self.forward(payload)  # type: ignore[no-any-return]
         try:
@@ -211,6 +272,9 @@ class TransactionHandlers:
                 committed = outcome_after_init(participation, response.producer_id, response.producer_epoch)
                 log_outcome(participation, committed, "ended by InitProducerId")
                 await self.complete([participation], committed, caller)
+
+    async def _participations_of_producer(self, payload: Any) -> list[Participation]:
+        return [each for each in await self._participation_log.read() if _is_of_producer(each, payload)]
 
     async def _participations(self, transactional_id: str) -> list[Participation]:
         return [each for each in await self._participation_log.read() if each.transactional_id == transactional_id]

@@ -88,22 +88,23 @@ def outcome(participation: Participation, description: TransactionDescription | 
 
     Obtain the description before reading the participation. It is None for an id that the broker does not know.
     """
-    if description is None or description.producer_id != participation.producer_id:
+    if description is None:
         # A coordinator that was replaced, and does not know it yet, would report the same.
         return None
+    is_same_producer = description.producer_id == participation.producer_id
     epochs_ahead = description.producer_epoch - participation.producer_epoch
     if description.transaction_start_time_ms == participation.transaction_start_time_ms:
         # Fenced but Ongoing is undecided: if the coordinator fails to write the abort, another one may replace it and
-        # know nothing of the abort.
-        return None if epochs_ahead < 0 else _COMMITTED_BY_STATE.get(description.state)
-    if epochs_ahead > 0:
+        # know nothing of the abort. With transactions V2, the end gives a producer whose epochs are used up another id.
+        is_outdated = is_same_producer and epochs_ahead < 0
+        return None if is_outdated else _COMMITTED_BY_STATE.get(description.state)
+    if is_same_producer and epochs_ahead > 0:
         return description.state == "Empty" and outcome_after_init(
             participation, description.producer_id, description.producer_epoch
         )
     # The producer began its next transaction only after the outcome of this one had been delivered.
-    is_superseded = (
-        epochs_ahead == 0 and description.transaction_start_time_ms > participation.transaction_start_time_ms
-    )
+    is_later = description.transaction_start_time_ms > participation.transaction_start_time_ms
+    is_superseded = is_later and (epochs_ahead == 0 or not is_same_producer)
     return False if is_superseded else None
 
 
@@ -115,5 +116,7 @@ def is_expired(participation: Participation, description: TransactionDescription
 
 def outcome_after_init(participation: Participation, producer_id: int, producer_epoch: int) -> bool:
     """Whether the transaction was committed, given the producer id and epoch of a later InitProducerId response."""
+    # With transactions V2, the producer's own end raises the epoch by one, as an abort by the broker may, and then
+    # InitProducerId by one more; only one that names the epoch that the producer has ended does not.
     nothing_was_aborted = (producer_id, producer_epoch) == (participation.producer_id, participation.producer_epoch + 1)
     return nothing_was_aborted and participation.phase is TransactionPhase.COMMITTING

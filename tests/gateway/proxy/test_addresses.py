@@ -2,16 +2,25 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from kio.index import load_entity_module
 from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
-from kio.static.primitive import i32
+from kio.static.primitive import i32, i32Timedelta
 
-from streaming.gateway.proxy.addresses import Advertise, coordinator_node, rewrite_addresses, rewrite_coordinators
-from streaming.gateway.wire.api_keys import DESCRIBE_CLUSTER, FIND_COORDINATOR, METADATA, api_name
+from streaming.gateway.proxy.addresses import (
+    FIRST_PRODUCE_VERSION_WITH_ADDRESSES,
+    Advertise,
+    coordinator_node,
+    rewrite_addresses,
+    rewrite_coordinators,
+    rewrite_leaders,
+)
+from streaming.gateway.proxy.api_versions import MAX_VERSIONS
+from streaming.gateway.wire.api_keys import DESCRIBE_CLUSTER, FIND_COORDINATOR, METADATA, PRODUCE, api_name
 from streaming.gateway.wire.brokers import Address, Broker, bootstrap_addresses
 from streaming.gateway.wire.codec import KNOWN_VERSIONS, decode_response, encode_response
 from streaming.gateway.wire.frames import LENGTH_SIZE
@@ -95,6 +104,45 @@ def test_a_brokers_unknown_tagged_fields_do_not_keep_a_response_from_being_rewri
     frame = rewritten_frame(with_unknown_tags(plain, type(original)), key, version, ADVERTISED.get)
     expected = rewritten_frame(plain, key, version, ADVERTISED.get)
     assert decode_response(frame, key, version) == decode_response(expected, key, version)
+
+
+def rewritten_leaders(original: Any) -> tuple[bytes, bytes]:
+    """A response to Produce as the broker has sent it, and as the client gets it."""
+    frame = encode_response(original, CORRELATION_ID)
+    rewritten = rewrite_leaders(frame, original.__version__, ADVERTISED.get)
+    return frame, rewritten if isinstance(rewritten, bytes) else run_steps(rewritten)
+
+
+@pytest.mark.parametrize("version", range(FIRST_PRODUCE_VERSION_WITH_ADDRESSES, MAX_VERSIONS[PRODUCE] + 1))
+@pytest.mark.parametrize("rack", [None, "", "rack"])
+@pytest.mark.parametrize("port", [1, 256, 9_092, 65_280])
+def test_the_new_leaders_in_a_response_to_produce_have_advertised_addresses(
+    version: int, rack: str | None, port: int
+) -> None:
+    module: Any = load_entity_module("produce", version, EntityType.response)
+    response: Any = replace(filled_entity(module.ProduceResponse), throttle_time=i32Timedelta.parse(timedelta(0)))
+    template = replace(response.node_endpoints[0], rack=rack)
+    known = next(iter(ADVERTISED))
+    unknown = Broker(2, Address("gone.internal", port))
+    endpoints = tuple(with_broker(template, "node_id", broker) for broker in (known, unknown))
+    original = replace(response, node_endpoints=endpoints)
+    _, frame = rewritten_leaders(original)
+    rewritten: Any = decode_response(frame, PRODUCE, version)
+    assert [(entry.host, entry.port) for entry in rewritten.node_endpoints] == [ADVERTISED[known]]
+    assert replace(rewritten, node_endpoints=endpoints) == original
+
+
+@pytest.mark.parametrize("version", range(3, MAX_VERSIONS[PRODUCE] + 1))
+@pytest.mark.parametrize("throttled_ms", [0, 7])
+def test_a_response_to_produce_that_names_no_leader_is_unchanged(version: int, throttled_ms: int) -> None:
+    module: Any = load_entity_module("produce", version, EntityType.response)
+    original: Any = replace(
+        filled_entity(module.ProduceResponse), throttle_time=i32Timedelta.parse(timedelta(milliseconds=throttled_ms))
+    )
+    if version >= FIRST_PRODUCE_VERSION_WITH_ADDRESSES:
+        original = replace(original, node_endpoints=())
+    of_broker, frame = rewritten_leaders(original)
+    assert frame == of_broker
 
 
 @pytest.mark.parametrize("version", range(KNOWN_VERSIONS[FIND_COORDINATOR][1] + 1))

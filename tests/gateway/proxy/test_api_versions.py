@@ -21,7 +21,7 @@ from tests.gateway.support.requests import api_versions
 from tests.gateway.support.wire_client import WireClient
 
 HEARTBEAT, OFFSET_FETCH = 12, 9
-CAPPED = {PRODUCE: 9, FETCH: 15, END_TXN: 4, DESCRIBE_QUORUM: 1}
+CAPPED = {PRODUCE: 9, FETCH: 15, DESCRIBE_QUORUM: 1}
 HIDDEN_FEATURES = {"transaction.version", "group.version", "share.version", "streams.version"}
 """Features that a gateway without handlers hides."""
 

@@ -22,6 +22,7 @@ LONG_MS = 600_000
 
 GROUP, TRANSACTION = 0, 1
 INIT_PRODUCER_ID, ADD_OFFSETS_TO_TXN, END_TXN = 22, 25, 26
+FIRST_END_TXN_VERSION_WITH_EPOCH = 5
 
 RETRIABLE = frozenset(
     {
@@ -152,8 +153,11 @@ class RawProducer:
         )
 
     def end(self, committed: bool, version: int = 3) -> ErrorCode:
-        """End the transaction."""
-        error: ErrorCode = self.ask(self.end_request(committed, version)).error_code
+        """End the transaction; from version 5 on, go on with the producer id and epoch of the response."""
+        answer = self.ask(self.end_request(committed, version))
+        error: ErrorCode = answer.error_code
+        if version >= FIRST_END_TXN_VERSION_WITH_EPOCH and error is ErrorCode.none:
+            self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
         return error
 
     def committed_offset(self, port: int | None = None, *, require_stable: bool = True) -> int | str:

@@ -4,7 +4,7 @@ The broker, the coordinator and the gateways are real. One gateway halts at chos
 are unmodified.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -15,36 +15,12 @@ from streaming.embedded.broker import EmbeddedBroker
 from tests.gateway.support import stopping_gateway
 from tests.gateway.support.raw_producer import GROUP, LONG_MS, RawProducer, find_coordinator
 from tests.gateway.support.wire_client import WireClient
+from tests.gateway.transactions.environment import RECORDS, SHORT_MS, UNSTABLE, Environment, completed_offset
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
-from tests.support.kafka_io import consume_all, produce
+from tests.support.kafka_io import consume_all
 from tests.support.topics import create_topic, unique
-from tests.support.waiting import LIMIT_SECONDS, wait_until
-
-RECORDS = 10
-SHORT_MS = 8_000
-"""The timeout of a transaction that the broker is to abort, though not before the test has set it up."""
-UNSTABLE = ErrorCode.unstable_offset_commit.name
-
-
-NewProducer = Callable[..., RawProducer]
-
-
-@dataclass
-class Environment:
-    """Shared by all tests: two gateways for one coordinator, and a topic whose offsets are committed."""
-
-    broker: EmbeddedBroker
-    coordinator: CoordinatorProcess
-    first: GatewayProcess
-    second: GatewayProcess
-    topic: str
-
-    def producer(self, name: str = "producer", port: int | None = None, **settings: int) -> RawProducer:
-        """An initialized producer with its own group, connected to the first gateway."""
-        producer = RawProducer(port or self.first.port, unique(name), unique("group"), self.topic, **settings)
-        assert producer.init() is ErrorCode.none
-        return producer
+from tests.support.waiting import LIMIT_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +32,6 @@ def halting_gateway(broker: EmbeddedBroker, coordinator: CoordinatorProcess) -> 
     ) as gateway:
         gateway.start()
         yield gateway
-
-
-@pytest.fixture(scope="module")
-def topic(broker: EmbeddedBroker) -> str:
-    name = unique("input")
-    create_topic(broker.bootstrap_servers, name, 1)
-    produce(broker.bootstrap_servers, name, {0: [b"%d" % number for number in range(RECORDS)]})
-    return name
 
 
 @dataclass
@@ -125,12 +93,6 @@ def environment(
     finally:
         for gateway in gateways:
             gateway.kill()
-
-
-def completed_offset(producer: RawProducer) -> int | str:
-    """The offset once the transaction is complete."""
-    wait_until(lambda: producer.committed_offset() != UNSTABLE, "the transaction is complete", LIMIT_SECONDS)
-    return producer.committed_offset()
 
 
 # ---- a gateway is killed -----------------------------------------------------------------------------------------

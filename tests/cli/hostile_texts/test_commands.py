@@ -95,7 +95,7 @@ def tried(coordinator: CoordinatorProcess, folder: Path, words: tuple[str, ...],
     output = ended.stdout + ended.stderr
     # A file for programs, which keeps its texts; to a terminal, it is shown with escapes.
     shown = ended.stderr if words == ("offsets", "export") else output
-    as_json = "--json" in arguments and ended.returncode == 0 and words not in {("events",), ("sql",)}
+    as_json = "--json" in arguments and ended.returncode == 0 and words != ("events",)
     wrong = [
         *(f"unprintable: {line!r}" for line in unprintable(shown)),
         *(["a traceback"] if TRACE in output else []),

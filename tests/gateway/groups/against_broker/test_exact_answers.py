@@ -45,7 +45,7 @@ from tests.support.topics import create_topic, unique
 from tests.support.wire_types import to_wire
 
 GENERATED_ID = re.compile(r"(client-)?([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w-]{22})")
-"""As the coordinator generates ids, and as a broker does in a consumer group: there they do not begin with the client's."""
+"""Ids as the coordinator generates them, and as a broker does for a member of a consumer group."""
 MEMBER = "1af9e9e0-7a9b-4e1c-9a0f-1d1b2f6f7c11"
 
 

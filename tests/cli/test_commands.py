@@ -82,7 +82,7 @@ def test_a_group_is_configured(coordinator: CoordinatorProcess, group: str) -> N
     }
     refused = run_for(coordinator, "groups", "configure", group, f"{session}=1")
     assert refused.returncode == 1
-    assert f"{session} must be less than or equal to group.consumer.max.session.timeout.ms" in refused.stderr
+    assert f"{session} must be greater than or equal to group.consumer.min.session.timeout.ms" in refused.stderr
     assert "50000" in run_for(coordinator, "groups", "configure", group).stdout
 
 

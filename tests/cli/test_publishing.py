@@ -47,7 +47,7 @@ def _rebalanced(coordinator: CoordinatorProcess, name: str) -> str:
 
 
 def _is_end_of(group: str) -> Callable[[str], bool]:
-    return lambda line: f'"groupId": "{group}"' in line and '"member left"' in line
+    return lambda line: f'"groupId":"{group}"' in line and '"member left"' in line
 
 
 def test_each_rebalance_is_in_the_topic_once_although_publishers_are_killed_and_overtaken(

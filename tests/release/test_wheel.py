@@ -64,7 +64,7 @@ def installed(environment: Path, distributions: Distributions) -> Path:
     install(environment, str(distributions.wheel))
     # Checked here because the next installation ends this state.
     bare = subprocess.run([environment / "group-coordinator"], capture_output=True, text=True, env={})
-    needed = "group-coordinator needs typer, rich: pip install 'spark-group-coordinator[cli]'\n"
+    needed = "group-coordinator needs typer, rich, tornado: pip install 'spark-group-coordinator[cli]'\n"
     assert (bare.returncode, bare.stdout, bare.stderr) == (1, "", needed)
     install(environment, f"{distributions.wheel}[job,cli,gateway]")
     return environment

@@ -102,7 +102,8 @@ def test_a_group_leaves_a_deleted_topic_and_reads_its_namesake_from_the_start(
     ]
     committing.commit(offsets=partitions, asynchronous=False)
     committing.close()
-    AdminClient({"bootstrap.servers": brokers}).delete_topics([topic])[topic].result(LIMIT_SECONDS)
+    admin = AdminClient({"bootstrap.servers": brokers})
+    admin.delete_topics([topic])[topic].result(LIMIT_SECONDS)
 
     kept = [[group, stays, "0", str(RECORDS)]]
     assert [row[:4] for row in rows(groups(system, "--describe", "--group", group), group)] == kept

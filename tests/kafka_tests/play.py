@@ -50,18 +50,23 @@ def play(
     folder.mkdir(parents=True)
     with ExitStack() as stack:
         address = free_address()
-        told = folder / "brokers"
-        target = [] if at_brokers else [f"-Dtold={told}", f"-Daddress={address}"]
+        told, ready = folder / "brokers", folder / "ready"
+        target = [] if at_brokers else [f"-Dtold={told}", f"-Dready={ready}", f"-Daddress={address}"]
         tests = stack.enter_context(Process("kafka-tests", _tests(profile, chosen, folder, target)))
         tests.start()
         if not at_brokers:
             wait_until(told.exists, "the brokers' address", CLUSTER_LIMIT_SECONDS, describe=tests.tail)
             job = stack.enter_context(Process("job", _job(profile, told.read_text(), address, folder)))
             job.start()
-            job.await_line("that it is ready", reports_ready, READY_LIMIT_SECONDS)
+            job.await_line("that it is ready", _is_jobs_ready_line, READY_LIMIT_SECONDS)
+            ready.touch()
         tests.wait(PROFILE_LIMIT_SECONDS)
         report(f"{name}: {tests.output[-1] if tests.output else 'no output'}")
     yield from _results(name, folder)
+
+
+def _is_jobs_ready_line(line: str) -> bool:
+    return reports_ready(line) and "append requests to" in line
 
 
 def _tests(profile: Profile, chosen: Sequence[str], folder: Path, target: Sequence[str]) -> list[str]:

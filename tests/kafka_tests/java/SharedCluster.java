@@ -1,7 +1,5 @@
 package org.apache.kafka.common.test.junit;
 
-import java.net.InetSocketAddress;
-import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -27,11 +25,11 @@ import org.opentest4j.TestAbortedException;
  * The one cluster of all tests of a run: brokers in this JVM, which the tests may look at, and the address that clients get.
  *
  * System properties: "brokers" is how many there are, "settings" are key=value pairs with blanks between them. "told" is a
- * file that gets the brokers' address; with it, "address" is that of the gateway, which is awaited. Without, clients connect
- * to the brokers.
+ * file that gets the brokers' address; with it, "address" is that of the gateway, and "ready" a file that exists once the
+ * gateway and the job behind it answer. Without, clients connect to the brokers.
  */
 final class SharedCluster implements ClusterInstance {
-    private static final int GATEWAY_LIMIT_SECONDS = 300;
+    private static final int JOB_LIMIT_SECONDS = 300;
     private static SharedCluster started;
 
     private final KafkaClusterTestKit kit;
@@ -59,7 +57,7 @@ final class SharedCluster implements ClusterInstance {
         address = told == null ? kit.bootstrapServers() : System.getProperty("address");
         if (told != null) {
             Files.writeString(Path.of(told), kit.bootstrapServers());
-            awaitGateway();
+            awaitJob(Path.of(System.getProperty("ready")));
         }
     }
 
@@ -85,17 +83,13 @@ final class SharedCluster implements ClusterInstance {
         return settings;
     }
 
-    private void awaitGateway() throws InterruptedException {
-        int port = brokerBoundPorts().get(0);
-        for (int seconds = 0; seconds < GATEWAY_LIMIT_SECONDS; seconds++) {
-            try (Socket socket = new Socket()) {
-                socket.connect(new InetSocketAddress("127.0.0.1", port), 1_000);
-                return;
-            } catch (java.io.IOException refused) {
-                Thread.sleep(1_000);
+    private static void awaitJob(Path ready) throws InterruptedException {
+        for (int seconds = 0; !Files.exists(ready); seconds++) {
+            if (seconds == JOB_LIMIT_SECONDS) {
+                throw new IllegalStateException("the job is not ready");
             }
+            Thread.sleep(1_000);
         }
-        throw new IllegalStateException("nothing listens at " + address);
     }
 
     /** The value of a setting of the brokers, as a test's annotation writes it. */

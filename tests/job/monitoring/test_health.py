@@ -193,7 +193,7 @@ def test_an_unreadable_record_of_the_directory_is_skipped_and_counted(own_job: C
 
     append(servers, topics.directory, (b"bad", b"not JSON"), (b"nested", b"[" * 100_000))
     wait_until(lambda: gauge("unreadable_directory_records") == 2, "the records are counted")
-    labels = (topics.directory, "directory entry")
+    labels = ("directory entry", topics.directory)
     assert scraped(port)["group_coordinator_unreadable_records_total", labels] == 2
     append(servers, topics.requests, (b"group", dumped(commit("group", 1))))
     wait_until(lambda: gauge("offsets") == 1, "the gauges follow the directory")

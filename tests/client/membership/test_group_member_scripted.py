@@ -149,6 +149,7 @@ def test_a_member_rejoins_with_the_id_from_member_id_required_and_a_reason(
         "protocolType": "connect",
         "protocolName": "p",
         "assignments": [{"memberId": "m-1", "assignment": "ZXZlcnl0aGluZw=="}],
+        "assignmentsTooLarge": False,
     }
     wait_until(lambda: polled.worker.calls == ["assign p", "assigned 1 everything"], "the member is assigned")
     assert polled.member.generation == Generation(1, "m-1", "p")

@@ -42,6 +42,7 @@ from tests.gateway.support.direct_handlers import connected, direct_handlers
 from tests.gateway.support.timeouts import response_timeouts
 from tests.support.garbage import without_collections
 from tests.support.scripted_coordinator import ScriptedCoordinator
+from tests.support.topics import create_topic, unique
 from tests.support.virtual_time import run_in_virtual_time
 from tests.support.waiting import LIMIT_SECONDS
 from tests.support.wire_types import to_wire
@@ -228,14 +229,17 @@ def test_every_group_of_a_long_list_has_an_entry_that_clients_retry(
 def test_equal_entries_of_an_offset_fetch_are_asked_once_and_each_is_answered(
     broker: EmbeddedBroker, scripted: ScriptedCoordinator
 ) -> None:
-    first, all_topics = GroupToFetch("group", [TopicToFetch("first", [0])]), GroupToFetch("group")
+    # The offsets of a topic that does not exist would be left out of those of all topics.
+    topic = unique("first")
+    create_topic(broker.bootstrap_servers, topic, 1)
+    first, all_topics = GroupToFetch("group", [TopicToFetch(topic, [0])]), GroupToFetch("group")
     fetch = to_wire(OffsetFetchRequest(groups=[first, all_topics, first]), load_request_schema(9, 8))
 
     def answer_next() -> None:
         request = scripted.request("OffsetFetch")
         (group,) = msgspec.json.decode(request.body, type=OffsetFetchRequest).groups
         offset = 2 if group.topics is None else 1
-        fetched = FetchedGroup("group", [FetchedTopic("first", [FetchedPartition(0, offset)])])
+        fetched = FetchedGroup("group", [FetchedTopic(topic, [FetchedPartition(0, offset)])])
         scripted.answer(request, OffsetFetchResponse(groups=[fetched]))
 
     async def ask() -> tuple[Any, int]:

@@ -54,6 +54,8 @@ from coordinator_logic.messages import (
     SetGroupConfigResponse,
     SyncGroupRequest,
     SyncGroupResponse,
+    TakeOverOffsetsRequest,
+    TakeOverOffsetsResponse,
     TopicsDeletedRequest,
     TopicsDeletedResponse,
     TopicsDescribedRequest,
@@ -170,6 +172,7 @@ REFUSALS: list[tuple[str, int, RequestBody, ResponseBody]] = [
     ("ReadQuarantinedGroup", 0, ReadQuarantinedGroupRequest(), ReadQuarantinedGroupResponse(ERROR)),
     ("DropQuarantinedGroup", 0, DropQuarantinedGroupRequest(), DropQuarantinedGroupResponse(ERROR)),
     ("ResetOffsets", 0, ResetOffsetsRequest(GROUP_ID, []), ResetOffsetsResponse(ERROR)),
+    ("TakeOverOffsets", 0, TakeOverOffsetsRequest(GROUP_ID, []), TakeOverOffsetsResponse(ERROR)),
 ]
 
 

@@ -17,7 +17,7 @@ LIMIT_SECONDS = 20.0
 LIMIT_WITH_BROKERS_SECONDS = 10.0
 
 FEW_LINES = 70
-"""More than the lines of a stop, and a warning of each of Spark's few Kafka clients a second until the stop's deadline."""
+"""More than the lines of a stop, and a warning of each of Spark's few Kafka clients each second until its deadline."""
 
 pytestmark = pytest.mark.jvm
 

@@ -4,7 +4,6 @@ It also says what an API and a type of groups consist of in the gateway; :mod:`.
 them.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from streaming.gateway.groups.channel import GroupChannel, RequestEvent
 from streaming.gateway.groups.commit_order import CommitOrder
 from streaming.gateway.groups.error_responses import error_response, outage_error
 from streaming.gateway.groups.first_contact.contacts import FirstContacts
-from streaming.gateway.groups.large_reads import LargeReads
+from streaming.gateway.groups.large_reads import LargeReads, Room, enter_room
 from streaming.gateway.groups.list_requests import MAX_REQUEST_ENTRIES, ListRequests
 from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.timeout_policies import PolicyOf, TimeoutPolicies
@@ -30,7 +29,6 @@ from streaming.gateway.groups.watched_groups import Subscription, WatchedGroups
 from streaming.gateway.security.authorization import Authorizer
 from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.security.topic_catalog import TopicCatalog
-from streaming.gateway.wire.answer_room import NoAnswerRoom
 from streaming.gateway.wire.client_request import Caller, Feature, Handler
 
 IsCoordinator = Callable[[str, int], bool]
@@ -177,18 +175,42 @@ class GroupBackend:
         body: RequestT,
         caller: Caller,
         most: int | None = None,
+        repeated: int = 0,
     ) -> ResponseT:
         """As :meth:`request`, for an answer that may be as large as the group.
 
-        It waits for room first, see :class:`LargeReads`. ``most`` is the size of the answer at most, in bytes, if the
-        body says what it wants of the group.
+        It waits for room first. ``most`` and ``repeated`` are those of :meth:`LargeReads.room`.
         """
+        is_for_client = caller is not self.caller
+        room = self.reads.room(api.name, caller, group_id, most, repeated, is_for_client=is_for_client)
+        return await self._request_in(room, api, version, group_id, body, caller)
+
+    async def member_request(
+        self,
+        api: Api[RequestT, ResponseT],
+        version: int,
+        group_id: str,
+        body: RequestT,
+        caller: Caller,
+        member: str,
+    ) -> ResponseT:
+        """As :meth:`request`, for a request that waits for room first, as :meth:`LargeReads.member_room` says."""
+        room = self.reads.member_room(api.name, caller, group_id, member)
+        return await self._request_in(room, api, version, group_id, body, caller)
+
+    async def _request_in(
+        self,
+        room: Room,
+        api: Api[RequestT, ResponseT],
+        version: int,
+        group_id: str,
+        body: RequestT,
+        caller: Caller,
+    ) -> ResponseT:
         policy = self.policies.of(api, body)
         async with AsyncExitStack() as stack:
-            try:
-                async with asyncio.timeout(policy.seconds):
-                    answered = await stack.enter_async_context(self.reads.room(api.name, caller, group_id, most))
-            except (TimeoutError, NoAnswerRoom):
+            answered = await enter_room(stack, room, policy.seconds)
+            if answered is None:
                 return error_response(api, body, version, policy.unsent)
             event = self.send(api, version, group_id, body, caller)
             response = await self.response(api, version, body, event)

@@ -6,14 +6,15 @@ waits here until there is room for it among those that the coordinator has yet t
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from msgspec import UNSET
 
 from streaming.client.directory import GroupDirectory
-from streaming.gateway.wire.answer_room import await_answer_room
+from streaming.gateway.groups.read_budget import ReadBudget
+from streaming.gateway.wire.answer_room import ASSIGNMENT_BYTES, NoAnswerRoom, await_answer_room
 from streaming.gateway.wire.client_request import Caller
 
 BYTES_AT_ONCE = 16 * 1024 * 1024
@@ -30,84 +31,30 @@ not known to be large, the latter counts."""
 SMALL_BYTES_AT_ONCE = BYTES_AT_ONCE
 """Small answers have room of their own, so that they wait for no large one."""
 
-MAX_KNOWN_GROUPS = 10_000
+PARKED_SECONDS = 2.0
+"""A member's request without an answer by then is parked: a few batches have passed. It must not keep the room until
+the other members have sent theirs, and these are together as large as the answer."""
+
+MAX_KNOWN_ANSWERS = 10_000
+
+Answered = Callable[[int], None]
+"""To be called with the bytes that the answer has."""
+
+Room = AbstractAsyncContextManager[Answered]
+"""Waits for room for an answer, and keeps it while its block runs. Raises :class:`NoAnswerRoom`."""
 
 
-class ReadBudget:
-    """Room for answers of so many bytes in total, and of so many for each address.
+def _settle_nothing(_size: int) -> None:
+    pass
 
-    One answer has room whatever its size. Addresses take turns; the requests of one keep their order.
-    """
 
-    def __init__(self, of_all: int, of_an_address: int) -> None:
-        self.used = 0
-        self._of_all = of_all
-        self._of_an_address = of_an_address
-        self._used_by: dict[str, int] = {}
-        self._waiting: OrderedDict[str, deque[tuple[int, asyncio.Future[None]]]] = OrderedDict()
-
-    @asynccontextmanager
-    async def room(self, address: str, size: int) -> AsyncIterator[None]:
-        """Wait for room for an answer of ``size`` bytes, and keep it while the block runs."""
-        if self._waiting or not self._fits(address, size):
-            await self._wait(address, size)
-        else:
-            self._use(address, size)
-        try:
-            yield
-        finally:
-            self._use(address, -size)
-            self._admit()
-
-    async def _wait(self, address: str, size: int) -> None:
-        admitted = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(address, deque()).append((size, admitted))
-        # Others may wait for room that only this address lacks.
-        self._admit()
-        try:
-            await admitted
-        except asyncio.CancelledError:
-            if not admitted.cancelled():
-                self._use(address, -size)
-            self._admit()
-            raise
-
-    def _fits(self, address: str, size: int) -> bool:
-        fits_all = not self.used or self.used + size <= self._of_all
-        of_address = self._used_by.get(address, 0)
-        return fits_all and (not of_address or of_address + size <= self._of_an_address)
-
-    def _use(self, address: str, change: int) -> None:
-        self.used += change
-        left = self._used_by.get(address, 0) + change
-        if left:
-            self._used_by[address] = left
-        else:
-            self._used_by.pop(address, None)
-
-    def _admit(self) -> None:
-        """Admit what has room, an answer of each address in turn.
-
-        What lacks room among all holds up the others: they would take what becomes free, and it would never have room.
-        """
-        passed_over = 0
-        while passed_over < len(self._waiting):
-            address, waiting = next(iter(self._waiting.items()))
-            size, admitted = waiting[0]
-            if not admitted.cancelled():
-                if self.used and self.used + size > self._of_all:
-                    return
-                if not self._fits(address, size):
-                    self._waiting.move_to_end(address)
-                    passed_over += 1
-                    continue
-                self._use(address, size)
-                admitted.set_result(None)
-            waiting.popleft()
-            passed_over = 0
-            self._waiting.move_to_end(address)
-            if not waiting:
-                del self._waiting[address]
+async def enter_room(stack: AsyncExitStack, room: Room, seconds: float) -> Answered | None:
+    """Wait so many seconds at most for a room, which the stack then keeps; None if there is none."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await stack.enter_async_context(room)
+    except (TimeoutError, NoAnswerRoom):
+        return None
 
 
 class LargeReads:
@@ -117,41 +64,97 @@ class LargeReads:
         self._directory = directory
         self._large = ReadBudget(BYTES_AT_ONCE, BYTES_OF_AN_ADDRESS)
         self._small = ReadBudget(SMALL_BYTES_AT_ONCE, SMALL_BYTES_AT_ONCE // 2)
-        self._answered: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._answered: OrderedDict[tuple[str, ...], int] = OrderedDict()
+        self._in_flight: Counter[tuple[str, ...]] = Counter()
 
     @asynccontextmanager
     async def room(
-        self, api: str, caller: Caller, group_id: str, most: int | None = None
-    ) -> AsyncIterator[Callable[[int], None]]:
+        self,
+        api: str,
+        caller: Caller,
+        group_id: str,
+        most: int | None = None,
+        repeated: int = 0,
+        *,
+        is_for_client: bool = True,
+    ) -> AsyncIterator[Answered]:
         """Wait for room for a group's answer, in the client's connection and then at the coordinator.
 
-        Call the result with the bytes that the answer has. Raises :class:`NoAnswerRoom`.
-
         most: the bytes of the answer at most, if the request says what it wants of the group.
+        repeated: the bytes that it has more at most, because the request says so several times.
+        is_for_client: whether the client gets the answer; one for the gateway itself needs no room in a connection.
         """
         known = self._known_bytes(api, group_id)
         size = max(known, LARGE_ANSWER_BYTES)
         if most is not None:
             size = min(size, max(1, most if known else most // WORST_TO_TYPICAL))
-        settle = await await_answer_room(size)
+        size += repeated
+        settle = await await_answer_room(size) if is_for_client else _settle_nothing
         is_large = size > LARGE_ANSWER_BYTES
         budget, weight = (self._large, size) if is_large else (self._small, min(size, SMALL_ANSWER_BYTES))
 
         def answered(actual: int) -> None:
             settle(actual)
             if most is None:
-                self._remember(api, group_id, actual)
+                self._remember((api, group_id), actual)
 
         async with budget.room(caller.host, weight):
             yield answered
 
-    def _remember(self, api: str, group_id: str, size: int) -> None:
+    @asynccontextmanager
+    async def member_room(self, api: str, caller: Caller, group_id: str, member: str) -> AsyncIterator[Answered]:
+        """Wait for room for the answer to a member's request, which may be parked until others have sent theirs.
+
+        It may be as large as the largest one so far: one member gets the metadata of all. As long as none is known,
+        a further request of the member counts as the largest one of all.
+
+        member: its instance id or its member id; empty for one that has neither yet.
+        """
+        key = (api, group_id, member)
+        size = self._answered.get(key, 0)
+        if not size and member and self._in_flight[key]:
+            size = BYTES_OF_AN_ADDRESS
+        self._in_flight[key] += 1
+        try:
+            async with self._parking_room(caller, size) as settle:
+
+                def answered(actual: int) -> None:
+                    settle(actual)
+                    # A small answer tells nothing: any client can have an error.
+                    if member and actual > LARGE_ANSWER_BYTES:
+                        self._remember(key, actual)
+
+                yield answered
+        finally:
+            self._in_flight[key] -= 1
+            if not self._in_flight[key]:
+                del self._in_flight[key]
+
+    @asynccontextmanager
+    async def _parking_room(self, caller: Caller, size: int) -> AsyncIterator[Answered]:
+        """Wait for room for ``size`` bytes, 0 if the answer is not known to be large; keep it until it is parked."""
+        if not size:
+            yield await await_answer_room(ASSIGNMENT_BYTES, may_park=True)
+            return
+        settle = await await_answer_room(size)
+        async with self._large.room(caller.host, size) as give_back:
+
+            def park() -> None:
+                settle(0)
+                give_back()
+
+            parking = asyncio.get_running_loop().call_later(PARKED_SECONDS, park)
+            try:
+                yield settle
+            finally:
+                parking.cancel()
+
+    def _remember(self, key: tuple[str, ...], size: int) -> None:
         """Remember the size of an answer: entries of the directory that earlier releases wrote have none."""
-        key = api, group_id
         self._answered.pop(key, None)
         if size > LARGE_ANSWER_BYTES:
             self._answered[key] = size
-            if len(self._answered) > MAX_KNOWN_GROUPS:
+            if len(self._answered) > MAX_KNOWN_ANSWERS:
                 self._answered.popitem(last=False)
 
     def _known_bytes(self, api: str, group_id: str) -> int:

@@ -13,11 +13,18 @@ from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 from kio.static.protocol import Entity, RequestPayload
 
+from streaming.gateway.proxy.admission.request_memory import ALWAYS_BYTES
+from streaming.gateway.wire.answer_room import await_answer_room
 from streaming.gateway.wire.brokers import NO_BROKER, Address, Broker
+from streaming.gateway.wire.client_request import ClientRequest
+from streaming.gateway.wire.loop_share import LoopShare
 from streaming.gateway.wire.steps import LazyList, Steps
 
 GROUP, TRANSACTION = 0, 1
 NONE_FOUND = Broker(NO_BROKER, Address("", NO_BROKER))
+
+COORDINATOR_BYTES = 100
+"""What the answer says of a key; the key itself counts with the request."""
 
 CoordinatorOf = Callable[[str], Broker | None]
 """Returns a group's coordinator at its advertised address; None while no broker is known."""
@@ -26,6 +33,14 @@ CoordinatorOf = Callable[[str], Broker | None]
 def is_for_transactions(request: RequestPayload) -> bool:
     """Whether the request is for transactional ids, so that the real broker has to answer it."""
     return getattr(request, "key_type", GROUP) == TRANSACTION
+
+
+async def find_coordinators(coordinator_of: CoordinatorOf, loop_share: LoopShare, request: ClientRequest) -> Entity:
+    """Answer for groups, see :func:`answer_for_groups`. A long answer waits for room."""
+    size = COORDINATOR_BYTES * len(getattr(request.payload, "coordinator_keys", ()))
+    if size > ALWAYS_BYTES:
+        await await_answer_room(size)
+    return await loop_share.complete(request.caller, answer_for_groups(request.payload, coordinator_of))
 
 
 def answer_for_groups(request: RequestPayload, coordinator_of: CoordinatorOf) -> Steps[Entity]:

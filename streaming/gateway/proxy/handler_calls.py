@@ -14,7 +14,7 @@ from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.response_queue import PendingResponse, ResponseQueue
 from streaming.gateway.wire.answer_room import current_answer_room
 from streaming.gateway.wire.api_keys import api_name
-from streaming.gateway.wire.client_request import ClientRequest
+from streaming.gateway.wire.client_request import ClientRequest, Handler
 from streaming.gateway.wire.codec import encode_response_in_steps
 from streaming.gateway.wire.error_names import error_name
 from streaming.gateway.wire.forwarding import current_forward
@@ -38,14 +38,16 @@ class HandlerCalls:
             context.request_memory, lambda: client.unsent_bytes, lambda: responses.delayed_bytes
         )
 
-    def start(self, head: RequestHead, request: ClientRequest) -> None:
-        """Call the handler of a request."""
+    def start(self, head: RequestHead, request: ClientRequest, handle: Handler | None = None) -> None:
+        """Call the handler of a request: ``handle``, or that of the served API."""
         context = copy_context()
         context.run(current_forward.set, partial(self._link.forward, request.caller.client_id))
         pending = self._responses.append(head.length)
         room = AnswerRoom(self._answers, partial(self._responses.is_first, pending))
         context.run(current_answer_room.set, room.reserve)
-        task = asyncio.get_running_loop().create_task(self._call(head, request, pending, room), context=context)
+        handle = handle or self._context.served[head.api_key].handle
+        call = self._call(head, request, handle, pending, room)
+        task = asyncio.get_running_loop().create_task(call, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -59,19 +61,21 @@ class HandlerCalls:
             task.cancel()
 
     async def _call(
-        self, head: RequestHead, request: ClientRequest, pending: PendingResponse, room: AnswerRoom
+        self, head: RequestHead, request: ClientRequest, handle: Handler, pending: PendingResponse, room: AnswerRoom
     ) -> None:
         try:
-            await self._answer(head, request, pending)
+            await self._answer(head, request, handle, pending)
         finally:
             # Not before the response is written: the next one would start as if its client had read this one.
             room.release()
 
-    async def _answer(self, head: RequestHead, request: ClientRequest, pending: PendingResponse) -> None:
+    async def _answer(
+        self, head: RequestHead, request: ClientRequest, handle: Handler, pending: PendingResponse
+    ) -> None:
         started = time.monotonic()
         name = api_name(head.api_key)
         try:
-            response = await self._context.served[head.api_key].handle(request)
+            response = await handle(request)
             response_type = load_response_schema(head.api_key, head.version)
             encoding = encode_response_in_steps(response, head.correlation_id, response_type)
             frame = await self._context.loop_share.complete(request.caller, encoding)

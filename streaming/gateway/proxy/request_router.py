@@ -14,7 +14,7 @@ from streaming.gateway.proxy.addresses import rewrite_coordinators, rewrite_lead
 from streaming.gateway.proxy.admission.request_memory import ConnectionMemory
 from streaming.gateway.proxy.api_versions import REWRITTEN_APIS, unsupported_version
 from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
-from streaming.gateway.proxy.find_coordinator import answer_for_groups, is_for_transactions
+from streaming.gateway.proxy.find_coordinator import find_coordinators, is_for_transactions
 from streaming.gateway.proxy.handler_calls import HandlerCalls
 from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.response_queue import ResponseQueue
@@ -330,7 +330,8 @@ class RequestRouter:
             if is_for_transactions(payload):
                 rewrite = partial(rewrite_coordinators, version=head.version, advertise=self._context.advertise)
                 return self._link.send_request(head, frame, rewrite)
-            self._answer_in_steps(head, answer_for_groups(payload, self._context.coordinator_of))
+            find = partial(find_coordinators, self._context.coordinator_of, self._context.loop_share)
+            self._handlers.start(head, self._request(head, client_id, payload), find)
         elif head.api_key == SASL_HANDSHAKE:
             if self._sasl.supports(payload):
                 return self._sasl.relay_handshake(head, frame)
@@ -342,29 +343,12 @@ class RequestRouter:
         elif head.api_key == SASL_AUTHENTICATE:
             return self._sasl.relay_token(head, payload, frame)
         else:
-            caller = Caller(client_id, self._client.host, self.principal)
-            request = ClientRequest(caller, self._context.node_id, head.api_key, head.version, payload)
-            self._handlers.start(head, request)
+            self._handlers.start(head, self._request(head, client_id, payload))
         return True
 
-    def _answer_in_steps(self, head: RequestHead, steps: Steps[Entity]) -> None:
-        """Answer with a response that may take long to make."""
-        pending = self._responses.append(head.length)
-
-        def finished(frame: bytes) -> None:
-            self._responses.complete(pending, frame)
-
-        def failed(failure: Exception) -> None:
-            log.error("closing the connection of %s: %s", self._client.host, api_name(head.api_key), exc_info=failure)
-            self._context.metrics.count_failed_handler(api_name(head.api_key))
-            self._client.close()
-
-        def response() -> Steps[bytes]:
-            entity = yield from steps
-            self._context.metrics.count_answer(api_name(head.api_key), head.version, error_name(entity))
-            return (yield from encode_response_in_steps(entity, head.correlation_id))
-
-        self._run(response(), finished, failed, self._client.response_written)
+    def _request(self, head: RequestHead, client_id: str, payload: Any) -> ClientRequest:
+        caller = Caller(client_id, self._client.host, self.principal)
+        return ClientRequest(caller, self._context.node_id, head.api_key, head.version, payload)
 
     def _run(
         self,

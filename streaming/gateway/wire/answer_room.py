@@ -4,15 +4,15 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 
 Settle = Callable[[int], None]
-"""Replaces the bytes that were reserved by those that are needed."""
+"""Replaces the bytes that are reserved by those that are needed; it may be called again."""
 
 AwaitRoom = Callable[[int, bool], Awaitable[Settle]]
 """Waits until there is room for so many bytes, and reserves it until the request is answered; the second argument says
 whether the request may be parked."""
 
 ASSIGNMENT_BYTES = 256 * 1024
-"""The room for an answer with an assignment: one connection, which nearly always is that of one member, has four such
-requests in flight. A broker has one."""
+"""The room for an answer with an assignment, or with the members' metadata, of which nothing says how large it is: one
+connection, which nearly always is that of one member, has four such requests in flight. A broker has one."""
 
 
 class NoAnswerRoom(Exception):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 from msgspec.structs import replace
 
@@ -18,16 +19,18 @@ from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.awaited_heartbeats import AwaitedHeartbeats, MemberHeartbeats, advanced
 from streaming.gateway.groups.backend import GroupBackend, decode_response
 from streaming.gateway.groups.error_responses import outage_error
+from streaming.gateway.groups.large_reads import enter_room
 from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.groups.subscriptions.heartbeat_topics import HeartbeatTopics, TopicsHidden
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, consumer_policy
 from streaming.gateway.security.permissions import Operation
-from streaming.gateway.wire.answer_room import ASSIGNMENT_BYTES, await_answer_room
 from streaming.gateway.wire.client_request import ClientRequest
 from streaming.gateway.wire.loop_share import loop_time
 
 NOT_SENT = -1
 """The rebalance timeout in a heartbeat of a member that sends what has changed."""
+TYPICAL_TOPIC_BYTES, TYPICAL_PARTITION_BYTES = 50, 5
+"""In an assignment as JSON."""
 NO_LONGER_A_MEMBER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND, Error.FENCED_MEMBER_EPOCH})
 
 
@@ -64,9 +67,6 @@ class ConsumerGroupHeartbeatHandler:
         names, owned = body.subscribed_topic_names or (), body.topic_partitions or ()
         if len(names) + len(owned) + entry_count(owned) > MAX_ENTRIES:
             return _refused(Error.INVALID_REQUEST)
-        if body.rebalance_timeout_ms != NOT_SENT:
-            # The answer to a heartbeat with all fields has the assignment.
-            await await_answer_room(ASSIGNMENT_BYTES, may_park=True)
         topics: Sequence[TopicDescription] = ()
         if body.member_epoch == JOIN_EPOCH:
             refusal = await self._backend.refusal(CONSUMER_GROUP_HEARTBEAT, body.group_id, body, request.caller)
@@ -81,9 +81,29 @@ class ConsumerGroupHeartbeatHandler:
                 return _refused(self._backend.policies.of(CONSUMER_GROUP_HEARTBEAT, body).unsent)
         is_new = self._watched.get(body.group_id) is None
         has_others = is_new and self._backend.has_members(body.group_id)
-        response = await self._ask(request, replace(body, topics=list(topics)))
+        response = await self._ask_in_room(request, replace(body, topics=list(topics)))
         self._note(body, topics, response, has_others=has_others)
         return response
+
+    async def _ask_in_room(
+        self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Ask the coordinator, once there is room for the assignment if the heartbeat itself asks for it or changes it.
+
+        A member that says nothing is sent its assignment when that has changed. It must not wait: its session ends.
+        """
+        if _says_nothing(body):
+            return await self._ask(request, body)
+        policy = self._backend.policies.of(CONSUMER_GROUP_HEARTBEAT, body)
+        member = body.instance_id or body.member_id
+        room = self._backend.reads.member_room(CONSUMER_GROUP_HEARTBEAT.name, request.caller, body.group_id, member)
+        async with AsyncExitStack() as stack:
+            answered = await enter_room(stack, room, policy.seconds)
+            if answered is None:
+                return _refused(policy.unsent)
+            response = await self._ask(request, body)
+            answered(_size(response))
+            return response
 
     async def _ask(self, request: ClientRequest, body: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         """Ask the coordinator, or answer with what an earlier heartbeat of the member has led to."""
@@ -142,6 +162,17 @@ class ConsumerGroupHeartbeatHandler:
             group.needs_lookup |= has_others
             if error is Error.NONE:
                 group.learned(topics)
+
+
+def _says_nothing(body: ConsumerGroupHeartbeatRequest) -> bool:
+    said = (body.subscribed_topic_names, body.subscribed_topic_regex, body.server_assignor, body.topic_partitions)
+    return body.rebalance_timeout_ms == NOT_SENT and said == (None, None, None, None)
+
+
+def _size(response: ConsumerGroupHeartbeatResponse) -> int:
+    """About how many bytes a response has."""
+    topics = () if response.assignment is None else response.assignment.topic_partitions
+    return TYPICAL_TOPIC_BYTES * len(topics) + TYPICAL_PARTITION_BYTES * entry_count(topics)
 
 
 def _refused(error: Error) -> ConsumerGroupHeartbeatResponse:

@@ -36,7 +36,7 @@ async def describe_each(
     described_type: type[DescribedT],
     checked: Callable[[DescribedT], Awaitable[DescribedT]] | None = None,
 ) -> list[DescribedT]:
-    """Describe groups, in the request's order. The caller needs DESCRIBE on each of them.
+    """Describe groups, each once, in the request's order. The caller needs DESCRIBE on each of them.
 
     Groups beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
 
@@ -62,7 +62,7 @@ async def describe_each(
     def entry(group_id: str) -> DescribedT:
         return found.get(group_id) or described_type(group_id, Error.COORDINATOR_LOAD_IN_PROGRESS)
 
-    return made_lazily(group_ids, entry)
+    return made_lazily(await backend.lists.different(caller, group_ids), entry)
 
 
 async def topics_of_classic_members(backend: GroupBackend, group_id: str) -> set[str]:

@@ -7,9 +7,11 @@ describe every setting; their own values for groups have no effect. Resources of
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
-from kio.index import load_entity_module
+from kio.index import load_entity_module, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
@@ -19,8 +21,10 @@ from kio.static.protocol import Entity
 from coordinator_logic.apis import SET_GROUP_CONFIG
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import SetGroupConfigRequest, SetGroupConfigResponse
+from coordinator_logic.sizes import utf8_length
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.security.internal_topics.refusals import TOPIC_RESOURCE, refuse_topics
+from streaming.gateway.wire.answer_room import NoAnswerRoom, await_answer_room
 from streaming.gateway.wire.api_keys import (
     ALTER_CONFIGS,
     DESCRIBE_CONFIGS,
@@ -28,7 +32,7 @@ from streaming.gateway.wire.api_keys import (
     LIST_CONFIG_RESOURCES,
     api_name,
 )
-from streaming.gateway.wire.client_request import ClientRequest, ServedApi
+from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
 from streaming.gateway.wire.forwarding import Forward, forward_upstream
 from streaming.gateway.wire.steps import run_steps
@@ -45,6 +49,14 @@ STATIC_BROKER_CONFIG, DEFAULT_CONFIG, GROUP_CONFIG = i8(4), i8(5), i8(8)
 RESOURCES_PER_REQUEST = 20
 """How many resources the broker is asked for at once: a larger response would hold the event loop while it is decoded.
 Each has some 30 settings."""
+
+RESOURCE_BYTES = {DESCRIBE_CONFIGS: 8 * 1024, ALTER_CONFIGS: 512, INCREMENTAL_ALTER_CONFIGS: 512}
+"""What a resource has in an answer, until that is known."""
+LISTED_BYTES = 64 * 1024
+"""What the broker lists in an answer, until that is known."""
+ENTRY_BYTES = 16
+"""A resource, a setting or a synonym in an answer, without its texts."""
+TOO_MANY = "The answer has no room for more: ask for fewer resources at a time."
 
 JUDGED_BY_COORDINATOR = frozenset({ErrorCode.none, ErrorCode.invalid_config})
 """The broker's answers to a change after which the coordinator is asked."""
@@ -91,9 +103,9 @@ class GroupConfigHandlers:
         """Describe resources; the caller needs DESCRIBE_CONFIGS on each of them."""
         payload: Any = request.payload
         groups, others = _Split.of(payload.resources)
-        response = await self._in_parts(payload, others, request.caller.principal)
+        response = await self._in_parts(payload, others, request.caller)
         # The synonyms tell what holds where a group has no value of its own.
-        described = await self._in_parts(replace(payload, include_synonyms=True), groups, request.caller.principal)
+        described = await self._in_parts(replace(payload, include_synonyms=True), groups, request.caller)
         names = [each.resource_name for each in described.results if each.error_code is ErrorCode.none]
         current = await self._backend.ask_each(
             SET_GROUP_CONFIG, request.caller, names, lambda name: self._ask(request, SetGroupConfigRequest(name))
@@ -110,8 +122,8 @@ class GroupConfigHandlers:
         """Change the configuration of resources; the caller needs ALTER_CONFIGS on each of them."""
         payload: Any = request.payload
         groups, others = _Split.of(payload.resources)
-        response = await self._in_parts(payload, others, request.caller.principal)
-        checked = await self._in_parts(replace(payload, validate_only=True), groups, request.caller.principal)
+        response = await self._in_parts(payload, others, request.caller)
+        checked = await self._in_parts(replace(payload, validate_only=True), groups, request.caller)
         wanted = {each.resource_name: each for each in groups}
         # A resource that is named twice has two answers.
         found: defaultdict[Key, list[Any]] = defaultdict(list)
@@ -124,10 +136,14 @@ class GroupConfigHandlers:
 
     async def list_config_resources(self, request: ClientRequest) -> Entity:
         """List the resources that have a configuration; the caller needs DESCRIBE_CONFIGS on the cluster."""
+        directory = self._backend.directory
+        of_groups = sum(ENTRY_BYTES + utf8_length(each.group_id) for each in directory.entries() if each.configs)
+        settle = await await_answer_room(of_groups + LISTED_BYTES)
         response: Any = await self._forward(request.payload)
         if response.error_code is not ErrorCode.none:
             return response  # type: ignore[no-any-return]
-        directory = self._backend.directory
+        sizes = await self._backend.lists.make_each(request.caller, response.config_resources, _size)
+        settle(of_groups + sum(sizes))
         if not (directory.is_complete and await self._backend.is_directory_current()):
             return replace(response, error_code=ErrorCode.coordinator_load_in_progress, config_resources=())  # type: ignore[no-any-return]
         module: Any = load_entity_module(api_key_map[LIST_CONFIG_RESOURCES], request.version, EntityType.response)
@@ -146,15 +162,29 @@ class GroupConfigHandlers:
         ]
         return replace(response, config_resources=(*groups, *others))  # type: ignore[no-any-return]
 
-    async def _in_parts(self, payload: Any, resources: Sequence[Any], principal: str) -> Any:
-        """The broker's response for some of a request's resources, of which it is asked for a few at a time."""
-        answered = "results" if payload.__api_key__ == DESCRIBE_CONFIGS else "responses"
+    async def _in_parts(self, payload: Any, resources: Sequence[Any], caller: Caller) -> Any:
+        """The broker's response for some of a request's resources, of which it is asked for a few at a time.
+
+        Resources for which the answer has no room are refused: the client asks for them again.
+        """
+        key, version = payload.__api_key__, payload.__version__
+        answered = "results" if key == DESCRIBE_CONFIGS else "responses"
+        throttle_time: Any = timedelta(0)
         entries: list[Any] = []
         for first in range(0, max(1, len(resources)), RESOURCES_PER_REQUEST):
-            part = replace(payload, resources=tuple(resources[first : first + RESOURCES_PER_REQUEST]))
-            response: Any = await self._guarded(part, principal)
+            part = tuple(resources[first : first + RESOURCES_PER_REQUEST])
+            try:
+                settle = await await_answer_room(RESOURCE_BYTES[key] * len(part))
+            except NoAnswerRoom:
+                refuse = partial(_refused, api_key=key, version=version)
+                entries += await self._backend.lists.make_each(caller, resources[first:], refuse)
+                break
+            response: Any = await self._guarded(replace(payload, resources=part), caller.principal)
+            throttle_time = response.throttle_time
+            settle(sum(map(_size, getattr(response, answered))))
             entries += getattr(response, answered)
-        return replace(response, **{answered: tuple(entries)})
+        response_type: Any = load_response_schema(key, version)
+        return response_type(throttle_time=throttle_time, **{answered: tuple(entries)})
 
     async def _guarded(self, payload: Any, principal: str) -> Any:
         """The broker's response, with a refusal for each internal topic, as without a group in the request."""
@@ -204,6 +234,27 @@ def _concerns_groups(payload: Any) -> bool:
         types = getattr(payload, "resource_types", None)
         return types is not None and (not types or GROUP_RESOURCE in types)
     return any(each.resource_type == GROUP_RESOURCE for each in payload.resources)
+
+
+def _refused(resource: Any, api_key: int, version: int) -> Any:
+    module: Any = load_entity_module(api_key_map[api_key], version, EntityType.response)
+    is_description = api_key == DESCRIBE_CONFIGS
+    entry_type = module.DescribeConfigsResult if is_description else module.AlterConfigsResourceResponse
+    return entry_type(
+        error_code=ErrorCode.coordinator_load_in_progress,
+        error_message=TOO_MANY,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        **({"configs": ()} if is_description else {}),
+    )
+
+
+def _size(entry: Any) -> int:
+    """About how many bytes a resource, a setting or a synonym has, with all that is in it."""
+    texts = [getattr(entry, name, None) or "" for name in ("name", "value", "documentation")]
+    texts += [getattr(entry, name, None) or "" for name in ("resource_name", "error_message")]
+    inner = (*getattr(entry, "configs", ()), *getattr(entry, "synonyms", ()))
+    return ENTRY_BYTES + sum(map(utf8_length, texts)) + sum(map(_size, inner))
 
 
 def _described(result: Any, current: SetGroupConfigResponse, include_synonyms: bool) -> Any:

@@ -4,12 +4,13 @@ from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups as filter_entries
 from coordinator_logic.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import GroupDirectoryEntry
+from coordinator_logic.sizes import utf8_length
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.wire.answer_room import await_answer_room
 from streaming.gateway.wire.client_request import Caller, ClientRequest
 
-TYPICAL_ENTRY_BYTES = 64
-"""A group in the answer."""
+TYPICAL_ENTRY_BYTES = 40
+"""A group in the answer, without its id and its protocol type."""
 
 
 async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGroupsResponse:
@@ -22,7 +23,7 @@ async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGrou
     body: ListGroupsRequest = request.payload
 
     entries = backend.directory.entries()
-    await await_answer_room(TYPICAL_ENTRY_BYTES * len(entries))
+    await await_answer_room(sum(await backend.lists.make_each(request.caller, entries, _size)))
     filters = ListGroupsRequest(
         await _present(backend, request.caller, body.states_filter, {entry.group_state for entry in entries}),
         await _present(backend, request.caller, body.types_filter, {entry.group_type for entry in entries}),
@@ -36,6 +37,10 @@ async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGrou
     groups = [group for each in await backend.lists.make_each(request.caller, entries, listed) for group in each]
     visible = await backend.authorizer.describable(request.caller, [group.group_id for group in groups])
     return ListGroupsResponse(groups=[group for group, is_visible in zip(groups, visible, strict=True) if is_visible])
+
+
+def _size(entry: GroupDirectoryEntry) -> int:
+    return TYPICAL_ENTRY_BYTES + utf8_length(entry.group_id + entry.protocol_type)
 
 
 async def _present(backend: GroupBackend, caller: Caller, names: list[str], present: set[str]) -> list[str]:

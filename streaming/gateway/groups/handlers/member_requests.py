@@ -18,7 +18,6 @@ from streaming.gateway.groups.error_responses import error_response
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.timeout_policies import GroupTimeouts, TimeoutPolicy, default_policy
 from streaming.gateway.security.permissions import Operation
-from streaming.gateway.wire.answer_room import ASSIGNMENT_BYTES, await_answer_room
 from streaming.gateway.wire.client_request import ClientRequest
 
 RequestT = TypeVar("RequestT", JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest)
@@ -42,11 +41,15 @@ async def member_request(backend: GroupBackend, api: Api[RequestT, ResponseT], r
         return error_response(api, body, request.version, Error.GROUP_AUTHORIZATION_FAILED)
     if len(_entries(body)) > MAX_ENTRIES:
         return error_response(api, body, request.version, Error.INVALID_REQUEST)
-    if isinstance(body, SyncGroupRequest):
-        await await_answer_room(ASSIGNMENT_BYTES, may_park=True)
-    # The others are of members, whose group is here.
-    ask = backend.first_request if api is JOIN_GROUP else backend.request
-    return await ask(api, request.version, body.group_id, body, request.caller)
+    if isinstance(body, LeaveGroupRequest):
+        return await backend.request(api, request.version, body.group_id, body, request.caller)
+    if api is JOIN_GROUP:
+        # The others are of members, whose group is here.
+        refusal = await backend.refusal(api, body.group_id, body, request.caller)
+        if refusal is not None:
+            return error_response(api, body, request.version, refusal)
+    member = body.group_instance_id or body.member_id
+    return await backend.member_request(api, request.version, body.group_id, body, request.caller, member)
 
 
 async def join_group(backend: GroupBackend, request: ClientRequest) -> JoinGroupResponse:

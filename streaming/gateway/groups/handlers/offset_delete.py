@@ -18,10 +18,11 @@ from coordinator_logic.messages import (
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.error_responses import error_response
+from streaming.gateway.groups.handlers.offset_fetch import offset_bytes
 from streaming.gateway.groups.handlers.topic_check import CheckedTopics, check_topics
 from streaming.gateway.groups.list_requests import MAX_ENTRIES, entry_count
 from streaming.gateway.security.permissions import Operation
-from streaming.gateway.wire.client_request import ClientRequest
+from streaming.gateway.wire.client_request import Caller, ClientRequest
 
 
 async def offset_delete(backend: GroupBackend, request: ClientRequest) -> OffsetDeleteResponse:
@@ -34,9 +35,9 @@ async def offset_delete(backend: GroupBackend, request: ClientRequest) -> Offset
         return error_response(OFFSET_DELETE, body, request.version, Error.INVALID_REQUEST)
     try:
         topics = await check_topics(backend, caller, body.topics, DeletedTopic, DeletedPartition)
+        topics = await _with_stored(backend, caller, body.group_id, topics)
     except CoordinatorNotAvailable:
         return error_response(OFFSET_DELETE, body, request.version, Error.COORDINATOR_LOAD_IN_PROGRESS)
-    topics = await _with_stored(backend, body.group_id, topics)
     # The event is sent even without accepted topics: the response says at its top level whether the group exists.
     deletion = replace(body, topics=topics.accepted)
     response = await backend.first_request(OFFSET_DELETE, request.version, body.group_id, deletion, caller)
@@ -45,10 +46,11 @@ async def offset_delete(backend: GroupBackend, request: ClientRequest) -> Offset
     return OffsetDeleteResponse(topics=topics.merge(response.topics))
 
 
-async def _with_stored(backend: GroupBackend, group_id: str, topics: CheckedTopics) -> CheckedTopics:
+async def _with_stored(backend: GroupBackend, caller: Caller, group_id: str, topics: CheckedTopics) -> CheckedTopics:
     """Accept also unknown partitions of which the group has an offset: those of a topic that is gone, for example.
 
     A broker deletes such an offset with the topic. Here nobody could, until the group has heard of the deletion.
+    Raises :class:`CoordinatorNotAvailable` if the coordinator does not say which offsets the group has.
     """
     unknown = [
         TopicToFetch(topic.name, [each.partition_index for each in topic.partitions])
@@ -58,8 +60,11 @@ async def _with_stored(backend: GroupBackend, group_id: str, topics: CheckedTopi
     if not unknown:
         return topics
     asked = OffsetFetchRequest(groups=[GroupToFetch(group_id, unknown)])
-    response = await backend.request(OFFSET_FETCH, OFFSET_FETCH.max_version, group_id, asked, backend.caller)
+    version = OFFSET_FETCH.max_version
+    response = await backend.read(OFFSET_FETCH, version, group_id, asked, caller, *offset_bytes(unknown))
     (fetched,) = response.groups
+    if Error(fetched.error_code).retriable:
+        raise CoordinatorNotAvailable(f"the offsets of group {group_id!r} were not answered in time")
     stored = {
         (topic.name, each.partition_index): each.committed_offset >= 0
         for topic in fetched.topics

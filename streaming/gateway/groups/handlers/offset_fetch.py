@@ -31,7 +31,7 @@ MOST_OFFSET_BYTES = 4_200
 async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetFetchResponse:
     """Fetch committed offsets. The caller needs DESCRIBE on each group, and DESCRIBE on each topic.
 
-    A request of v8+ names several groups. Each entry gets a request event of its own; equal entries have one together.
+    A request of v8+ names several groups. Each entry gets a request event of its own; equal ones are one entry.
     Entries beyond :data:`MAX_GROUPS` are answered COORDINATOR_LOAD_IN_PROGRESS: admin clients ask for them again.
     """
     body: OffsetFetchRequest = request.payload
@@ -52,8 +52,9 @@ async def offset_fetch(backend: GroupBackend, request: ClientRequest) -> OffsetF
         refusal = await backend.refusal(OFFSET_FETCH, body.group_id, asked, request.caller)
         if refusal is not None:
             return error_response(OFFSET_FETCH, body, request.version, refusal)
-        most = _most_bytes(topics.authorized)
-        response = await backend.read(OFFSET_FETCH, request.version, body.group_id, asked, request.caller, most)
+        response = await backend.read(
+            OFFSET_FETCH, request.version, body.group_id, asked, request.caller, *offset_bytes(topics.authorized)
+        )
         if response.error_code != Error.NONE:
             return error_response(OFFSET_FETCH, body, request.version, error_of(response.error_code))
         return OffsetFetchResponse(topics=await topics.complete(response.topics))
@@ -67,18 +68,19 @@ async def fetch_each(
     groups: Sequence[GroupToFetch],
     fetch: Callable[[GroupToFetch], Awaitable[FetchedGroup]],
 ) -> list[FetchedGroup]:
-    """The results of ``fetch`` for a request's groups, in their order; an error for those beyond the bounds."""
-    asked = groups[:MAX_GROUPS]
+    """The results of ``fetch`` for a request's groups, each once, in order; an error for those beyond the bounds."""
     # Lists have no hash: equal entries are found by their bytes.
-    keys = await backend.lists.make_each(caller, asked, msgspec.msgpack.encode)
-    by_key = dict(zip(keys, asked, strict=True))
+    keys = await backend.lists.make_each(caller, groups[:MAX_GROUPS], msgspec.msgpack.encode)
+    by_key = dict(zip(keys, groups[:MAX_GROUPS], strict=True))
     fetched = await backend.ask_each(OFFSET_FETCH, caller, by_key, lambda key: fetch(by_key[key]))
+    results = [fetched.get(key) for key in by_key]
+    answered = [*by_key.values(), *groups[MAX_GROUPS:]]
 
     def entry(position: int) -> FetchedGroup:
-        found = fetched.get(keys[position]) if position < len(keys) else None
-        return found or FetchedGroup(groups[position].group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
+        found = results[position] if position < len(results) else None
+        return found or FetchedGroup(answered[position].group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
 
-    return made_lazily(range(len(groups)), entry)
+    return made_lazily(range(len(answered)), entry)
 
 
 async def fetch_group(
@@ -95,8 +97,9 @@ async def fetch_group(
         refusal = await backend.refusal(OFFSET_FETCH, group.group_id, body, request.caller)
         if refusal is not None:
             return FetchedGroup(group.group_id, [], refusal)
-        most = _most_bytes(topics.authorized)
-        response = await backend.read(OFFSET_FETCH, request.version, group.group_id, body, request.caller, most)
+        response = await backend.read(
+            OFFSET_FETCH, request.version, group.group_id, body, request.caller, *offset_bytes(topics.authorized)
+        )
         (fetched,) = response.groups
         if fetched.error_code != Error.NONE:
             return fetched
@@ -105,9 +108,19 @@ async def fetch_group(
         return FetchedGroup(group.group_id, [], Error.COORDINATOR_LOAD_IN_PROGRESS)
 
 
-def _most_bytes(named: Sequence[TopicToFetch] | None) -> int | None:
-    """The most bytes of the answer for topics that a request names; None if it asks for all that the group has."""
-    return None if named is None else MOST_OFFSET_BYTES * entry_count(named, "partition_indexes")
+def offset_bytes(named: Sequence[TopicToFetch] | None) -> tuple[int | None, int]:
+    """The most bytes of the answer for topics that a request names, and those of what it names again.
+
+    None if it asks for all that the group has.
+    """
+    names: set[str] = set()
+    repeated = 0
+    for topic in named or ():
+        new = 0 if topic.name in names else len(set(topic.partition_indexes))
+        repeated += len(topic.partition_indexes) - new
+        names.add(topic.name)
+    most = None if named is None else MOST_OFFSET_BYTES * entry_count(named, "partition_indexes")
+    return most, MOST_OFFSET_BYTES * repeated
 
 
 class _RequestedTopics(NamedTuple):

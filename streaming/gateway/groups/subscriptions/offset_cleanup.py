@@ -151,7 +151,7 @@ class OffsetCleanup:
         """The committed offsets of a group, none for one that refuses; None if the coordinator does not answer."""
         body = OffsetFetchRequest(groups=[GroupToFetch(group_id)])
         version = OFFSET_FETCH.max_version
-        response = await self._backend.request(OFFSET_FETCH, version, group_id, body, self._backend.caller)
+        response = await self._backend.read(OFFSET_FETCH, version, group_id, body, self._backend.caller)
         (group,) = response.groups
         return None if Error(group.error_code).retriable else group.topics
 

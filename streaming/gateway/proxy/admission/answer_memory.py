@@ -123,8 +123,10 @@ class AnswerRoom:
             self._reserved += size
 
         def settle(needed: int) -> None:
+            nonlocal size
             self._answers.use(needed - size, may_park=self._may_park)
             self._reserved += needed - size
+            size = needed
             self._answers.relieve()
 
         return settle

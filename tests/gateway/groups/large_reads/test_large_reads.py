@@ -7,8 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from coordinator_logic.messages import TopicToFetch
 from coordinator_logic.records import GroupDirectoryEntry
-from streaming.gateway.groups.large_reads import BYTES_AT_ONCE, BYTES_OF_AN_ADDRESS, LargeReads, ReadBudget
+from streaming.gateway.groups.handlers.offset_fetch import MOST_OFFSET_BYTES, offset_bytes
+from streaming.gateway.groups.large_reads import BYTES_AT_ONCE, BYTES_OF_AN_ADDRESS, LargeReads
+from streaming.gateway.groups.read_budget import ReadBudget
 from streaming.gateway.wire.client_request import Caller
 
 LARGE = 5 * 1024 * 1024
@@ -37,8 +40,8 @@ class Coordinator:
         self.open = self.most_open = self.answered = 0
         self.makes = asyncio.Event()
 
-    async def read(self, number: int, group_id: str, size: int, most: int | None = None) -> None:
-        async with self._reads.room(DESCRIBE, caller(number), group_id, most) as answered:
+    async def read(self, number: int, group_id: str, size: int, most: int | None = None, repeated: int = 0) -> None:
+        async with self._reads.room(DESCRIBE, caller(number), group_id, most, repeated) as answered:
             self.open += size
             self.most_open = max(self.most_open, self.open)
             await self.makes.wait()
@@ -98,6 +101,22 @@ def test_many_smaller_groups_are_bounded_too() -> None:
         work = [asyncio.create_task(coordinator.read(n % 20, f"group-{n}:{size}", size)) for n in range(1_000)]
         await passes()
         assert coordinator.open == BYTES_AT_ONCE
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_a_partition_that_a_request_names_again_counts_each_time() -> None:
+    async def run() -> None:
+        coordinator = Coordinator(reads())
+        most, repeated = offset_bytes([TopicToFetch("orders", [0] * 1_000), TopicToFetch("orders", [0])])
+        size = MOST_OFFSET_BYTES * 1_000
+        assert (most, repeated) == (size + MOST_OFFSET_BYTES, size)
+        work = [asyncio.create_task(coordinator.read(n, "small", size, most, repeated)) for n in range(20)]
+        await passes()
+        assert coordinator.open == BYTES_AT_ONCE // size * size
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)

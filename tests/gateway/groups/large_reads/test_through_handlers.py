@@ -12,10 +12,12 @@ from coordinator_logic.messages import (
     ConsumerGroupHeartbeatRequest,
     DescribeGroupsRequest,
     GroupToFetch,
+    JoinGroupRequest,
     Message,
     OffsetCommitRequest,
     OffsetFetchRequest,
     PartitionToCommit,
+    Protocol,
     SyncGroupRequest,
     TopicToCommit,
     TopicToFetch,
@@ -24,9 +26,10 @@ from coordinator_logic.records import GroupDirectoryEntry
 from streaming.gateway.groups.large_reads import BYTES_OF_AN_ADDRESS
 from streaming.gateway.wire.answer_room import ASSIGNMENT_BYTES, Settle, current_answer_room
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator
+from tests.logic.driver.answers import listing
 
 LARGE = BYTES_OF_AN_ADDRESS // 2
-VERSIONS = {"OffsetCommit": 8, "OffsetFetch": 8, "DescribeGroups": 5}
+VERSIONS = {"OffsetCommit": 8, "OffsetFetch": 8, "DescribeGroups": 5, "JoinGroup": 3}
 GROUPS = [f"large-{number}" for number in range(120)]
 
 
@@ -86,15 +89,37 @@ def test_large_groups_are_asked_for_a_few_at_a_time_and_a_commit_does_not_wait(k
     asyncio.run(run())
 
 
+def test_a_leader_that_joins_again_and_again_is_sent_all_metadata_a_few_times_at_once() -> None:
+    async def run() -> None:
+        coordinator = Coordinator(group_initial_rebalance_delay_ms=3_000)
+        gateway = Gateway(coordinator, Cluster(orders=1))
+        protocols = listing("range", metadata=bytes(1_000_000))
+        leader = coordinator.group("group").join_with_members(3, protocols=protocols)[0]
+        again = JoinGroupRequest("group", 30_000, "consumer", protocols, 60_000, leader.member_id)
+        assert len((await ask(gateway, "JoinGroup", again)).members) == 3
+        coordinator.is_silent = True
+        before = len(coordinator.sent("JoinGroup"))
+        joining = [ask(gateway, "JoinGroup", again) for _ in range(50)]
+        committing = ask(gateway, "OffsetCommit", commit("other"))
+        await passes()
+        assert len(coordinator.sent("JoinGroup")) - before == BYTES_OF_AN_ADDRESS // 4_000_000
+        assert len(coordinator.sent("OffsetCommit")) == 1
+        coordinator.catch_up()
+        await asyncio.gather(committing, *joining)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     "body",
     [
+        JoinGroupRequest("group", 30_000, "consumer", [Protocol("range", b"")], member_id="member"),
         SyncGroupRequest("group", 1, "member"),
         ConsumerGroupHeartbeatRequest("group", "member", 0, None, None, 60_000, ["orders"], topic_partitions=[]),
     ],
     ids=lambda body: type(body).__name__,
 )
-def test_a_request_whose_answer_has_an_assignment_waits_for_room_in_its_connection(body: Message) -> None:
+def test_a_request_whose_answer_has_an_assignment_or_members_waits_for_room_in_its_connection(body: Message) -> None:
     async def run() -> None:
         asked: list[tuple[int, bool]] = []
         has_room = asyncio.Event()

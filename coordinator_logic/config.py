@@ -16,14 +16,16 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a new member may wait for its first join to complete. Kafka has the same constant."""
 
 
-LOGIC_VERSION = 4
+LOGIC_VERSION = 5
 """What the results of a batch look like. Since version 1, an entry of the journal says whether it ends its turn; since
 version 2, a transaction whose end never comes is aborted; since version 3, responses and records of the directory name
-the change that the directory shows; since version 4, the directory has the sizes of large groups."""
+the change that the directory shows; since version 4, the directory has the sizes of large groups; since version 5, a
+group does a bounded share of the work of matching topics with patterns in a time."""
 
 FIRST_LOGIC_VERSION_ABORTING_TRANSACTIONS = 2
 FIRST_LOGIC_VERSION_NAMING_DIRECTORY_CHANGES = 3
 FIRST_LOGIC_VERSION_WITH_SIZES_IN_THE_DIRECTORY = 4
+FIRST_LOGIC_VERSION_BOUNDING_PATTERNS = 5
 
 
 class MigrationPolicy(Enum):
@@ -144,6 +146,11 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, rename=lambda name: name.re
     def aborts_transactions(self) -> bool:
         """Whether the coordinator itself ends a transaction after ``transactional.id.expiration.ms``."""
         return self.logic_version >= FIRST_LOGIC_VERSION_ABORTING_TRANSACTIONS
+
+    @property
+    def bounds_patterns(self) -> bool:
+        """Whether a pattern's program, and the work of matching it in a time, have a bound."""
+        return self.logic_version >= FIRST_LOGIC_VERSION_BOUNDING_PATTERNS
 
     def __post_init__(self) -> None:
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:

@@ -3,7 +3,7 @@
 The fields are those of :class:`Group`. Its part is tagged with the name of the group's type, and each type says how it
 is stored. Offsets are decoded only when used, see :class:`StoredOffsets`, and so may be what a type stores.
 
-Format 6 is the current one. :mod:`coordinator_logic.groups.conversions.older_snapshots` reads formats 1 to 4. Every
+Format 7 is the current one. :mod:`coordinator_logic.groups.conversions.older_snapshots` reads formats 1 to 4. Every
 change takes the next version, also one that only appends a field: a release that does not know the field would drop it
 with its next write, so it must refuse the snapshot. It refuses fields that it does not know in its own format, too. The
 reader of the old format is kept, so that every snapshot ever written can be read; if the change only appends fields
@@ -21,11 +21,12 @@ from coordinator_logic.group.part import PARTS, GroupPart, stored_parts
 from coordinator_logic.groups.conversions.older_snapshots import OLDER_FORMATS
 from coordinator_logic.stored_parts import StoredItems, UnreadablePart, stored_struct
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 """The current format."""
 
-_READ_BY_DEFAULTS = (5,)
-"""The older formats that lack only fields with a default: in 5, an offset has no topic id."""
+_READ_BY_DEFAULTS = (5, 6)
+"""The older formats that lack only fields with a default: in 5, an offset has no topic id; in 5 and 6, a consumer group
+does not know which topics were matched with a pattern."""
 
 _OFFSETS, _OFFSET_COUNT, _PART = map(Group.__struct_fields__.index, ("offsets", "stored_offset_count", "part"))
 _HEADER = bytes((FORMAT_VERSION,))

@@ -28,7 +28,7 @@ from streaming.gateway.wire.loop_share import LoopShare
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator
 from tests.growth.growing_requests import Grown, grown_requests
 from tests.growth.measured import LONGEST_PIECE_SECONDS, TIMES, check_growth
-from tests.growth.test_steps import CHARACTERS, ENTRIES, GROUP_ID, PLAIN
+from tests.growth.test_steps import CHARACTERS, ENTRIES, GROUP_ID, HOSTILE_PATTERNS, PLAIN
 from tests.support.garbage import without_collections
 from tests.support.wire_types import to_wire
 
@@ -42,8 +42,6 @@ VALUES: Mapping[str, object] = {
     "generationId": 1,
     "generationIdOrMemberEpoch": 1,
 }
-HOSTILE_PATTERNS = ["(.?){999}", "(?P<name>.?){999}", ".*1.{200}|.*2.{201}|.*x.{202}", r"\pL{1000}", "(x{1000})" * 113]
-"""The worst of 1,024 bytes: what each group captures, too many states to keep, and what is too large to be read."""
 GATEWAY_APIS = [api for api in (*APIS.values(), LIST_GROUPS) if api.key in Gateway(LogicCoordinator(), Cluster()).apis]
 
 

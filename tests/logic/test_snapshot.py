@@ -1,5 +1,7 @@
 """Snapshots: every format ever written can be read; unreadable bytes raise with the reason."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,7 +19,7 @@ from coordinator_logic.groups import TYPES
 from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.member import Member
 from coordinator_logic.groups.classic.timers import INITIAL_JOIN, SYNC
-from coordinator_logic.groups.consumer.data import ConsumerGroup, ResolvedPattern
+from coordinator_logic.groups.consumer.data import ConsumerGroup, MatchedTopics, ResolvedPattern
 from coordinator_logic.groups.consumer.members import ClassicMembership, ConsumerMember, MemberOutline, MemberState
 from coordinator_logic.groups.consumer.target_assignment import Topic
 from coordinator_logic.groups.consumer.timers import REVOCATION
@@ -26,7 +28,7 @@ from coordinator_logic.messages import (
 )
 from coordinator_logic.states import State
 from coordinator_logic.stored_parts import UnreadablePart
-from tests.support.parts import classic, consumer_group
+from tests.support.parts import classic, consumer_group, consumer_part
 
 KEPT = Path(__file__).parent / "snapshots"
 FIRST_FORMAT_OF_ANY_TYPE = 5
@@ -185,16 +187,6 @@ def test_damaged_members_raise_when_they_are_used() -> None:
         dict(consumer_group(group).members)
 
 
-@pytest.mark.parametrize("group_type", ["classic", "consumer"])
-def test_a_snapshot_of_format_5_can_be_read_and_goes_on_in_the_newest(group_type: str) -> None:
-    kept = bytes.fromhex((KEPT / f"format-5-{group_type}.hex").read_text())
-    assert kept[0] == 5
-    expected = {"classic": expected_of_format_1, "consumer": expected_of_format_3}[group_type]()
-    group = snapshot.decode(kept)
-    assert group == expected
-    assert snapshot.encode(group)[0] == snapshot.FORMAT_VERSION
-
-
 def expected_of_format_6(group_type: str) -> Group:
     """The group in the kept snapshots of format 6: as in format 5, with the ids of topics at their offsets."""
     group = {"classic": expected_of_format_1, "consumer": expected_of_format_3}[group_type]()
@@ -202,6 +194,33 @@ def expected_of_format_6(group_type: str) -> Group:
     group.offsets["topic"] = {**group.offsets.get("topic", {}), 6: by_id}
     group.open_transactions = {9: OpenTransaction(3, {"topic": {7: by_id, 8: CommittedOffset(8, 1, "", 0, None)}})}
     return group
+
+
+def expected_of_format_7(group_type: str) -> Group:
+    """The group in the kept snapshots of format 7: as in format 6, with the topics that were matched with a pattern."""
+    group = expected_of_format_6(group_type)
+    consumer = consumer_part(group)
+    if consumer is not None:
+        consumer.matched = {"t.*": MatchedTopics(2, ("t3",))}
+        consumer.matching_until = 1_700_000_000_006_500
+    return group
+
+
+EXPECTED_OF_FORMATS: dict[tuple[int, str], Callable[[], Group]] = {
+    (5, "classic"): expected_of_format_1,
+    (5, "consumer"): expected_of_format_3,
+    (6, "classic"): partial(expected_of_format_6, "classic"),
+    (6, "consumer"): partial(expected_of_format_6, "consumer"),
+}
+
+
+@pytest.mark.parametrize(("version", "group_type"), EXPECTED_OF_FORMATS)
+def test_a_snapshot_of_an_earlier_format_can_be_read_and_goes_on_in_the_newest(version: int, group_type: str) -> None:
+    kept = bytes.fromhex((KEPT / f"format-{version}-{group_type}.hex").read_text())
+    assert kept[0] == version
+    group = snapshot.decode(kept)
+    assert group == EXPECTED_OF_FORMATS[version, group_type]()
+    assert snapshot.encode(group)[0] == snapshot.FORMAT_VERSION
 
 
 def test_every_readable_format_has_a_kept_snapshot() -> None:
@@ -212,10 +231,10 @@ def test_every_readable_format_has_a_kept_snapshot() -> None:
 
 
 @pytest.mark.parametrize("group_type", TYPES)
-def test_a_snapshot_of_format_6_can_be_read_and_is_written_again(group_type: str) -> None:
-    kept = bytes.fromhex((KEPT / f"format-6-{group_type}.hex").read_text())
-    assert kept[0] == 6
-    expected = expected_of_format_6(group_type)
+def test_a_snapshot_of_format_7_can_be_read_and_is_written_again(group_type: str) -> None:
+    kept = bytes.fromhex((KEPT / f"format-7-{group_type}.hex").read_text())
+    assert kept[0] == 7
+    expected = expected_of_format_7(group_type)
     assert snapshot.decode(kept) == expected
     assert snapshot.encode(expected) == kept
 
@@ -268,7 +287,7 @@ def test_a_release_refuses_a_field_that_it_does_not_know(group_type: str) -> Non
     """A later release that appends a field without a new format makes this one refuse, and lose nothing."""
     header, fields = (
         snapshot.FORMAT_VERSION,
-        msgspec.msgpack.decode(snapshot.encode(expected_of_format_6(group_type))[1:], strict=False),
+        msgspec.msgpack.decode(snapshot.encode(expected_of_format_7(group_type))[1:], strict=False),
     )
     later = bytes((header,)) + msgspec.msgpack.encode([*fields, "a field of a later release"])
     with pytest.raises(snapshot.UnreadableSnapshot, match="the snapshot is damaged: "):

@@ -1,11 +1,13 @@
 """The part of a consumer group: data, and queries on it.
 
 Everything changes only by a record (:mod:`coordinator_logic.groups.consumer.records`) except ``refresh_requested``,
-``has_new_topics`` and ``has_unresolved_patterns``, which are working memory. The structs are ``array_like``: a snapshot
-holds no field names. A new field takes a new format, see :mod:`coordinator_logic.snapshot`.
+``has_new_topics``, ``has_unresolved_patterns``, ``matched`` and ``matching_until``, which are working memory. The
+structs are ``array_like``: a snapshot holds no field names. A new field takes a new format, see
+:mod:`coordinator_logic.snapshot`.
 """
 
-from collections.abc import Collection, Iterable, MutableMapping
+from bisect import bisect_left
+from collections.abc import Collection, Container, Iterable, MutableMapping, Sequence, Set
 from functools import cache, cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, Self
@@ -55,6 +57,21 @@ class ResolvedPattern(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
     resolved_at: int
 
 
+class MatchedTopics(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """How many of the group's topics, in the order of the group, were matched with a pattern.
+
+    ``topics`` are those that match it and that no record has named yet.
+    """
+
+    number: int = 0
+    topics: tuple[str, ...] = ()
+
+    def without(self, deleted: Container[str], places: Sequence[int]) -> "MatchedTopics":
+        """The same after topics were deleted. ``places`` are theirs, sorted."""
+        earlier = bisect_left(places, self.number)
+        return MatchedTopics(self.number - earlier, tuple(name for name in self.topics if name not in deleted))
+
+
 TargetPartitions = dict[str, list[int]]
 """The sorted partitions of a member's target assignment, by topic id."""
 
@@ -72,6 +89,8 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
     it, by name. ``refresh_requested``: the next heartbeat compares the topics with ``metadata_hash``.
     ``has_new_topics``: a topic that a pattern may match has appeared since the patterns were resolved.
     ``has_unresolved_patterns``: a member brought a pattern when it was too early to resolve patterns again.
+    ``matched`` has the topics that were matched, by pattern; ``matching_until`` is the time (ms since the epoch) until
+    which the work of matching takes the group's share.
     """
 
     type_name: ClassVar[str] = CONSUMER_TYPE
@@ -96,6 +115,8 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
     refresh_requested: bool = True
     has_new_topics: bool = False
     has_unresolved_patterns: bool = False
+    matched: dict[str, MatchedTopics] = {}
+    matching_until: int = 0
 
     def __post_init__(self) -> None:
         # A snapshot holds each member as a string of bytes, and encodes those that have changed only.
@@ -286,9 +307,10 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
 
     def _forget_pattern(self, pattern: str) -> None:
         """Forget a pattern, unless a member has it."""
-        if pattern in self.patterns and not self.subscribers_of(pattern):
-            del self.patterns[pattern]
-            self.forget_subscriptions()
+        if (pattern in self.patterns or pattern in self.matched) and not self.subscribers_of(pattern):
+            self.matched.pop(pattern, None)
+            if self.patterns.pop(pattern, None) is not None:
+                self.forget_subscriptions()
 
     def _apply_assignment(self, record: MemberAssignmentChanged) -> None:
         self.put(
@@ -303,6 +325,8 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
         )
 
     def _apply_topics(self, record: TopicsChanged) -> None:
+        if record.deleted:
+            self._forget_matches(set(record.deleted))
         for name in record.deleted:
             self.topics.pop(name, None)
         for topic in record.described:
@@ -310,6 +334,12 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
         changed = {*record.deleted, *(topic.name for topic in record.described)}
         if not changed.isdisjoint(self.subscribed_topics):
             self.refresh_requested = True
+
+    def _forget_matches(self, deleted: Set[str]) -> None:
+        """Count the topics that are being deleted no longer."""
+        if self.matched:
+            places = [place for place, name in enumerate(self.topics) if name in deleted]
+            self.matched = {pattern: matched.without(deleted, places) for pattern, matched in self.matched.items()}
 
     # ---- requests that concern any group -------------------------------------------------------------------
 

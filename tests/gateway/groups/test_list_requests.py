@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from kio.index import load_request_schema
 
-from coordinator_logic.groups.consumer.patterns import matcher
+from coordinator_logic.groups.consumer.patterns import read_pattern
 from coordinator_logic.messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
@@ -136,7 +136,9 @@ def test_the_event_loop_runs_while_a_pattern_is_matched() -> None:
 
         counting = asyncio.create_task(count_passes())
         # RE2 can keep the states for so large a pattern for few names only.
-        found = await ListRequests(LoopShare(1.0)).only(caller(1), names, matcher(".*1.{200}|.*2.{201}|.*x.{202}"))
+        found = await ListRequests(LoopShare(1.0)).only(
+            caller(1), names, read_pattern(".*1.{200}|.*2.{201}|.*x.{202}").matches
+        )
         counting.cancel()
         return found, passes
 

@@ -74,5 +74,10 @@ def _recorded_of_consumers(group: Group) -> ConsumerGroup | None:
     if consumer is None:
         return None
     return msgspec.structs.replace(
-        consumer, refresh_requested=False, has_new_topics=False, has_unresolved_patterns=False
+        consumer,
+        refresh_requested=False,
+        has_new_topics=False,
+        has_unresolved_patterns=False,
+        matched={},
+        matching_until=0,
     )

@@ -1,13 +1,15 @@
 """Subscriptions by pattern: when a group resolves its patterns, and what follows from it.
 
 A broker resolves patterns in the background, so a new pattern has an effect only with the heartbeat after the one that
-brought it. Here they are resolved in the same turn, after the answer. The times between two resolutions are a broker's.
+brought it. Here they are resolved in the same turn, after the answer, or in several turns if that is much work. The
+times between two resolutions are a broker's.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple, Self
 
-from coordinator_logic.groups.consumer.data import ConsumerGroup
-from coordinator_logic.groups.consumer.patterns import matching_topics
+from coordinator_logic.groups.consumer.data import ConsumerGroup, MatchedTopics
+from coordinator_logic.groups.consumer.rebalance.matching import Matching
 from coordinator_logic.groups.consumer.records import GroupEpochBumped, PatternsResolved
 from coordinator_logic.turn import Turn
 
@@ -49,9 +51,15 @@ def resolve_patterns_if_needed(
 
 
 def _resolve(turn: Turn, consumer: ConsumerGroup, subscribed: list[str]) -> None:
+    matching = Matching(turn, consumer)
+    if not all(matching.match_known(pattern) for pattern in subscribed):
+        # The next heartbeats go on with it.
+        consumer.has_new_topics = True
+        return
     known = {pattern: resolved.topics for pattern, resolved in consumer.patterns.items()}
-    matches = {pattern: sorted(matching_topics(pattern, consumer.topics)) for pattern in subscribed}
+    matches = {pattern: _topics_of(consumer, pattern, known.get(pattern, ())) for pattern in subscribed}
     turn.record(PatternsResolved(matches))
+    consumer.matched = dict.fromkeys(subscribed, MatchedTopics(len(consumer.topics)))
     consumer.has_new_topics = consumer.has_unresolved_patterns = False
     changed = [pattern for pattern, topics in matches.items() if tuple(topics) != known.get(pattern, ())]
     metadata_hash = consumer.current_metadata_hash()
@@ -59,3 +67,8 @@ def _resolve(turn: Turn, consumer: ConsumerGroup, subscribed: list[str]) -> None
         because = f"patterns match other topics: {', '.join(changed)}" if changed else "its topics have changed"
         turn.record(GroupEpochBumped(consumer.epoch + 1, metadata_hash, because))
         consumer.refresh_requested = False
+
+
+def _topics_of(consumer: ConsumerGroup, pattern: str, known: Iterable[str]) -> list[str]:
+    """The topics that a pattern matches, once all were matched; ``known`` are those that it matched before."""
+    return sorted({*(name for name in known if name in consumer.topics), *consumer.matched[pattern].topics})

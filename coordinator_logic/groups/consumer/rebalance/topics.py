@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from coordinator_logic.deleted_topics import DeletedTopics
 from coordinator_logic.groups.consumer.data import ConsumerGroup
-from coordinator_logic.groups.consumer.patterns import matching_topics
+from coordinator_logic.groups.consumer.rebalance.matching import Matched, Matching
 from coordinator_logic.groups.consumer.records import TopicsChanged
 from coordinator_logic.messages import TopicDescription
 from coordinator_logic.turn import Turn
@@ -22,17 +22,25 @@ def learn_topics(turn: Turn, consumer: ConsumerGroup, described: Sequence[TopicD
     news = {topic.name: topic for topic in described if _is_news(consumer, topic)}
     if not news:
         return
-    relevant = news.keys() & consumer.subscribed_topics
+    relevant = set(news.keys() & consumer.subscribed_topics)
+    matching = Matching(turn, consumer)
     for each in sorted(consumer.subscribed_patterns, key=lambda other: other != pattern):
+        unknown = [name for name in news if name not in relevant]
+        matched = matching.match(each, unknown)
+        # The group keeps topics for whose matching it has no time left; they may match.
+        relevant.update(matched.topics if matched.number == len(unknown) else unknown)
         if len(relevant) == len(news):
             break
-        relevant |= matching_topics(each, news.keys() - relevant)
-    created = [name for name in relevant if _is_created(consumer, news[name])]
+    created = [name for name in news if name in relevant and _is_created(consumer, news[name])]
     if created and not consumer.has_new_topics:
         resolved = sorted(consumer.patterns, key=lambda other: other != pattern)
-        consumer.has_new_topics = any(matching_topics(each, created) for each in resolved)
+        consumer.has_new_topics = any(_may_match(matching.match(each, created), created) for each in resolved)
     if relevant:
         turn.record(TopicsChanged([news[name] for name in sorted(relevant)], []))
+
+
+def _may_match(matched: Matched, topics: Sequence[str]) -> bool:
+    return bool(matched.topics) or matched.number < len(topics)
 
 
 def _is_news(consumer: ConsumerGroup, topic: TopicDescription) -> bool:

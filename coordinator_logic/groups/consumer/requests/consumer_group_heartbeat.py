@@ -75,7 +75,7 @@ def _join_or_continue(turn: Turn, request: Request, body: ConsumerGroupHeartbeat
         return sender
     updated = updated_member(sender.member, request, body)
     refusal = check_consumer_heartbeat(consumer, sender.member, updated, body, turn.config) or _check_new_pattern(
-        consumer, sender.member, updated
+        consumer, sender.member, updated, turn.config
     )
     if refusal is None:
         _accept(turn, request, body, consumer, sender, updated, owned)
@@ -108,12 +108,14 @@ def _generate_member_id(turn: Turn, request: Request) -> str:
     return str(uuid5(NAMESPACE_OID, f"{turn.config.requests_topic}/{place.partition}/{place.offset}/{place.timestamp}"))
 
 
-def _check_new_pattern(consumer: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember) -> Refusal | None:
+def _check_new_pattern(
+    consumer: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember, config: CoordinatorConfig
+) -> Refusal | None:
     pattern = updated.subscribed_topic_regex
     if pattern == member.subscribed_topic_regex or pattern in consumer.patterns:
         return None
     try:
-        check_pattern(pattern)
+        check_pattern(pattern, is_bounded=config.bounds_patterns)
     except InvalidPattern as reason:
         return Refusal(Error.INVALID_REGULAR_EXPRESSION, str(reason))
     return None

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Iterable
 
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
-from coordinator_logic.groups.consumer.patterns import InvalidPattern, matcher
+from coordinator_logic.groups.consumer.patterns import InvalidPattern, read_pattern
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
 from streaming.client.errors import CoordinatorNotAvailable
 from streaming.gateway.groups.backend import GroupBackend
@@ -75,7 +75,7 @@ class HeartbeatTopics:
         """The topics that match a pattern, as of ``max_age`` seconds ago or later, without those that are known."""
         listing = await self._catalog.all_topics(max_age)
         try:
-            matches = matcher(pattern)
+            matches = read_pattern(pattern).matches
         except InvalidPattern:
             # The coordinator refuses it, after the checks that come first.
             return ()

@@ -117,7 +117,7 @@ FAULTS = {
     ),
     "a topic that begins to match a pattern is not noticed": Fault(
         topics.learn_topics,
-        "consumer.has_new_topics = any(matching_topics(each, created) for each in resolved)",
+        "consumer.has_new_topics = any(_may_match(matching.match(each, created), created) for each in resolved)",
         "pass",
         searched("a pattern"),
     ),

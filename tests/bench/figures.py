@@ -39,6 +39,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """The same for a job that has just formed the many groups. Their members have a minute to sync, and after it each
     group is due."""
     idle_seconds: float = 60.0
+    empty_batches: int = 20
 
     @property
     def warms_up(self) -> bool:
@@ -82,6 +83,7 @@ SMALLEST = Scale(
     settling_seconds=0.2,
     settling_seconds_of_many=0.2,
     idle_seconds=1.0,
+    empty_batches=2,
 )
 """Shows that everything can be measured; the figures say nothing."""
 

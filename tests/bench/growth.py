@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from streaming.client import CoordinatorClient
-from streaming.job.profiles import PROFILES
+from streaming.job.profiles import PROFILES, ProfileName
 from tests.bench.environment import commit, machine, say_written, versions, write_results
 from tests.bench.events import Events, Membership
 from tests.bench.figures import Idle, Scale
@@ -33,7 +33,7 @@ TOPICS_PER_COMMIT = 20
 """Each with a hundred partitions."""
 
 IDLE_AFTER_LOAD = Scale(settling_seconds=3.0, idle_seconds=10.0)
-IDLE_FOR_A_MOMENT = Scale(settling_seconds=0.2, idle_seconds=1.0)
+IDLE_FOR_A_MOMENT = Scale(settling_seconds=0.2, idle_seconds=1.0, empty_batches=2)
 
 
 class Steps(msgspec.Struct, frozen=True):
@@ -46,6 +46,7 @@ class Steps(msgspec.Struct, frozen=True):
     idle_groups: tuple[int, ...] = (1_000, 10_000, 100_000)
     state_partitions: tuple[int, ...] = (1, 2)
     cores: tuple[int, ...] = (1, 2)
+    profiles: tuple[ProfileName, ...] = tuple(PROFILES)
     seconds: float = 4.0
     warm_up_seconds: float = WARM_UP_SECONDS
     groups: int = 1_000
@@ -54,8 +55,8 @@ class Steps(msgspec.Struct, frozen=True):
     """Of the curves that vary members or offsets."""
 
 
-SMALLEST = Steps((100,), (2,), (100,), (10,), (20,), (2,), (1,), 0.5, 0.5, groups=20, sized_groups=2)
-"""A point of each curve, to see that it works; the figures say nothing."""
+SMALLEST = Steps((100,), (2,), (100,), (10,), (20,), (), (1,), ("latency",), 0.5, 0.5, groups=20, sized_groups=2)
+"""A point of each curve, to see that it works; the figures say nothing. State partitions are measured as cores are."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -120,7 +121,7 @@ class _Driver:
 
     def idle_batches(self, at: int) -> Point:
         """Measure batches that find nothing to do."""
-        durations = empty_batches(self._coordinator)
+        durations = empty_batches(self._coordinator, self._bench.scale.empty_batches)
         return Point(at, percentile(durations, 50), percentile(durations, 99), percentile(durations, 50))
 
 
@@ -223,15 +224,16 @@ def curves(bench: Bench, steps: Steps) -> Iterator[Curve]:
     yield from _one_job(bench, steps)
     rate = f"{RATE:,} heartbeats/s over {steps.groups:,} groups"
     parts = "state partitions"
-    yield _job_by_job(
-        bench, steps, f"State partitions: {rate}", parts, steps.state_partitions, lambda n: {"state-partitions": n}
-    )
+    if steps.state_partitions:
+        yield _job_by_job(
+            bench, steps, f"State partitions: {rate}", parts, steps.state_partitions, lambda n: {"state-partitions": n}
+        )
     yield _job_by_job(bench, steps, f"Spark's cores: {rate}", "cores", steps.cores, lambda n: {"master": f"local[{n}]"})
 
 
 def profile_costs(bench: Bench, steps: Steps) -> Iterator[ProfileCost]:
     """Measure each profile on a job of its own, with a few groups."""
-    for name, profile in PROFILES.items():
+    for name in steps.profiles:
         bench.report(f"profile {name}")
         with running(
             f"profile-{name}", bench.broker, bench.folder, {"profile": name}, records_progress=True
@@ -244,7 +246,7 @@ def profile_costs(bench: Bench, steps: Steps) -> Iterator[ProfileCost]:
                 point = driver.heartbeats(0, members, FEW, 2 * steps.seconds)
         yield ProfileCost(
             name=name,
-            batch_interval_ms=profile.trigger_interval_ms,
+            batch_interval_ms=PROFILES[name].trigger_interval_ms,
             idle=idle_cost,
             p50_ms=point.value,
             p99_ms=point.p99,

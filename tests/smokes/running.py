@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.bench.environment import ROOT
+from tests.support.coordinator_process import SHORT_LIVED_JVMS
 
 LIMIT_SECONDS = 900.0
 
@@ -13,7 +14,7 @@ LIMIT_SECONDS = 900.0
 def run(module: str, *arguments: str, results: Path) -> str:
     """Run ``python -m module`` with results in this folder; returns what it printed. Raises AssertionError."""
     command = [sys.executable, "-m", module, *arguments]
-    environment = {**os.environ, "BENCH_RESULTS": str(results)}
+    environment = {**os.environ, **SHORT_LIVED_JVMS, "BENCH_RESULTS": str(results)}
     ended = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
     )

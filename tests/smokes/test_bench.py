@@ -39,7 +39,7 @@ def test_bench_growth_has_a_point_of_each_curve(tmp_path: Path) -> None:
     run("tests.bench.growth", "--smallest", results=tmp_path)
     (written,) = tmp_path.glob("growth-*.json")
     growth = json.loads(written.read_text())
-    assert [len(curve["points"]) for curve in growth["curves"]] == [1] * 7
+    assert [len(curve["points"]) for curve in growth["curves"]] == [1] * 6
     assert written.with_suffix(".png").stat().st_size > 0
 
 

@@ -17,16 +17,15 @@ MEMBERS_OF_MANY = 2
 
 
 def many_groups(bench: Bench) -> Population:
-    """Measure a coordinator without groups, and one with many groups, which is killed in the end."""
+    """Measure a coordinator without groups, then with many; in the end it is killed."""
     scale = bench.scale
     # What records the progress of batches would take a part of the CPU time of an idle coordinator.
-    with running("empty", bench.broker, bench.folder, BALANCED_PROFILE) as coordinator:
-        bench.report(f"no groups: settling for {scale.settling_seconds:g} s, then idle for {scale.idle_seconds:g} s")
-        empty = idle(coordinator, scale, 0)
     with (
         running("many", bench.broker, bench.folder, BALANCED_PROFILE) as coordinator,
         bench.events(coordinator) as events,
     ):
+        bench.report(f"no groups: settling for {scale.settling_seconds:g} s, then idle for {scale.idle_seconds:g} s")
+        empty = idle(coordinator, scale, 0)
         bench.report(f"forming {scale.many_groups:,} groups of {MEMBERS_OF_MANY}")
         began = time.monotonic()
         members = events.form_groups(

@@ -11,7 +11,6 @@ from tests.bench.usage import cpu_seconds
 from tests.support.kafka_io import append
 from tests.support.waiting import wait_until
 
-EMPTY_BATCHES = 20
 PAUSE_SECONDS = 0.005
 
 
@@ -28,11 +27,11 @@ def idle(coordinator: Coordinator, scale: Scale, groups: int) -> Idle:
         coordinator_cores=round(cores, 4),
         batches=_newest(coordinator, "offsets") - batches,
         files=len(_files(coordinator.checkpoint) - files),
-        batch_ms=round(statistics.median(empty_batches(coordinator)), 1),
+        batch_ms=round(statistics.median(empty_batches(coordinator, scale.empty_batches)), 1),
     )
 
 
-def empty_batches(coordinator: Coordinator, count: int = EMPTY_BATCHES) -> list[float]:
+def empty_batches(coordinator: Coordinator, count: int) -> list[float]:
     """Make the coordinator run batches that find nothing to do; the ms from the plan of each to its end."""
     durations = []
     for _ in range(count):

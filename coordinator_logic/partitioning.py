@@ -8,7 +8,9 @@ NATIVE_UTF_16 = f"utf-16-{sys.byteorder[0]}e"
 def java_string_hash(text: str) -> int:
     """Java's ``String.hashCode``: a signed 32-bit hash over UTF-16 code units."""
     value = 0
-    for unit in memoryview(text.encode(NATIVE_UTF_16, "surrogatepass")).cast("H"):
+    # Nearly all group ids are ASCII, of which the bytes are the units.
+    units = text.encode() if text.isascii() else memoryview(text.encode(NATIVE_UTF_16, "surrogatepass")).cast("H")
+    for unit in units:
         value = (31 * value + unit) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 

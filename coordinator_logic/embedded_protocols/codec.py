@@ -82,7 +82,7 @@ def decode_subscription(data: bytes) -> Subscription:
     reader = Reader(data)
     version = _known_version(reader.int16())
     return Subscription(
-        topics=reader.array(reader.string),
+        topics=reader.strings(),
         user_data=reader.nullable_bytes(),
         owned_partitions=reader.topic_partitions() if version >= 1 else [],
         generation_id=max(NO_GENERATION, reader.int32()) if version >= 2 else NO_GENERATION,
@@ -102,7 +102,7 @@ def subscribed_topics(metadata: bytes) -> frozenset[str]:
     """
     reader = Reader(metadata)
     reader.int16()
-    topics = reader.array(reader.string)
+    topics = reader.strings()
     reader.nullable_bytes()
     return frozenset(topics)
 

@@ -71,6 +71,23 @@ class Reader:
             raise ConsumerProtocolError("a non-nullable array has a negative count")
         return [read_element() for _ in range(count)]
 
+    def strings(self) -> list[str]:
+        """Read an array of strings. A subscription may have tens of thousands, so no function runs for each."""
+        count = self.int32()
+        if count < 0:
+            raise ConsumerProtocolError("a non-nullable array has a negative count")
+        data, end, texts = self._data, self._position, list[str]()
+        for _ in range(count):
+            start = end + 2
+            length = int.from_bytes(data[end:start], "big", signed=True)
+            end = start + length
+            if length < 0 or end > len(data):
+                break
+            texts.append(data[start:end].decode("utf-8", "replace"))
+            self._position = end
+        # What is wrong with the others, the reader of one says.
+        return texts + [self.string() for _ in range(count - len(texts))]
+
     def topic_partitions(self) -> list[TopicPartition]:
         """Read an array of (topic, array of partition numbers) as a flat list."""
         by_topic = self.array(lambda: (self.string(), self.array(self.int32)))

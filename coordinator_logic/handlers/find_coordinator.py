@@ -22,10 +22,9 @@ def handle(turn: Turn, request: Request, body: FindCoordinatorRequest) -> None:
         return
     topic, partitions = turn.config.requests_topic, turn.config.requests_partitions
     if request.address.version >= FIND_COORDINATOR_FIRST_VERSION_WITH_KEYS:
-        found = [(key, partition_for(key, partitions)) for key in body.coordinator_keys]
-        response = FindCoordinatorResponse(
-            coordinators=[Coordinator(key, partition, topic, partition) for key, partition in found]
-        )
+        found = {key: partition_for(key, partitions) for key in dict.fromkeys(body.coordinator_keys)}
+        coordinators = {key: Coordinator(key, partition, topic, partition) for key, partition in found.items()}
+        response = FindCoordinatorResponse(coordinators=[coordinators[key] for key in body.coordinator_keys])
     else:
         partition = partition_for(body.key, partitions)
         response = FindCoordinatorResponse(node_id=partition, host=topic, port=partition)

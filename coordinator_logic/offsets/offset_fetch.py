@@ -4,13 +4,14 @@ An event reaches one group, the one of its key. An entry for another group (v8+)
 that fetches several groups sends an event for each.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import cache
 
 from coordinator_logic.apis import (
     OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS,
     OFFSET_FETCH_FIRST_VERSION_WITH_TOP_LEVEL_ERROR,
 )
+from coordinator_logic.committed_offsets import CommittedOffset
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Request
 from coordinator_logic.group import Group
@@ -63,18 +64,21 @@ def _fetch(group: Group | None, topics: list[TopicToFetch] | None, *, require_st
     if topics is None:
         topics = list(_all_topics(group))
     return [
-        FetchedTopic(
-            topic.name,
-            [
-                FetchedPartition(index)
-                if group is None
-                else _fetch_partition(group, topic, index, require_stable=require_stable)
-                for index in topic.partition_indexes
-            ],
-            topic.topic_id,
-        )
+        FetchedTopic(topic.name, _fetch_partitions(group, topic, require_stable=require_stable), topic.topic_id)
         for topic in topics
     ]
+
+
+def _fetch_partitions(group: Group | None, topic: TopicToFetch, *, require_stable: bool) -> list[FetchedPartition]:
+    """Fetch the offsets of a topic; of a partition that the request repeats, once."""
+    indexes = topic.partition_indexes
+    if group is None:
+        fetched = {index: FetchedPartition(index) for index in dict.fromkeys(indexes)}
+    else:
+        stored = group.offsets.get(topic.name, {})
+        pending = group.pending_offsets.partitions(topic.name) if require_stable else ()
+        fetched = {index: _fetch_partition(stored, pending, topic, index) for index in dict.fromkeys(indexes)}
+    return [fetched[index] for index in indexes]
 
 
 def _all_topics(group: Group | None) -> Iterator[TopicToFetch]:
@@ -87,10 +91,12 @@ def _all_topics(group: Group | None) -> Iterator[TopicToFetch]:
             yield TopicToFetch(name, indexes, topic_id)
 
 
-def _fetch_partition(group: Group, topic: TopicToFetch, index: int, *, require_stable: bool) -> FetchedPartition:
-    if require_stable and group.has_pending_offset(topic.name, index):
+def _fetch_partition(
+    committed: Mapping[int, CommittedOffset], pending: Container[int], topic: TopicToFetch, index: int
+) -> FetchedPartition:
+    if index in pending:
         return FetchedPartition(index, error_code=Error.UNSTABLE_OFFSET_COMMIT)
-    stored = group.offsets.get(topic.name, {}).get(index)
+    stored = committed.get(index)
     if stored is None or not stored.is_of(topic.topic_id):
         return FetchedPartition(index)
     epoch = NO_LEADER_EPOCH if stored.leader_epoch is None else stored.leader_epoch

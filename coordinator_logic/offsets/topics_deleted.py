@@ -25,7 +25,12 @@ def handle(turn: Turn, request: Request, body: TopicsDeletedRequest) -> None:
     group = turn.existing
     if group is not None:
         deleted = DeletedTopics.of(body)
-        offsets = (each for topic, ids in deleted.ids.items() for each in _offsets_of(group, topic, ids))
+        offsets = (
+            each
+            for topic, ids in deleted.ids.items()
+            if topic in group.offsets or group.pending_offsets.partitions(topic)
+            for each in _offsets_of(group, topic, ids)
+        )
         for record in deletions(offsets, "the topic was deleted"):
             turn.record(record)
         type_of(group).forget_topics(turn, deleted)

@@ -44,19 +44,19 @@ def _classic_description(response: DescribeGroupsResponse) -> int:
 
 
 def _consumer_description(response: ConsumerGroupDescribeResponse) -> int:
+    described = [group for group in response.groups if group.members]
     # A group that the request repeats is one object.
-    sizes = {id(group): _consumer_group(group) for group in {id(group): group for group in response.groups}.values()}
-    return sum(sizes[id(group)] for group in response.groups)
+    sizes = {id(group): _consumers(group) for group in {id(group): group for group in described}.values()}
+    return DESCRIBED_CONSUMER_GROUP * len(response.groups) + sum(sizes[id(group)] for group in described)
 
 
-def _consumer_group(group: DescribedConsumerGroup) -> int:
-    members = (
+def _consumers(group: DescribedConsumerGroup) -> int:
+    return sum(
         DESCRIBED_CONSUMER
         + sum(map(len, member.subscribed_topic_names))
         + _assigned((member.assignment, member.target_assignment))
         for member in group.members
     )
-    return DESCRIBED_CONSUMER_GROUP + sum(members)
 
 
 def _assigned(assignments: Iterable[DescribedAssignment]) -> int:

@@ -163,6 +163,22 @@ LONG_TOPICS = [
 """RE2 makes other states for each of them."""
 
 
+@pytest.mark.parametrize(
+    ("api", "name", "size"),
+    [
+        ("FindCoordinator", "coordinatorKeys: equal entries", 143_000),
+        ("OffsetFetch", "topics.partitionIndexes: equal entries", 500_000),
+        ("TopicsDeleted", "topics: different entries", 77_000),
+    ],
+)
+def test_a_megabyte_of_entries_that_cost_a_group_little_does_not_hold_a_batch(api: str, name: str, size: int) -> None:
+    stored, values = consumer_member()
+    grown = next(each for each in grown_requests(APIS[api].request_type, values) if each.name == name)
+    batch = [record(api, version_of(api, grown), grown.make(size), 100)]
+    work = partial(process, SETTINGS, GROUP_ID, batch, stored, NOW + 1)
+    assert min(processor_seconds_of(work) for _ in range(3)) <= LONGEST_PIECE_SECONDS
+
+
 class PatternGroup:
     """A consumer group whose members have patterns, and the processor time of its batches."""
 

@@ -6,6 +6,7 @@ the lower bound exceeds a limit, nothing is encoded.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from coordinator_logic.messages import OffsetFetchResponse
@@ -14,6 +15,7 @@ from streaming.job.group_types import GROUP_TYPES
 
 FETCHED_PARTITION, COMMITTED_OFFSET = 90, 100
 """Bytes of an entry without its texts: the names of its fields."""
+_METADATA = attrgetter("metadata")
 
 
 def least_size(message: object) -> int:
@@ -24,7 +26,10 @@ def least_size(message: object) -> int:
 
 def _fetched(response: OffsetFetchResponse) -> int:
     topics = [*response.topics, *(topic for group in response.groups for topic in group.topics)]
-    return sum(FETCHED_PARTITION + len(entry.metadata) for topic in topics for entry in topic.partitions)
+    # No line of Python runs for a partition: a request names up to 250,000.
+    return sum(
+        FETCHED_PARTITION * len(topic.partitions) + sum(map(len, map(_METADATA, topic.partitions))) for topic in topics
+    )
 
 
 def _committed(record: OffsetsCommitted | TransactionalOffsetsCommitted) -> int:

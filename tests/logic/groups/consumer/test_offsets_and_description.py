@@ -99,13 +99,20 @@ def test_a_description_has_what_members_hold_and_what_they_will_get(driven: Driv
     described = driven.describe_consumers()
     assert (described.group_state, described.group_epoch, described.assignment_epoch) == ("Reconciling", 3, 3)
     assert described.assignor_name == "uniform"
-    first, second = described.members
+    first, second = sorted(described.members, key=lambda member: member.member_id)
     assert (first.member_epoch, second.member_epoch, second.rack_id, second.instance_id) == (2, 3, "r", "i")
     assert [(each.topic_name, each.partitions) for each in first.assignment.topic_partitions] == [("t", [0, 1])]
     assert [len(each.partitions) for each in first.target_assignment.topic_partitions] == [1]
     assert second.assignment.topic_partitions == []
     assert first.member_type == 1
     assert driven.describe_consumers(version=0).members[0].member_type == -1
+
+
+def test_members_are_described_in_the_order_of_a_brokers_hash_table(driven: DrivenConsumers) -> None:
+    for member_id in ("a", "b", "c", "d", "e", "f", "g"):
+        Consumer(driven, member_id).join("t", topics={"t": 1})
+    # What a TimelineHashMap of Kafka 4.3.1 gives.
+    assert "".join(each.member_id for each in driven.describe_consumers().members) == "fcebgda"
 
 
 def test_a_classic_group_and_an_absent_one_have_no_such_description(driven: DrivenConsumers) -> None:

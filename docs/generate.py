@@ -10,6 +10,7 @@ from docs import (
     answers_by_state,
     api_versions,
     dashboards,
+    kafka_tests,
     message_tables,
     option_tables,
     spark_internals,
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def _generated() -> dict[Path, dict[str, str]]:
     return {
         ROOT / "docs" / "architecture.md": {"state machine": f"```mermaid\n{state_diagram.mermaid()}\n```\n"},
+        ROOT / "docs" / "kafka_tests.md": {"cannot run": kafka_tests.markdown()},
         ROOT / "docs" / "messages.md": {
             "apis": api_versions.markdown(),
             "answers by state": answers_by_state.markdown(),

@@ -22,7 +22,7 @@ def main(
         bool, typer.Option("--at-brokers", help="Without job and gateway: shows what a broker passes.")
     ] = False,
 ) -> None:
-    """Exit with 1 if a test fails that is not among those that cannot run, or if one of these passes."""
+    """Exit with 1 unless the tests that fail, or run in no profile, are those that cannot run."""
     if unknown := set(profiles or ()) - PROFILES.keys():
         raise typer.BadParameter(f"there is no profile {', '.join(sorted(unknown))}: {', '.join(PROFILES)}")
     console = Console(stderr=True)
@@ -39,7 +39,7 @@ def main(
     for result in results:
         if result.outcome != "passed":
             print(f"{result.outcome} {result.profile} {result.test} {result.seconds:.0f} s: {result.why}")
-    wrong = [] if at_brokers else judge(results)
+    wrong = [] if at_brokers else judge(results, in_all_profiles=not profiles)
     for line in wrong:
         print(line)
     print(
@@ -49,12 +49,19 @@ def main(
         raise typer.Exit(1)
 
 
-def judge(results: Sequence[Result]) -> list[str]:
-    """What is not as :data:`CANNOT_RUN` says. A test counts as passed if it passes in one profile and fails in none."""
+def judge(results: Sequence[Result], *, in_all_profiles: bool) -> list[str]:
+    """What is not as :data:`CANNOT_RUN` says. A test passes if it passes in one profile and fails in none.
+
+    ``in_all_profiles``: a test that was aborted everywhere has no profile that it could run in.
+    """
     failed = {each.test for each in results if each.outcome == "failed"}
     passed = {each.test for each in results if each.outcome == "passed"} - failed
-    unexpected = [f"fails: {test}" for test in sorted(failed - CANNOT_RUN.keys())]
-    return [*unexpected, *(f"passes, but is listed: {test}" for test in sorted(passed & CANNOT_RUN.keys()))]
+    aborted = {each.test for each in results if in_all_profiles} - failed - passed
+    return [
+        *(f"fails: {test}" for test in sorted(failed - CANNOT_RUN.keys())),
+        *(f"runs in no profile: {test}" for test in sorted(aborted - CANNOT_RUN.keys())),
+        *(f"passes, but is listed: {test}" for test in sorted(passed & CANNOT_RUN.keys())),
+    ]
 
 
 if __name__ == "__main__":

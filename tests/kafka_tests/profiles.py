@@ -10,20 +10,28 @@ from typing import NamedTuple
 
 REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
 ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
+HEARTBEAT_INTERVAL = "group.consumer.heartbeat.interval.ms"
 MIGRATION_POLICY = "group.consumer.migration.policy"
+POLICIES = ("upgrade", "downgrade", "disabled")
 AT_ONCE = {REBALANCE_DELAY: "0", ASSIGNMENT_INTERVAL: "0"}
+# Tests expect that eight requests are answered between two assignments: a broker's interval is a second.
+BATCHED = {REBALANCE_DELAY: "0", ASSIGNMENT_INTERVAL: "8000"}
 FREQUENT_HEARTBEATS = {
-    "group.consumer.heartbeat.interval.ms": "500",
+    HEARTBEAT_INTERVAL: "500",
     "group.consumer.min.heartbeat.interval.ms": "500",
 }
 
 
 class Profile(NamedTuple):
-    """``settings`` are of brokers and coordinator; ``classes`` may name a method behind ``#``."""
+    """``settings`` are of brokers and coordinator, ``gateway_variables`` environment variables of the latter.
+
+    ``classes`` may name a method behind ``#``.
+    """
 
     classes: Sequence[str]
     settings: Mapping[str, str] = MappingProxyType({})
     brokers: int = 1
+    gateway_variables: Mapping[str, str] = MappingProxyType({})
 
 
 def _requests(*names: str) -> list[str]:
@@ -40,6 +48,7 @@ def _tools(*names: str) -> list[str]:
 
 HEARTBEATS = "kafka.server.ConsumerGroupHeartbeatRequestTest"
 MIGRATION = "kafka.server.ConsumerProtocolMigrationTest"
+EXPIRY = "testStaticMemberRemovedAfterSessionTimeoutExpiryWhenNewGroupCoordinatorIsEnabled"
 UNBATCHED = "$WithAssignmentBatchingDisabledTest"
 
 PROFILES: Mapping[str, Profile] = {
@@ -52,15 +61,21 @@ PROFILES: Mapping[str, Profile] = {
         ],
         AT_ONCE,
     ),
-    "transactions": Profile(_requests("TxnOffsetCommit", "WriteTxnMarkers"), AT_ONCE),
+    "transactions": Profile(
+        _requests("TxnOffsetCommit", "WriteTxnMarkers"),
+        AT_ONCE,
+        gateway_variables={"GROUP_COORDINATOR_GATEWAY_TRANSACTIONS_V2": "true"},
+    ),
     "joins": Profile(_requests("JoinGroup", "SyncGroup"), {REBALANCE_DELAY: "1000"}),
-    "batching": Profile([HEARTBEATS, MIGRATION], {REBALANCE_DELAY: "0"}),
-    "upgrade": Profile([MIGRATION], {REBALANCE_DELAY: "0", MIGRATION_POLICY: "upgrade"}),
-    "downgrade": Profile([MIGRATION], {REBALANCE_DELAY: "0", MIGRATION_POLICY: "downgrade"}),
-    "disabled": Profile([MIGRATION], {REBALANCE_DELAY: "0", MIGRATION_POLICY: "disabled"}),
+    "batching": Profile([HEARTBEATS, MIGRATION], BATCHED),
+    **{policy: Profile([MIGRATION], BATCHED | {MIGRATION_POLICY: policy}) for policy in POLICIES},
+    **{
+        f"{policy}-unbatched": Profile([MIGRATION + UNBATCHED], AT_ONCE | {MIGRATION_POLICY: policy})
+        for policy in POLICIES
+    },
     "session": Profile(
-        [f"{HEARTBEATS}#testStaticMemberRemovedAfterSessionTimeoutExpiryWhenNewGroupCoordinatorIsEnabled"],
-        {"group.consumer.session.timeout.ms": "5001", "group.consumer.min.session.timeout.ms": "5001"},
+        [f"{HEARTBEATS}#{EXPIRY}", f"{HEARTBEATS}{UNBATCHED}#{EXPIRY}"],
+        AT_ONCE | {"group.consumer.session.timeout.ms": "5001", "group.consumer.min.session.timeout.ms": "5001"},
     ),
     "tools": Profile(
         _tools(

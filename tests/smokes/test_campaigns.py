@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
 
 
 def test_kafka_tests_play_a_profile(tmp_path: Path) -> None:
-    assert "1 passed" in run("tests.kafka_tests", "session", results=tmp_path)
+    assert "2 passed" in run("tests.kafka_tests", "session", results=tmp_path)
 
 
 def test_oracle_compares_scripts_with_a_broker(tmp_path: Path) -> None:

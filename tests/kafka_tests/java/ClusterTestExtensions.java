@@ -7,6 +7,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 import org.apache.kafka.common.security.auth.SecurityProtocol;
@@ -20,6 +24,8 @@ import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.Extension;
 import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.extension.InvocationInterceptor;
+import org.junit.jupiter.api.extension.ReflectiveInvocationContext;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContextProvider;
 import org.opentest4j.TestAbortedException;
@@ -30,7 +36,15 @@ import org.opentest4j.TestAbortedException;
  * A test that asks for other values of certain settings than the cluster has is aborted; it belongs to another profile.
  */
 public class ClusterTestExtensions
-    implements TestTemplateInvocationContextProvider, BeforeAllCallback, BeforeEachCallback, AfterEachCallback {
+    implements TestTemplateInvocationContextProvider, BeforeAllCallback, BeforeEachCallback, AfterEachCallback, InvocationInterceptor {
+
+    /** In place of Kafka's limit of 60 seconds, which is for brokers that answer in a millisecond. */
+    private static final int TEST_LIMIT_SECONDS = 300;
+    private static final ScheduledExecutorService TIMER = Executors.newSingleThreadScheduledExecutor(task -> {
+        Thread thread = new Thread(task, "test-limit");
+        thread.setDaemon(true);
+        return thread;
+    });
 
     /** What changes the answers that a test expects. Of all other settings, the cluster's value does. */
     private static final Set<String> DECISIVE = Set.of(
@@ -45,6 +59,9 @@ public class ClusterTestExtensions
         "group.coordinator.rebalance.protocols",
         "group.max.size"
     );
+
+    /** Decisive also for tests that do not ask for a value. */
+    private static final Map<String, String> DEFAULTS = Map.of("group.consumer.migration.policy", "bidirectional");
 
     @Override public boolean supportsTestTemplate(ExtensionContext context) { return true; }
 
@@ -65,6 +82,19 @@ public class ClusterTestExtensions
     /** The start of the cluster is not in the first test's time. */
     @Override public void beforeAll(ExtensionContext context) {
         SharedCluster.get();
+    }
+
+    @Override public void interceptTestTemplateMethod(
+        Invocation<Void> test, ReflectiveInvocationContext<Method> invoked, ExtensionContext context
+    ) throws Throwable {
+        ScheduledFuture<?> limit = TIMER.schedule(Thread.currentThread()::interrupt, TEST_LIMIT_SECONDS, TimeUnit.SECONDS);
+        try {
+            test.proceed();
+        } finally {
+            limit.cancel(false);
+            // What follows, on the same thread, is not to be interrupted.
+            Thread.interrupted();
+        }
     }
 
     @Override public void beforeEach(ExtensionContext context) {
@@ -108,13 +138,13 @@ public class ClusterTestExtensions
         if (form.brokerSecurityProtocol() != SecurityProtocol.PLAINTEXT) {
             return "asks for " + form.brokerSecurityProtocol();
         }
-        Map<String, String> asked = new TreeMap<>();
+        Map<String, String> asked = new TreeMap<>(DEFAULTS);
         if (defaults != null) {
             add(defaults.serverProperties(), asked);
         }
         add(form.serverProperties(), asked);
         asked.entrySet().removeIf(entry -> !DECISIVE.contains(entry.getKey())
-            || entry.getValue().equals(SharedCluster.get().setting(entry.getKey())));
+            || entry.getValue().equalsIgnoreCase(SharedCluster.get().setting(entry.getKey())));
         return asked.isEmpty() ? null : "asks for " + asked;
     }
 

@@ -231,6 +231,15 @@ def test_heartbeats_of_a_batch_share_what_their_group_may_match() -> None:
     assert min(seconds) <= LONGEST_PIECE_SECONDS
 
 
+def test_what_many_patterns_match_together_does_not_hold_a_batch() -> None:
+    group = PatternGroup()
+    members = [joining(f"member-{number}", f".*|{number}") for number in range(40)]
+    group.seconds_of(members[0] | {"topics": LONG_TOPICS})
+    longest = max(group.seconds_of(*members) for _ in range(80))
+    assert group.resolutions
+    assert longest <= 10 * LONGEST_PIECE_SECONDS, "each of these batches is measured once"
+
+
 def test_patterns_and_a_thousand_topics_are_resolved_in_a_few_batches() -> None:
     group = PatternGroup()
     names = [f"orders-of-the-european-branch-{number:010}" for number in range(1_000)]

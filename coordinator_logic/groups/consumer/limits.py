@@ -1,6 +1,6 @@
 """The limits of what a consumer group stores for its members and their topics."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error, Refusal
@@ -11,6 +11,13 @@ from coordinator_logic.sizes import any_longer, utf8_length
 
 MAX_PARTITIONS_OF_GROUP = 100_000
 """The most partitions of all topics of a consumer group together, so that an assignment fits into the journal."""
+
+MAX_MATCHES_BYTES = 3 * 2**20
+"""The most bytes of a group's patterns, and of the topics that they match, so that a record of both fits into the
+journal. A group is read and written with each batch of its requests."""
+_LONGEST_ESCAPE = len(r"\u0000")
+_BYTES_OF_ENTRY = 20
+"""What a short name costs, too."""
 
 
 def check_consumer_heartbeat(
@@ -35,6 +42,20 @@ def check_consumer_heartbeat(
     if more <= 0 or sum(map(_size_of_consumer, consumer.members.values())) + more <= config.group_max_bytes:
         return None
     return Refusal(Error.GROUP_MAX_SIZE_REACHED, f"The group's members need more than {config.group_max_bytes} bytes.")
+
+
+def check_patterns(consumer: ConsumerGroup, pattern: str) -> Refusal | None:
+    """Check that a group has room for a new pattern."""
+    patterns = _LONGEST_ESCAPE * sum(map(utf8_length, {*consumer.subscribed_patterns, pattern}))
+    if patterns + sum(size_of_matches(each.topics) for each in consumer.patterns.values()) <= MAX_MATCHES_BYTES:
+        return None
+    what = f"The group's patterns and the topics that they match need more than {MAX_MATCHES_BYTES} bytes."
+    return Refusal(Error.GROUP_MAX_SIZE_REACHED, what)
+
+
+def size_of_matches(topics: Collection[str]) -> int:
+    """The bytes that the topics take which a pattern matches."""
+    return sum(map(len, topics)) + _BYTES_OF_ENTRY * len(topics)
 
 
 def topics_fit(consumer: ConsumerGroup, described: Sequence[TopicDescription]) -> bool:

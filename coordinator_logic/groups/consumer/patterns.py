@@ -34,7 +34,7 @@ MAX_INSTRUCTIONS = 8_192
 MAX_TOPIC_NAME_LENGTH = 249
 """Kafka's bound. The characters of a topic's name are some of ASCII's."""
 KEPT_PATTERNS = 8
-"""A pattern that was read takes up to 1 MiB, with the states that RE2 keeps for the next name."""
+"""A pattern that was read takes up to 0.5 MiB, with the states that RE2 keeps for the next name."""
 KEPT_REFUSALS = 256
 KEPT_NAMES = 10_000
 """For each of the kept patterns."""
@@ -66,10 +66,11 @@ def _options(encoding: Any, max_memory: int) -> Any:
 
 
 _UTF_8, _LATIN_1 = re2.Options.Encoding.UTF8, re2.Options.Encoding.LATIN1
-_MEBIBYTE = 2**20
-_OPTIONS_OF_BYTES = _options(_LATIN_1, _MEBIBYTE)
-_OPTIONS = _options(_UTF_8, _MEBIBYTE)
-_EARLIER_OPTIONS = _options(_UTF_8, 8 * _MEBIBYTE)
+_MAX_MEMORY = 2**19
+"""For a program and the states of its automaton. RE2 stops early when it reads what is too large for it."""
+_OPTIONS_OF_BYTES = _options(_LATIN_1, _MAX_MEMORY)
+_OPTIONS = _options(_UTF_8, _MAX_MEMORY)
+_EARLIER_OPTIONS = _options(_UTF_8, 2**23)
 
 _NAME_OF_GROUP = re.compile(
     r"""(?P<other>
@@ -149,9 +150,10 @@ def _compiled_for_names(pattern: str) -> Any:
     if pattern.isascii():
         try:
             return _compiled(pattern, _OPTIONS_OF_BYTES)
-        except re2.error:
+        except re2.error as reason:
+            if _description(reason) == _TOO_LARGE:
+                raise
             # It may name a character of another alphabet by its number. Otherwise it fails again.
-            pass
     return _compiled(pattern, _OPTIONS)
 
 

@@ -5,10 +5,10 @@ brought it. Here they are resolved in the same turn, after the answer, or in sev
 times between two resolutions are a broker's.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple, Self
 
 from coordinator_logic.groups.consumer.data import ConsumerGroup, MatchedTopics
+from coordinator_logic.groups.consumer.limits import MAX_MATCHES_BYTES, size_of_matches
 from coordinator_logic.groups.consumer.rebalance.matching import Matching
 from coordinator_logic.groups.consumer.records import GroupEpochBumped, PatternsResolved
 from coordinator_logic.turn import Turn
@@ -51,15 +51,14 @@ def resolve_patterns_if_needed(
 
 
 def _resolve(turn: Turn, consumer: ConsumerGroup, subscribed: list[str]) -> None:
-    matching = Matching(turn, consumer)
-    if not all(matching.match_known(pattern) for pattern in subscribed):
+    known = {pattern: resolved.topics for pattern, resolved in consumer.patterns.items()}
+    matches = _matches(turn, consumer, subscribed)
+    if matches is None:
         # The next heartbeats go on with it.
         consumer.has_new_topics = True
         return
-    known = {pattern: resolved.topics for pattern, resolved in consumer.patterns.items()}
-    matches = {pattern: _topics_of(consumer, pattern, known.get(pattern, ())) for pattern in subscribed}
     turn.record(PatternsResolved(matches))
-    consumer.matched = dict.fromkeys(subscribed, MatchedTopics(len(consumer.topics)))
+    consumer.matched = {pattern: MatchedTopics(len(consumer.topics)) for pattern in consumer.matched}
     consumer.has_new_topics = consumer.has_unresolved_patterns = False
     changed = [pattern for pattern, topics in matches.items() if tuple(topics) != known.get(pattern, ())]
     metadata_hash = consumer.current_metadata_hash()
@@ -69,6 +68,26 @@ def _resolve(turn: Turn, consumer: ConsumerGroup, subscribed: list[str]) -> None
         consumer.refresh_requested = False
 
 
-def _topics_of(consumer: ConsumerGroup, pattern: str, known: Iterable[str]) -> list[str]:
-    """The topics that a pattern matches, once all were matched; ``known`` are those that it matched before."""
-    return sorted({*(name for name in known if name in consumer.topics), *consumer.matched[pattern].topics})
+def _matches(turn: Turn, consumer: ConsumerGroup, subscribed: list[str]) -> dict[str, list[str]] | None:
+    """The topics that each pattern matches; None if there is no time left to match all.
+
+    From the first pattern on for which the group has no room, none matches anything.
+    """
+    matching, found, size = Matching(turn, consumer), dict[str, set[str]](), 0
+    for pattern in subscribed:
+        if size <= MAX_MATCHES_BYTES or not turn.config.bounds_patterns:
+            if not matching.match_known(pattern):
+                return None
+            found[pattern] = _topics_of(consumer, pattern)
+            size += size_of_matches(found[pattern])
+        if size > MAX_MATCHES_BYTES and turn.config.bounds_patterns:
+            found[pattern] = set()
+            consumer.matched.pop(pattern, None)
+    return {pattern: sorted(topics) for pattern, topics in found.items()}
+
+
+def _topics_of(consumer: ConsumerGroup, pattern: str) -> set[str]:
+    """The topics that a pattern matches, once all were matched."""
+    before, matched = consumer.patterns.get(pattern), consumer.matched.get(pattern)
+    known = () if before is None else (name for name in before.topics if name in consumer.topics)
+    return {*known, *(() if matched is None else matched.topics)}

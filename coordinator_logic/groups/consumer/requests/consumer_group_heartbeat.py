@@ -9,7 +9,7 @@ from coordinator_logic.events import Request
 from coordinator_logic.group import Group
 from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
-from coordinator_logic.groups.consumer.limits import check_consumer_heartbeat
+from coordinator_logic.groups.consumer.limits import check_consumer_heartbeat, check_patterns
 from coordinator_logic.groups.consumer.members import ConsumerMember
 from coordinator_logic.groups.consumer.patterns import InvalidPattern, check_pattern
 from coordinator_logic.groups.consumer.rebalance.heartbeats import (
@@ -118,7 +118,7 @@ def _check_new_pattern(
         check_pattern(pattern, is_bounded=config.bounds_patterns)
     except InvalidPattern as reason:
         return Refusal(Error.INVALID_REGULAR_EXPRESSION, str(reason))
-    return None
+    return check_patterns(consumer, pattern) if pattern and config.bounds_patterns else None
 
 
 def _accept(

@@ -8,8 +8,10 @@ from hypothesis import HealthCheck, given, settings
 
 from coordinator_logic.config import FIRST_LOGIC_VERSION_BOUNDING_PATTERNS, LOGIC_VERSION
 from coordinator_logic.errors import Error
+from coordinator_logic.groups.consumer import limits
 from coordinator_logic.groups.consumer.patterns import matching_topics
 from coordinator_logic.groups.consumer.rebalance import matching
+from coordinator_logic.groups.consumer.rebalance import patterns as resolution
 from coordinator_logic.groups.consumer.records import PatternsResolved
 from coordinator_logic.messages import TopicsDeletedRequest
 from tests.logic.groups.consumer.driver import DrivenConsumers, description
@@ -54,6 +56,15 @@ def beat_until_resolved(driven: DrivenConsumers, member: str, most: int = 50) ->
 def test_little_work_is_done_in_the_turn_that_brings_it(driven: DrivenConsumers) -> None:
     subscribe(driven, "a", "t.*")
     assert resolutions(driven) == [{"t.*": sorted(TOPICS.keys() - {"u"})}]
+
+
+def test_a_group_without_topics_resolves_its_patterns(driven: DrivenConsumers) -> None:
+    epoch = subscribe(driven, "a", "t.*", {})
+    assert resolutions(driven) == [{"t.*": []}]
+    driven.sleep(REFRESH_MS + 1)
+    driven.topics_described(description("t00", 1))
+    driven.beat("a", epoch)
+    assert resolutions(driven)[-1] == {"t.*": ["t00"]}
 
 
 def test_much_work_is_done_in_several_turns(driven: DrivenConsumers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +147,39 @@ def test_a_pattern_that_an_earlier_release_accepted_keeps_its_topics(driven: Dri
     driven.sleep(REFRESH_MS + 1)
     driven.beat("a", epoch, topics={"t20": 1})
     assert resolutions(driven) == 2 * [{pattern: sorted(TOPICS.keys() - {"u"})}]
+
+
+@pytest.fixture
+def small_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group has room for what one pattern matches, and not for two."""
+    for module in (limits, resolution):
+        monkeypatch.setattr(module, "MAX_MATCHES_BYTES", 800)
+
+
+@pytest.mark.usefixtures("small_room")
+def test_patterns_for_which_a_group_has_no_room_match_nothing(driven: DrivenConsumers) -> None:
+    epochs = {member: subscribe(driven, member, f"t.*|{member}", {}) for member in "ab"}
+    driven.topics_described(*(description(name, 1) for name in TOPICS))
+    driven.sleep(REFRESH_MS + 1)
+    for member, epoch in epochs.items():
+        driven.beat(member, epoch)
+    matching_some = sorted(TOPICS.keys() - {"u"})
+    assert resolutions(driven)[-1] == {"t.*|a": matching_some, "t.*|b": []}
+    driven.beat("a", epochs["a"], subscribed_topic_regex="u")
+    driven.sleep(REFRESH_MS + 1)
+    driven.beat("b", driven.consumer.members["b"].epoch)
+    assert resolutions(driven)[-1] == {"u": [], "t.*|b": matching_some}
+
+
+@pytest.mark.usefixtures("small_room")
+def test_a_new_pattern_for_which_a_group_has_no_room_is_refused(driven: DrivenConsumers) -> None:
+    subscribe(driven, "a", "t.*|a")
+    fields = {"subscribed_topic_names": None, "topics": TOPICS}
+    answer = driven.enter("b", subscribed_topic_regex="x" * 100, **fields)
+    assert answer.error is Error.GROUP_MAX_SIZE_REACHED
+    assert driven.enter("b", subscribed_topic_regex="t.*|a", **fields).error is Error.NONE
+    driven.config = msgspec.structs.replace(driven.config, **EARLIER)
+    assert driven.enter("c", subscribed_topic_regex="x" * 100, **fields).error is Error.NONE
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

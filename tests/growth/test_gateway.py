@@ -28,7 +28,7 @@ from streaming.gateway.wire.loop_share import LoopShare
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator
 from tests.growth.growing_requests import Grown, grown_requests
 from tests.growth.measured import LONGEST_PIECE_SECONDS, TIMES, check_growth
-from tests.growth.test_steps import CHARACTERS, ENTRIES, GROUP_ID, HOSTILE_PATTERNS, PLAIN
+from tests.growth.test_steps import CHARACTERS, ENTRIES, GROUP_ID, HOSTILE_PATTERNS, LONG_TOPICS, PLAIN
 from tests.support.garbage import without_collections
 from tests.support.wire_types import to_wire
 
@@ -116,8 +116,8 @@ def longest_callback(work: Callable[[], Any]) -> float:
 def cluster(topics: int = ENTRIES) -> Cluster:
     """A cluster with many topics, for patterns."""
     made = Cluster()
-    for number in range(topics):
-        made.create(f"{number}".ljust(249, "x"), 1)
+    for topic in LONG_TOPICS[:topics]:
+        made.create(topic["name"], 1)
     return made
 
 

@@ -156,7 +156,7 @@ def test_no_field_of_a_request_holds_a_batch(api: str, sender: str) -> None:
 
 
 RANDOM = Random(1)
-LONG_TOPICS = [
+LONG_TOPICS: list[dict[str, Any]] = [
     {"name": "".join(RANDOM.choices("01x", k=249)), "topicId": f"{number:022}", "partitions": 1}
     for number in range(1_000)
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from coordinator_logic import snapshot
-from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig
 from coordinator_logic.events import Place, ReplyAddress, Request
 from coordinator_logic.messages import RequestBody
 from coordinator_logic.step import StepResult, step
@@ -24,7 +24,7 @@ FEWEST_RUNS, MOST_RUNS = 3, 12
 GROUP_ID = "group"
 SESSION_MS = 45_000
 NOW = 1_700_000_000_000
-CONFIG = CoordinatorConfig(offsets_retention_check_interval_ms=10 * 365 * 24 * 3_600_000)
+CONFIG = CoordinatorConfig(offsets_retention_check_interval_ms=10 * 365 * 24 * 3_600_000, logic_version=LOGIC_VERSION)
 """Without a check for obsolete groups, which would delete a group of unused member ids before they expire."""
 
 OFFSETS = count()

@@ -6,7 +6,7 @@ import msgspec
 
 from coordinator_logic import snapshot
 from coordinator_logic.apis import APIS
-from coordinator_logic.config import CoordinatorConfig
+from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig
 from coordinator_logic.embedded_protocols import decode_assignment
 from coordinator_logic.events import Place, ReplyAddress, Request, Response
 from coordinator_logic.group import Group
@@ -49,7 +49,7 @@ class OurSide:
     def __init__(self, begin: Command) -> None:
         keys = {"group.consumer.assignors": "range", "expiry.allowance.ms": 0, **begin["config"]}
         never = 10 * 365 * 24 * 3_600_000
-        keys |= {"offsets.retention.check.interval.ms": never}
+        keys |= {"offsets.retention.check.interval.ms": never, "logic.version": LOGIC_VERSION}
         # The manager has one heartbeat interval for all times.
         keys |= {"group.consumer.reconciling.heartbeat.interval.ms": 2**31 - 1}
         self._config = msgspec.convert(keys, CoordinatorConfig)

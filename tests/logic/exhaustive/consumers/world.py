@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from coordinator_logic import snapshot
-from coordinator_logic.config import CoordinatorConfig, MigrationPolicy
+from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig, MigrationPolicy
 from coordinator_logic.group import Group
 from coordinator_logic.groups.consumer.data import ConsumerGroup, ResolvedPattern
 from coordinator_logic.groups.consumer.members import AssignedPartitions, ConsumerMember
@@ -70,6 +70,7 @@ class Scope:
             expiry_allowance_ms=0,
             offset_metadata_max_bytes=0,
             offsets_retention_check_interval_ms=YEARS_MS,
+            logic_version=LOGIC_VERSION,
         )
         object.__setattr__(self, "config", config)
 

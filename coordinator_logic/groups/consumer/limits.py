@@ -13,7 +13,7 @@ MAX_PARTITIONS_OF_GROUP = 100_000
 """The most partitions of all topics of a consumer group together, so that an assignment fits into the journal."""
 
 MAX_MATCHES_BYTES = 3 * 2**20
-"""The most bytes of a group's patterns, and of the topics that they match, so that a record of both fits into the
+"""The most bytes of a group's patterns, and of what several of them match, so that a record of both fits into the
 journal. A group is read and written with each batch of its requests."""
 _LONGEST_ESCAPE = len(r"\u0000")
 _BYTES_OF_ENTRY = 20

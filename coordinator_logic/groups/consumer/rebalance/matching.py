@@ -2,7 +2,7 @@
 
 What RE2 needs for a name depends on the pattern, which a client chooses. So that no group holds a batch, the work is
 counted in bytes of names times instructions of the pattern's program, and a group has a share of it: what it has not
-done, it does with later requests. Nothing is matched twice: the group keeps which topics were matched with a pattern.
+done, it does with later requests. It keeps which topics were matched with a pattern, and resolves those no second time.
 """
 
 from collections.abc import Sequence

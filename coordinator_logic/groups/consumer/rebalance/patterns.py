@@ -71,16 +71,20 @@ def _resolve(turn: Turn, consumer: ConsumerGroup, subscribed: list[str]) -> None
 def _matches(turn: Turn, consumer: ConsumerGroup, subscribed: list[str]) -> dict[str, list[str]] | None:
     """The topics that each pattern matches; None if there is no time left to match all.
 
-    From the first pattern on for which the group has no room, none matches anything.
+    A group always has room for its first pattern. From the first one on for which it has none, none matches anything.
     """
     matching, found, size = Matching(turn, consumer), dict[str, set[str]](), 0
+    has_room = True
     for pattern in subscribed:
-        if size <= MAX_MATCHES_BYTES or not turn.config.bounds_patterns:
+        if has_room:
             if not matching.match_known(pattern):
                 return None
-            found[pattern] = _topics_of(consumer, pattern)
-            size += size_of_matches(found[pattern])
-        if size > MAX_MATCHES_BYTES and turn.config.bounds_patterns:
+            topics = _topics_of(consumer, pattern)
+            size += size_of_matches(topics)
+            has_room = size <= MAX_MATCHES_BYTES or not found or not turn.config.bounds_patterns
+        if has_room:
+            found[pattern] = topics
+        else:
             found[pattern] = set()
             consumer.matched.pop(pattern, None)
     return {pattern: sorted(topics) for pattern, topics in found.items()}

@@ -171,6 +171,14 @@ def test_patterns_for_which_a_group_has_no_room_match_nothing(driven: DrivenCons
     assert resolutions(driven)[-1] == {"u": [], "t.*|b": matching_some}
 
 
+def test_a_group_has_room_for_what_one_pattern_matches(
+    driven: DrivenConsumers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolution, "MAX_MATCHES_BYTES", 1)
+    subscribe(driven, "a", "t.*")
+    assert resolutions(driven) == [{"t.*": sorted(TOPICS.keys() - {"u"})}]
+
+
 @pytest.mark.usefixtures("small_room")
 def test_a_new_pattern_for_which_a_group_has_no_room_is_refused(driven: DrivenConsumers) -> None:
     subscribe(driven, "a", "t.*|a")

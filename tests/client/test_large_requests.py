@@ -1,7 +1,6 @@
 """Requests that are large on Kafka's wire, on topics with a broker's default limits."""
 
 import os
-from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -19,25 +18,11 @@ from coordinator_logic.messages import (
 )
 from streaming.client import CoordinatorClient
 from streaming.client.errors import RequestTooLarge
-from streaming.embedded.broker import EmbeddedBroker
 from tests.support.scripted_coordinator import ScriptedCoordinator
 from tests.support.waiting import LIMIT_SECONDS
 
 GROUP = "group"
 BEAT = HeartbeatRequest(GROUP, 1, "m-1")
-
-
-@pytest.fixture(scope="module")
-def scripted(broker: EmbeddedBroker) -> Iterator[ScriptedCoordinator]:
-    coordinator = ScriptedCoordinator(broker.bootstrap_servers)
-    yield coordinator
-    coordinator.close()
-
-
-@pytest.fixture
-def client(scripted: ScriptedCoordinator) -> Iterator[CoordinatorClient]:
-    with CoordinatorClient(scripted.bootstrap_servers, topic_prefix=scripted.topics.prefix, client_id="app") as client:
-        yield client
 
 
 def assigning(size: int) -> SyncGroupRequest:

@@ -1,7 +1,6 @@
 """Request and reply over real topics; the test writes the coordinator's answers."""
 
 import threading
-from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -29,25 +28,11 @@ from streaming.client.announced_epoch import KEY
 from streaming.embedded.broker import EmbeddedBroker
 from tests.support.kafka_io import append
 from tests.support.scripted_coordinator import ScriptedCoordinator
-from tests.support.topics import create_topic, unique
+from tests.support.topics import unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 GROUP = "group"
 BEAT = HeartbeatRequest(GROUP, 1, "m-1")
-
-
-@pytest.fixture(scope="module")
-def scripted(broker: EmbeddedBroker) -> Iterator[ScriptedCoordinator]:
-    coordinator = ScriptedCoordinator(broker.bootstrap_servers)
-    create_topic(coordinator.bootstrap_servers, coordinator.topics.coordinators, 1, {"cleanup.policy": "compact"})
-    yield coordinator
-    coordinator.close()
-
-
-@pytest.fixture
-def client(scripted: ScriptedCoordinator) -> Iterator[CoordinatorClient]:
-    with CoordinatorClient(scripted.bootstrap_servers, topic_prefix=scripted.topics.prefix, client_id="app") as client:
-        yield client
 
 
 def test_a_request_is_appended_as_an_envelope_to_the_groups_partition(

@@ -1,7 +1,7 @@
 """The group APIs with a real broker and a real job, compared with the broker's own coordinator in every version."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -18,19 +18,17 @@ from coordinator_logic.messages import (
     TopicToFetch,
 )
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.serving import serving_groups
-from streaming.gateway.options import GatewayOptions
+from streaming.gateway.groups.backend import IsCoordinator
 from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.cluster import Cluster
-from streaming.gateway.wire.client_request import ServedApi
 from tests.gateway.support.conversations import (
     VERSIONS,
     Conversation,
     group_lifecycle,
     refused_requests,
 )
-from tests.gateway.support.direct_handlers import DirectHandlers, connected, direct_handlers, wait_connected
-from tests.gateway.support.in_process import RunningGateway
+from tests.gateway.support.direct_handlers import DirectHandlers, direct_handlers, wait_connected
+from tests.gateway.support.in_process import RunningGateway, serving_gateway
 from tests.gateway.support.timeouts import response_timeouts
 from tests.oracle.reference_broker import await_coordinators
 from tests.oracle.sides.connection import Connections
@@ -80,28 +78,13 @@ def topic(broker: EmbeddedBroker) -> str:
 
 @pytest.fixture(scope="module")
 def serving(coordinator: CoordinatorProcess) -> Iterator[RunningGateway]:
-    """A gateway that listens on sockets and serves the group APIs."""
-    stack = AsyncExitStack()
+    """A gateway that advertises the coordinator of each group at one of the brokers."""
 
-    async def make(cluster: Cluster) -> Mapping[int, ServedApi]:
-        def is_coordinator(group_id: str, node_id: int) -> bool:
-            return coordinator_node(group_id, cluster.node_ids()) == node_id
+    def at_its_node(cluster: Cluster) -> IsCoordinator:
+        return lambda group_id, node_id: coordinator_node(group_id, cluster.node_ids()) == node_id
 
-        options = GatewayOptions(
-            bootstrap_servers=coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix
-        )
-        serving = serving_groups(options, is_coordinator, cluster, timeouts=TIMEOUTS)
-        service = await stack.enter_async_context(serving)
-        await connected(service.channel)
-        return service.apis
-
-    running = RunningGateway(coordinator.bootstrap_servers, make)
-    try:
-        running.start()
+    with serving_gateway(coordinator, at_its_node) as running:
         yield running
-        running.call(stack.aclose())
-    finally:
-        running.stop()
 
 
 @pytest.mark.parametrize("scenario", [group_lifecycle, refused_requests])

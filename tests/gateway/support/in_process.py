@@ -2,13 +2,19 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, TypeVar
 
+from streaming.gateway.groups.backend import IsCoordinator
+from streaming.gateway.groups.serving import serving_groups
 from streaming.gateway.options import GatewayOptions, load_gateway_options
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.server import GatewayServer
 from streaming.gateway.wire.client_request import ServedApi
+from tests.gateway.support.direct_handlers import connected, every_group
+from tests.gateway.support.timeouts import response_timeouts
+from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.waiting import LIMIT_SECONDS
 
 T = TypeVar("T")
@@ -77,3 +83,33 @@ class RunningGateway:
         served.update(await self._apis(cluster) if callable(self._apis) else self._apis)
         self.server = GatewayServer(self.options, cluster, served)
         await self.server.start()
+
+
+@contextmanager
+def serving_gateway(
+    coordinator: CoordinatorProcess,
+    is_coordinator: Callable[[Cluster], IsCoordinator] = lambda _cluster: every_group,
+) -> Iterator[RunningGateway]:
+    """A gateway that serves the group APIs of a coordinator, and waits for answers however slow the machine is.
+
+    is_coordinator: returns where the gateway advertises the coordinator of a group.
+    """
+    stack = AsyncExitStack()
+
+    async def make(cluster: Cluster) -> Mapping[int, ServedApi]:
+        options = GatewayOptions(
+            bootstrap_servers=coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix
+        )
+        groups = serving_groups(options, is_coordinator(cluster), cluster, timeouts=response_timeouts())
+        service = await stack.enter_async_context(groups)
+        await connected(service.channel)
+        assert await asyncio.to_thread(service.directory.wait_complete, LIMIT_SECONDS)
+        return service.apis
+
+    running = RunningGateway(coordinator.bootstrap_servers, make)
+    try:
+        running.start()
+        yield running
+        running.call(stack.aclose())
+    finally:
+        running.stop()

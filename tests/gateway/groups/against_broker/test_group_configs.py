@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -14,14 +13,8 @@ from kio.static.primitive import i8
 
 from streaming.client.coordinator_client import CoordinatorClient
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.gateway.groups.serving import serving_groups
-from streaming.gateway.options import GatewayOptions
-from streaming.gateway.proxy.cluster import Cluster
-from streaming.gateway.wire.client_request import ServedApi
 from tests.gateway.groups.against_broker.test_exact_answers import exact
-from tests.gateway.support.direct_handlers import connected, every_group
-from tests.gateway.support.in_process import RunningGateway
-from tests.gateway.support.timeouts import response_timeouts
+from tests.gateway.support.in_process import RunningGateway, serving_gateway
 from tests.oracle.sides.connection import Connections
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.topics import create_topic, unique
@@ -104,25 +97,8 @@ def script(group: str, topic: str) -> list[Any]:
 @pytest.fixture(scope="module")
 def serving(coordinator: CoordinatorProcess) -> Iterator[RunningGateway]:
     """A gateway that listens on sockets, so that its router decides which requests are the broker's."""
-    stack = AsyncExitStack()
-
-    async def make(cluster: Cluster) -> Mapping[int, ServedApi]:
-        options = GatewayOptions(
-            bootstrap_servers=coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix
-        )
-        groups = serving_groups(options, every_group, cluster, timeouts=response_timeouts())
-        service = await stack.enter_async_context(groups)
-        await connected(service.channel)
-        assert await asyncio.to_thread(service.directory.wait_complete, LIMIT_SECONDS)
-        return service.apis
-
-    running = RunningGateway(coordinator.bootstrap_servers, make)
-    try:
-        running.start()
+    with serving_gateway(coordinator) as running:
         yield running
-        running.call(stack.aclose())
-    finally:
-        running.stop()
 
 
 def test_the_answers_are_a_brokers(

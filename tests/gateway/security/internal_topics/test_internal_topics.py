@@ -26,7 +26,6 @@ from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.wire.api_keys import FETCH, PRODUCE
 from streaming.gateway.wire.codec import encode_request
-from tests.gateway.conftest import NewGateway
 from tests.gateway.support.in_process import RunningGateway
 from tests.gateway.support.raw_producer import TRANSACTION, find_coordinator, retried
 from tests.gateway.support.requests import SECOND, fetch, metadata, produce
@@ -47,18 +46,6 @@ def names(broker: EmbeddedBroker) -> TopicNames:
         create_topic(broker.bootstrap_servers, name, 1)
         produce_all(broker.bootstrap_servers, name, [name.encode()])
     return names
-
-
-@pytest.fixture
-def guarding(new_gateway: NewGateway, names: TopicNames) -> RunningGateway:
-    return new_gateway(None, {"topic-prefix": names.prefix})
-
-
-@pytest.fixture
-def permitting(new_gateway: NewGateway, names: TopicNames) -> RunningGateway:
-    """A gateway at which anonymous clients may use the internal topics."""
-    options = {"topic-prefix": names.prefix, "internal-topic-principals": "User:operator;User:ANONYMOUS"}
-    return new_gateway(None, options)
 
 
 def values(broker: EmbeddedBroker, topic: str) -> list[bytes | None]:

@@ -14,7 +14,6 @@ from kio.static.primitive import i8, i32
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.wire.api_keys import DESCRIBE_TOPIC_PARTITIONS, METADATA, api_keys
-from tests.gateway.conftest import NewGateway
 from tests.gateway.support.in_process import RunningGateway
 from tests.gateway.support.requests import metadata
 from tests.gateway.support.wire_client import WireClient
@@ -34,17 +33,6 @@ def names(broker: EmbeddedBroker) -> TopicNames:
         created.result(LIMIT_SECONDS)
     create_topic(broker.bootstrap_servers, unique("created-last"))
     return names
-
-
-@pytest.fixture
-def guarding(new_gateway: NewGateway, names: TopicNames) -> RunningGateway:
-    return new_gateway(None, {"topic-prefix": names.prefix})
-
-
-@pytest.fixture
-def permitting(new_gateway: NewGateway, names: TopicNames) -> RunningGateway:
-    options = {"topic-prefix": names.prefix, "internal-topic-principals": "User:ANONYMOUS"}
-    return new_gateway(None, options)
 
 
 def asked(gateway: RunningGateway, request: Any) -> Any:

@@ -170,12 +170,14 @@ class TopicNotifier:
             if topic.name in gone
             or (topic.name in self._current and self._current[topic.name].topic_id != topic.topic_id)
         ]
+        known = self._followed(group) & self._current.keys()
         described = [
             self._current[name]
-            for name in sorted(self._followed(group) & self._current.keys())
+            for name in sorted(known - self._missing_since.keys())
             if self._is_news(group, self._current[name])
         ]
-        group.has_changed, is_confirmed = False, False
+        # A topic that is missing may be back at the next look, as it was.
+        group.has_changed, is_confirmed = not known.isdisjoint(self._missing_since), False
         # Both are sent before the first response, in this order: the group reads them in it.
         asked = []
         if deleted:

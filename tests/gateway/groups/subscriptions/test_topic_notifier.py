@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_logic.messages import JoinGroupRequest, TopicDescription, TopicsDeletedRequest
 from streaming.gateway.groups.subscriptions.topic_notifier import GONE_AFTER_SECONDS
+from streaming.gateway.security.topic_catalog import EXISTING_TTL_SECONDS
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
 from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading
@@ -107,6 +108,24 @@ def test_a_topic_that_only_seemed_to_be_gone_is_described_again() -> None:
         await scene.settle()
         topics, scene.cluster.topics_now = scene.cluster.topics_now, {}
         await scene.settle_deletions()
+        assert scene.owned == {}
+        scene.cluster.topics_now = topics
+        await scene.settle()
+        assert scene.owned == {topic_id(0): {0}}
+
+    play(Scene(t=1), story)
+
+
+def test_a_group_is_not_told_of_a_topic_that_is_missing_until_it_is_there_again() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.member.join("t")
+        await scene.settle()
+        await scene.member.leave()
+        topics, scene.cluster.topics_now = scene.cluster.topics_now, {}
+        await asyncio.sleep(EXISTING_TTL_SECONDS)
+        scene.member = GatewayMember(scene.gateway, "n", "another-group")
+        await scene.member.join("t")
+        await scene.settle()
         assert scene.owned == {}
         scene.cluster.topics_now = topics
         await scene.settle()

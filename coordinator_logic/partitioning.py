@@ -1,7 +1,9 @@
-"""The mapping of groups to partitions of ``group-requests``: Kafka's rule for ``__consumer_offsets``."""
+"""The mapping of groups to partitions of ``group-requests``, Kafka's rule for ``__consumer_offsets``, and to slots."""
 
 import sys
 
+KNUTHS_MULTIPLIER = 0x9E3779B97F4A7C15
+MAX_SLOTS = 2**30
 NATIVE_UTF_16 = f"utf-16-{sys.byteorder[0]}e"
 
 
@@ -13,6 +15,15 @@ def java_string_hash(text: str) -> int:
     for unit in units:
         value = (31 * value + unit) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def hash_table_slot(key: str, slots: int = MAX_SLOTS) -> int:
+    """The slot of a key in a hash table in which a broker's coordinator keeps groups and members.
+
+    Its answers list them by slot. ``slots`` is a power of two; with more of them than the table has, keys come in the
+    same order, but for those that share a slot there (Kafka's ``BaseHashTable.findSlot``).
+    """
+    return java_string_hash(key) * KNUTHS_MULTIPLIER % 2**64 * slots >> 64
 
 
 def partition_for(group_id: str, partition_count: int) -> int:

@@ -178,6 +178,18 @@ def test_a_heartbeat_without_a_response_is_answered_so_that_the_client_sends_all
     play(story())
 
 
+def test_groups_are_listed_in_the_order_of_a_brokers_hash_table() -> None:
+    _, _, gateway = scene(t=1)
+
+    async def story() -> None:
+        for number in range(1, 7):
+            await GatewayMember(gateway, "m", f"grp-{number}").join("t")
+        listed = (await gateway.ask(LIST_GROUPS, 5, ListGroupsRequest())).groups
+        assert [group.group_id for group in listed] == [f"grp-{number}" for number in (2, 4, 1, 6, 3, 5)]
+
+    play(story())
+
+
 def test_a_late_response_answers_the_next_heartbeat() -> None:
     coordinator, _, gateway = scene(t=2)
 

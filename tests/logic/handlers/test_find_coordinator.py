@@ -2,7 +2,7 @@ import pytest
 
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from coordinator_logic.partitioning import java_string_hash, partition_for
+from coordinator_logic.partitioning import hash_table_slot, java_string_hash, partition_for
 from tests.logic.driver import Answer, Driven
 
 HASHES = [
@@ -25,6 +25,12 @@ def test_a_group_belongs_to_the_partition_that_kafka_would_choose(
 
 def test_the_partition_depends_on_the_number_of_partitions() -> None:
     assert partition_for("foo", 10) == 4
+
+
+def test_keys_come_in_the_order_of_a_brokers_hash_table() -> None:
+    # What a TimelineHashMap of Kafka 4.3.1 gives for six keys.
+    keys = [f"grp-{number}" for number in range(1, 7)]
+    assert sorted(keys, key=hash_table_slot) == [f"grp-{number}" for number in (2, 4, 1, 6, 3, 5)]
 
 
 def find(driven: Driven, request: FindCoordinatorRequest, version: int) -> Answer[FindCoordinatorResponse]:

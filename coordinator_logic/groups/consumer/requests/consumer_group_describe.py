@@ -22,11 +22,10 @@ from coordinator_logic.messages import (
     DescribedTopicPartitions,
 )
 from coordinator_logic.messages.consumer_groups import CLASSIC_MEMBER, CONSUMER_MEMBER, UNKNOWN_MEMBER_TYPE
-from coordinator_logic.partitioning import java_string_hash
+from coordinator_logic.partitioning import hash_table_slot
 from coordinator_logic.turn import Turn
 
 MAX_LOAD_FACTOR = 0.75
-KNUTHS_MULTIPLIER = 0x9E3779B97F4A7C15
 
 
 def handle(turn: Turn, request: Request, body: ConsumerGroupDescribeRequest) -> None:
@@ -69,16 +68,11 @@ def described(
 def _as_listed_by_a_broker(consumer: ConsumerGroup) -> list[ConsumerMember]:
     """The members in the order of the hash table in which a broker keeps them, if it never held more members.
 
-    A member's slot is given by the highest bits of a multiple of its id's hash; within a slot, the newest comes first
-    (Kafka's ``BaseHashTable.findSlot`` and ``SnapshottableHashTable.CurrentIterator``).
+    Within a slot, the newest comes first (Kafka's ``SnapshottableHashTable.CurrentIterator``).
     """
     slots = max(2, 1 << (math.ceil(len(consumer.members) * MAX_LOAD_FACTOR) - 1).bit_length())
-
-    def slot(member: ConsumerMember) -> int:
-        return java_string_hash(member.member_id) * KNUTHS_MULTIPLIER % 2**64 * slots >> 64
-
     newest_first = list(consumer.members.values())[::-1]
-    return sorted(newest_first, key=slot)
+    return sorted(newest_first, key=lambda member: hash_table_slot(member.member_id, slots))
 
 
 def _describe_member(

@@ -3,6 +3,7 @@
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups as filter_entries
 from coordinator_logic.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from coordinator_logic.partitioning import hash_table_slot
 from coordinator_logic.records import GroupDirectoryEntry
 from coordinator_logic.sizes import utf8_length
 from streaming.gateway.groups.backend import GroupBackend
@@ -12,10 +13,13 @@ from streaming.gateway.wire.client_request import Caller, ClientRequest
 TYPICAL_ENTRY_BYTES = 40
 """A group in the answer, without its id and its protocol type."""
 
+MAX_SORTED = 1_000
+
 
 async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGroupsResponse:
     """List the groups whose coordinator is the broker that the client connected to.
 
+    They come in the order of a broker's hash table, unless there are so many that to sort them would hold the loop.
     A caller with DESCRIBE on the cluster sees all of them, any other caller the groups on which it has DESCRIBE.
     """
     if not (backend.directory.is_complete and await backend.is_directory_current()):
@@ -35,6 +39,8 @@ async def list_groups(backend: GroupBackend, request: ClientRequest) -> ListGrou
         )
 
     groups = [group for each in await backend.lists.make_each(request.caller, entries, listed) for group in each]
+    if len(groups) <= MAX_SORTED:
+        groups.sort(key=lambda group: hash_table_slot(group.group_id))
     visible = await backend.authorizer.describable(request.caller, [group.group_id for group in groups])
     return ListGroupsResponse(groups=[group for group, is_visible in zip(groups, visible, strict=True) if is_visible])
 

@@ -14,7 +14,7 @@ HEARTBEAT_INTERVAL = "group.consumer.heartbeat.interval.ms"
 MIGRATION_POLICY = "group.consumer.migration.policy"
 POLICIES = ("upgrade", "downgrade", "disabled")
 AT_ONCE = {REBALANCE_DELAY: "0", ASSIGNMENT_INTERVAL: "0"}
-# Tests expect that eight requests are answered between two assignments: a broker's interval is a second.
+# Tests of migrations expect that eight requests are answered between two assignments: a broker's interval is a second.
 BATCHED = {REBALANCE_DELAY: "0", ASSIGNMENT_INTERVAL: "8000"}
 FREQUENT_HEARTBEATS = {
     HEARTBEAT_INTERVAL: "500",
@@ -67,7 +67,8 @@ PROFILES: Mapping[str, Profile] = {
         gateway_variables={"GROUP_COORDINATOR_GATEWAY_TRANSACTIONS_V2": "true"},
     ),
     "joins": Profile(_requests("JoinGroup", "SyncGroup"), {REBALANCE_DELAY: "1000"}),
-    "batching": Profile([HEARTBEATS, MIGRATION], BATCHED),
+    "heartbeats": Profile([HEARTBEATS], {REBALANCE_DELAY: "0"}),
+    "bidirectional": Profile([MIGRATION], BATCHED),
     **{policy: Profile([MIGRATION], BATCHED | {MIGRATION_POLICY: policy}) for policy in POLICIES},
     **{
         f"{policy}-unbatched": Profile([MIGRATION + UNBATCHED], AT_ONCE | {MIGRATION_POLICY: policy})

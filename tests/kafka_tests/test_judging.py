@@ -3,7 +3,7 @@
 import pytest
 
 from tests.kafka_tests.__main__ import judge
-from tests.kafka_tests.exceptions import CANNOT_RUN
+from tests.kafka_tests.exceptions import CANNOT_RUN, MAY_FAIL
 from tests.kafka_tests.play import Outcome, Result
 
 LISTED = next(iter(CANNOT_RUN))
@@ -38,3 +38,8 @@ def test_a_listed_test_may_fail(outcome: Outcome) -> None:
 
 def test_a_listed_test_must_not_pass() -> None:
     assert judge([result(LISTED, "passed")], in_all_profiles=False) == [f"passes, but is listed: {LISTED}"]
+
+
+@pytest.mark.parametrize("outcome", ["failed", "passed"])
+def test_a_test_that_needs_quick_answers_may_fail(outcome: Outcome) -> None:
+    assert judge([result(next(iter(MAY_FAIL)), outcome)], in_all_profiles=True) == []

@@ -138,6 +138,9 @@ public class ClusterTestExtensions
         if (form.brokerSecurityProtocol() != SecurityProtocol.PLAINTEXT) {
             return "asks for " + form.brokerSecurityProtocol();
         }
+        if (form.brokers() > SharedCluster.get().brokers().size()) {
+            return "asks for " + form.brokers() + " brokers";
+        }
         Map<String, String> asked = new TreeMap<>(DEFAULTS);
         if (defaults != null) {
             add(defaults.serverProperties(), asked);

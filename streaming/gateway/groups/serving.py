@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +40,8 @@ class GroupService:
     """The served group APIs, by key, and what they use: the connections, and the authorizer with its cache.
 
     caller: the gateway itself, as the caller of its own requests.
-    topics_changed: to be called when a client has changed topics of the cluster, or may have.
+    topics_changed: to be called when a client has changed topics of the cluster, or may have, with the names of those
+        that were deleted.
     """
 
     channel: GroupChannel
@@ -48,7 +49,7 @@ class GroupService:
     authorizer: Authorizer
     caller: Caller
     apis: Mapping[int, ServedApi]
-    topics_changed: Callable[[], None]
+    topics_changed: Callable[[Collection[str]], None]
 
 
 @asynccontextmanager
@@ -122,9 +123,10 @@ async def serving_groups(
     apis = group_apis(backend) | configs.apis
     await channel.start()
     directory.start()
-    watching = asyncio.gather(TopicNotifier(backend).run(), OffsetCleanup(backend, listings).run())
+    notifier = TopicNotifier(backend)
+    watching = asyncio.gather(notifier.run(), OffsetCleanup(backend, listings).run())
     try:
-        yield GroupService(channel, directory, authorizer, caller, apis, catalog.changed)
+        yield GroupService(channel, directory, authorizer, caller, apis, notifier.topics_changed)
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):

@@ -4,9 +4,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
+from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from streaming.gateway.instrumentation import NO_RESPONSE, NOT_DECODED
@@ -25,7 +27,7 @@ from streaming.gateway.wire.api_keys import (
     api_name,
 )
 from streaming.gateway.wire.client_request import QuotaEntity
-from streaming.gateway.wire.codec import MALFORMED, decode_response, encode_request
+from streaming.gateway.wire.codec import LARGE_REQUEST_BYTES, MALFORMED, decode_response, encode_request
 from streaming.gateway.wire.forwarding import UpstreamLost
 from streaming.gateway.wire.frames import LENGTH_SIZE, FrameRefused, RefusalReason, RequestHead
 from streaming.gateway.wire.steps import Steps
@@ -145,11 +147,23 @@ class BrokerLink:
         """What becomes of the response to a request that is passed on; None if it is passed back as it is."""
         if head.api_key == PRODUCE and head.version >= FIRST_PRODUCE_VERSION_WITH_ADDRESSES:
             return partial(rewrite_leaders, version=head.version, advertise=self._context.advertise)
+        if head.api_key == DELETE_TOPICS:
+            return partial(self._note_deletions, head.version, edit)
         if head.api_key not in (METADATA, DESCRIBE_CLUSTER):
             return edit
         if edit is None:
             return partial(self._with_addresses, head)
         return lambda frame: edit(self._with_addresses(head, frame))
+
+    def _note_deletions(self, version: int, edit: Transform | None, frame: bytes) -> bytes | Steps[bytes]:
+        """The edited response to DeleteTopics; the names in it are noted if they are few enough to decode at once."""
+        if len(frame) <= LARGE_REQUEST_BYTES:
+            # The client understands more than the gateway, such as a new error.
+            with suppress(*MALFORMED):
+                response: Any = decode_response(frame, DELETE_TOPICS, version)
+                deleted = [each.name for each in response.responses if each.error_code is ErrorCode.none and each.name]
+                self._context.topics_changed(deleted)
+        return frame if edit is None else edit(frame)
 
     def _with_addresses(self, head: RequestHead, frame: bytes) -> bytes:
         """The response to a request with advertised addresses in place of the brokers'."""
@@ -214,7 +228,7 @@ class BrokerLink:
         """See :class:`streaming.gateway.proxy.upstream.UpstreamOwner`."""
         name = api_name(expected.api_key)
         if expected.api_key in TOPIC_CHANGES:
-            self._context.topics_changed()
+            self._context.topics_changed(())
         self._context.metrics.count_answer(name, expected.version, NOT_DECODED)
         self._context.metrics.time_upstream(name, seconds)
 

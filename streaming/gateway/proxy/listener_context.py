@@ -1,6 +1,6 @@
 """What a client's connection uses of its listener."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,8 @@ class ListenerContext:
     advertise: returns the gateway's advertised address for a broker; None if it has no listener for it.
     register: adds a client's connection whose TLS handshake, if any, is complete.
     unregister: removes a closed one.
-    topics_changed: called when a broker has answered a request that changes topics.
+    topics_changed: called when a broker has answered a request that changes topics, with the names of those that it has
+        deleted.
     is_first: whether this is the clients' only bootstrap address.
     """
 
@@ -41,7 +42,7 @@ class ListenerContext:
     advertise: Callable[[Broker], Address | None]
     register: Callable[[Any], None]
     unregister: Callable[[Any], None]
-    topics_changed: Callable[[], None]
+    topics_changed: Callable[[Collection[str]], None]
     is_first: bool
 
     @property

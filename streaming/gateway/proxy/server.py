@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -42,7 +42,8 @@ class GatewayServer:
     """Accepts clients' connections between :meth:`start` and :meth:`stop`, in the running event loop.
 
     served: the APIs that handlers answer, by key. Requests of all others are passed on to the brokers.
-    topics_changed: called when a client has changed topics of the cluster, or may have.
+    topics_changed: called when a client has changed topics of the cluster, or may have, with the names of those that
+        were deleted.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class GatewayServer:
         served: Mapping[int, ServedApi],
         metrics: GatewayMetrics | None = None,
         loop_share: LoopShare | None = None,
-        topics_changed: Callable[[], None] = lambda: None,
+        topics_changed: Callable[[Collection[str]], None] = lambda _deleted: None,
     ) -> None:
         self.options = options
         self.cluster = cluster

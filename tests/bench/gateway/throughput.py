@@ -108,7 +108,7 @@ class UpstreamOnlyContext(ListenerContext):
             advertise=lambda _broker: None,
             register=lambda _connection: None,
             unregister=lambda _connection: None,
-            topics_changed=lambda: None,
+            topics_changed=lambda _deleted: None,
             is_first=True,
         )
 

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
+from kio.static.constants import EntityType
 from kio.static.primitive import i8
 from kio.static.protocol import Entity, RequestPayload
 
 from coordinator_logic import apis
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.gateway.security.internal_topics.refusals import DELETE_BY_ID_SINCE
+from streaming.gateway.wire.api_keys import DELETE_TOPICS
 from streaming.gateway.wire.client_request import ClientRequest
 from streaming.gateway.wire.forwarding import forward_upstream
 from tests.gateway.conftest import NewGateway
@@ -26,9 +30,10 @@ from tests.gateway.support.heartbeat_handlers import (
     heartbeat_response,
 )
 from tests.gateway.support.in_process import RunningGateway
-from tests.gateway.support.requests import api_versions, fetch, heartbeat, metadata, produce
+from tests.gateway.support.requests import SECOND, api_versions, fetch, heartbeat, metadata, produce
 from tests.gateway.support.wire_client import ClosedByPeer, WireClient
 from tests.support.kafka_io import consume_all, produce_all
+from tests.support.topics import unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 
@@ -85,6 +90,24 @@ def test_records_sent_with_acks_0_arrive_even_if_the_client_disconnects_at_once(
                 client.send(request)
     expected = [value] * (1 + 10 * count)
     assert consume_all(gateway.bootstrap_servers, topic, len(expected)) == expected
+
+
+@pytest.mark.parametrize("version", [1, DELETE_BY_ID_SINCE])
+def test_the_gateway_hears_which_topics_a_client_has_deleted(gateway: RunningGateway, topic: str, version: int) -> None:
+    missing = unique("missing")
+    module: Any = load_payload_module(DELETE_TOPICS, version, EntityType.request)
+    with WireClient(gateway.port) as client:
+        if version < DELETE_BY_ID_SINCE:
+            named = {"topic_names": (topic, missing)}
+        else:
+            (found,) = client.ask(metadata(topic)).topics
+            topics = ((None, found.topic_id), (missing, None))
+            named = {"topics": tuple(module.DeleteTopicState(name=name, topic_id=each) for name, each in topics)}
+        response = client.ask(module.DeleteTopicsRequest(**named, timeout=SECOND))
+    errors = {each.name: each.error_code for each in response.responses}
+    assert errors == {topic: ErrorCode.none, missing: ErrorCode.unknown_topic_or_partition}
+    assert topic in gateway.deleted
+    assert missing not in gateway.deleted
 
 
 def test_a_transactional_producer_works(gateway: RunningGateway, topic: str) -> None:

@@ -29,6 +29,7 @@ class RunningGateway:
 
     apis: the APIs that handlers answer, or a coroutine function that creates them in the gateway's event loop.
     options: options of the gateway by key, such as ``{"max-connections": 3, "kafka.security.protocol": "SSL"}``.
+    deleted: the topics that clients have deleted through the gateway.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class RunningGateway:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="gateway", daemon=True)
         self.server: GatewayServer
+        self.deleted: list[str] = []
 
     def start(self) -> None:
         """Start the gateway, and return when it accepts connections."""
@@ -81,7 +83,7 @@ class RunningGateway:
         served: dict[int, ServedApi] = {}
         cluster = Cluster(self.options, served)
         served.update(await self._apis(cluster) if callable(self._apis) else self._apis)
-        self.server = GatewayServer(self.options, cluster, served)
+        self.server = GatewayServer(self.options, cluster, served, topics_changed=self.deleted.extend)
         await self.server.start()
 
 

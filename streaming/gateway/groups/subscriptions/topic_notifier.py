@@ -9,7 +9,7 @@ of a member that may see them, see :mod:`.heartbeat_topics`; this module only ke
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Set
 
 from kio.schema.errors import ErrorCode
 
@@ -26,7 +26,8 @@ from streaming.gateway.wire.loop_share import loop_time
 log = logging.getLogger(__name__)
 
 GONE_AFTER_SECONDS = 1.0
-"""How long a topic must be missing, in two looks at least: a broker that lags behind may not know it yet."""
+"""How long a topic must be missing, in two looks at least: a broker that lags behind may not know it yet. One look
+is enough for a topic that a client has deleted through this gateway."""
 UNKNOWN_PARTITIONS = 0
 """The partition count of a topic of which only the id is known. A group is told of the topic again."""
 MAX_FORMER_IDS = 100_000
@@ -42,6 +43,8 @@ class TopicNotifier:
         self._watched = backend.watched
         self._current: dict[str, TopicDescription] = {}
         self._missing_since: dict[str, float] = {}
+        self._looked_at = float("-inf")
+        self._deleted_ids: dict[str, None] = {}
         self._gone: Set[str] = frozenset()
         self._former_ids: dict[str, None] = {}
         self._hidden: Set[str] = frozenset()
@@ -51,19 +54,28 @@ class TopicNotifier:
         """Refresh whenever a look is due, until cancelled."""
         await repeat(self._backend.looks.wait, self.refresh, "groups do not learn of changed topics at the moment")
 
+    def topics_changed(self, deleted: Collection[str] = ()) -> None:
+        """A client has changed topics of the cluster, or may have: look at once.
+
+        deleted: the names of topics of which a broker has answered that it has deleted them.
+        """
+        known = [self._current[name].topic_id for name in deleted if name in self._current]
+        _remember(self._deleted_ids, known)
+        self._catalog.changed()
+
     async def refresh(self) -> None:
         """Look at all topics once, and tell the groups. Raises :class:`CoordinatorNotAvailable`."""
         groups = self._watched.living(time.monotonic())
         if not groups:
             return
         await self._for_each((group for group in groups if group.needs_lookup), self._look_up)
-        changed, gone = await self._look_at_topics(groups)
+        changed = await self._look_at_topics(groups)
         affected = (
             group
             for group in groups
             if group.has_changed or not changed.isdisjoint(group.told) or not changed.isdisjoint(group.names)
         )
-        await self._for_each(affected, lambda group: self._tell(group, gone))
+        await self._for_each(affected, self._tell)
 
     async def _for_each(self, groups: Iterable[WatchedGroup], work: Callable[[WatchedGroup], Awaitable[None]]) -> None:
         async def limited(group: WatchedGroup) -> None:
@@ -95,8 +107,8 @@ class TopicNotifier:
 
     # ---- topics --------------------------------------------------------------------------------------------------
 
-    async def _look_at_topics(self, groups: Iterable[WatchedGroup]) -> tuple[Set[str], Set[str]]:
-        """Bring the topics up to date. Returns the names of those that have changed, and of those that are gone."""
+    async def _look_at_topics(self, groups: Iterable[WatchedGroup]) -> Set[str]:
+        """Bring the topics up to date. Returns the names of those that have changed or are gone."""
         names: set[str] = set()
         needs_listing = False
         for group in groups:
@@ -121,9 +133,7 @@ class TopicNotifier:
         self._warn_of(hidden)
         return self._compare(names, found, missing)
 
-    def _compare(
-        self, names: Set[str], found: Mapping[str, TopicDescription], missing: Set[str]
-    ) -> tuple[Set[str], Set[str]]:
+    def _compare(self, names: Set[str], found: Mapping[str, TopicDescription], missing: Set[str]) -> Set[str]:
         changed = set()
         for name, topic in found.items():
             known = self._current.get(name)
@@ -133,22 +143,28 @@ class TopicNotifier:
                 continue
             if known is not None and known.topic_id != topic.topic_id:
                 # A broker that lags behind may still name the former id.
-                self._former_ids[known.topic_id] = None
-                if len(self._former_ids) > MAX_FORMER_IDS:
-                    del self._former_ids[next(iter(self._former_ids))]
+                _remember(self._former_ids, [known.topic_id])
             self._current[name] = topic
             changed.add(name)
-        now, before = loop_time(), self._missing_since
-        self._missing_since = {name: before.get(name, now) for name in missing}
+        self._looked_at, before = loop_time(), self._missing_since
+        self._missing_since = {name: before.get(name, self._looked_at) for name in missing}
         if missing - before.keys():
             # It may be created or deleted just now.
             self._backend.looks.hasten()
-        gone = {name for name, since in before.items() if name in missing and now - since >= GONE_AFTER_SECONDS}
+        gone = {name for name in missing if self._is_gone(name, self._current.get(name))}
         for name in (self._current.keys() & gone) | (self._current.keys() - names):
             del self._current[name]
         changed |= gone - self._gone
         self._gone = gone
-        return changed, gone
+        return changed
+
+    def _is_gone(self, name: str, topic: TopicDescription | None) -> bool:
+        """Whether the last look showed that a topic is gone: the given one; without it, whichever had the name."""
+        missing_since = self._missing_since.get(name)
+        if missing_since is None:
+            return False
+        is_deleted = topic is not None and topic.topic_id in self._deleted_ids
+        return is_deleted or self._looked_at - missing_since >= GONE_AFTER_SECONDS
 
     def _warn_of(self, hidden: Set[str]) -> None:
         if hidden - self._hidden:
@@ -162,12 +178,12 @@ class TopicNotifier:
 
     # ---- groups --------------------------------------------------------------------------------------------------
 
-    async def _tell(self, group: WatchedGroup, gone: Set[str]) -> None:
+    async def _tell(self, group: WatchedGroup) -> None:
         """Tell a group of topics, if something is new to it; what it has not confirmed, it is told again."""
         deleted = [
             topic
             for topic in (*group.told.values(), *group.replaced.values())
-            if topic.name in gone
+            if self._is_gone(topic.name, topic)
             or (topic.name in self._current and self._current[topic.name].topic_id != topic.topic_id)
         ]
         known = self._followed(group) & self._current.keys()
@@ -218,3 +234,10 @@ class TopicNotifier:
             group.learned(topics)
             return True
         return False
+
+
+def _remember(ids: dict[str, None], more: Iterable[str]) -> None:
+    """Add topic ids to those that are remembered, and forget the oldest of too many."""
+    ids.update(dict.fromkeys(more))
+    while len(ids) > MAX_FORMER_IDS:
+        del ids[next(iter(ids))]

@@ -192,9 +192,9 @@ class Gateway:
             caller=GATEWAY,
             internal_topics=internal_topics,
         )
-        self.topics_changed = catalog.changed
         self.watched = backend.watched
         self.notifier = TopicNotifier(backend)
+        self.topics_changed = self.notifier.topics_changed
         self.cleanup = OffsetCleanup(backend, LookSchedule(LISTING_SECONDS))
         self.apis = group_apis(backend) | GroupConfigHandlers(backend, forward or _no_authorizer).apis
 

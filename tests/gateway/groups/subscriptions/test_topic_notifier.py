@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_logic.messages import JoinGroupRequest, TopicDescription, TopicsDeletedRequest
 from streaming.gateway.groups.subscriptions.topic_notifier import GONE_AFTER_SECONDS
-from streaming.gateway.security.topic_catalog import EXISTING_TTL_SECONDS
+from streaming.gateway.security.topic_catalog import EXISTING_TTL_SECONDS, RENEWAL_SECONDS
 from tests.gateway.groups.driven.coordinator import Cluster, Gateway, LogicCoordinator, topic_id
 from tests.gateway.groups.driven.member import GROUP, GatewayMember
 from tests.logic.driver import reading
@@ -100,6 +100,44 @@ def test_a_topic_is_gone_when_it_was_missing_for_some_time() -> None:
         assert scene.owned == {topic_id(1): {0}}
 
     play(Scene(t=1, kept=1), story)
+
+
+def test_a_topic_that_a_client_has_deleted_is_gone_when_a_broker_misses_it_once() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.member.join("t", "kept")
+        await scene.settle()
+        scene.gateway.topics_changed(["t"])
+        # The broker that is asked has yet to hear of the deletion.
+        await scene.settle()
+        assert scene.coordinator.sent("TopicsDeleted") == []
+        del scene.cluster.topics_now["t"]
+        await scene.settle()
+        assert scene.coordinator.sent("TopicsDeleted") == [TopicsDeletedRequest(["t"], {"t": [topic_id(0)]})]
+        assert scene.owned == {topic_id(1): {0}}
+
+    play(Scene(t=1, kept=1), story)
+
+
+def test_a_topic_created_after_the_deletion_is_not_gone_when_a_broker_misses_it_once() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.member.join("t")
+        await scene.settle()
+        scene.gateway.topics_changed(["t"])
+        scene.cluster.create("t", 1)
+        await asyncio.sleep(2 * RENEWAL_SECONDS)
+        # The heartbeat brings the new topic.
+        await scene.member.beat(subscribed_topic_names=["t"])
+        created = dict(scene.cluster.topics_now)
+        # Another broker has heard of the deletion only.
+        scene.cluster.topics_now = {}
+        await scene.settle()
+        assert scene.coordinator.sent("TopicsDeleted") == [TopicsDeletedRequest(["t"], {"t": [topic_id(0)]})]
+        scene.cluster.topics_now = created
+        await scene.settle()
+        assert scene.owned == {topic_id(1): {0}}
+        assert len(scene.coordinator.sent("TopicsDeleted")) == 1
+
+    play(Scene(t=1), story)
 
 
 def test_a_topic_that_only_seemed_to_be_gone_is_described_again() -> None:

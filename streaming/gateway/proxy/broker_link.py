@@ -61,6 +61,9 @@ class ClientSide(Protocol):
     def close(self) -> None:
         """Close the connection when buffered responses are written."""
 
+    def may_collect_response(self, size: int) -> bool:
+        """Whether there is memory for a broker's response. If not, ``process_received`` is called when there is."""
+
     def process_received(self) -> None:
         """Process received bytes that were blocked."""
 
@@ -84,6 +87,8 @@ class BrokerLink:
         self._forwards: set[asyncio.Future[bytes]] = set()
         self._is_reading = True
         self._passing_size = 0
+        self._collecting_bytes = 0
+        self._awaited_bytes = 0
         self._scan: ProduceScan | None = None
         self._authentication_is_lost = False
 
@@ -94,8 +99,8 @@ class BrokerLink:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes that the upstream connection buffers, in either direction."""
-        return self._upstream.buffered_bytes if self._upstream is not None else 0
+        """Bytes that the upstream connection buffers, in either direction; a collected response counts whole."""
+        return max(self._upstream.buffered_bytes, self._collecting_bytes) if self._upstream is not None else 0
 
     def set_reading(self, enabled: bool) -> None:
         """Resume or pause reading from the broker."""
@@ -238,12 +243,24 @@ class BrokerLink:
         A broker closes idle connections, and a group member may send it no request for hours.
         """
         upstream, self._upstream = self._upstream, None
+        self._collecting_bytes = self._awaited_bytes = 0
         if self._client.is_closing or upstream is None:
             return
         self._authentication_is_lost = self._context.options.requires_sasl
         upstream.abort()
         if upstream.has_requests_in_flight or self.passing_left:
             self._fail(reason)
+
+    def may_collect(self, size: int) -> bool:
+        """See :class:`streaming.gateway.proxy.upstream.UpstreamOwner`."""
+        is_granted = self._client.may_collect_response(size)
+        self._collecting_bytes, self._awaited_bytes = (size, 0) if is_granted else (0, size)
+        return is_granted
+
+    def collect_response(self) -> None:
+        """Collect the response that waits for memory, if there is memory by now."""
+        if self._upstream is not None and self._awaited_bytes and self.may_collect(self._awaited_bytes):
+            self._upstream.collect()
 
     def upstream_writable(self) -> None:
         """See :class:`streaming.gateway.proxy.upstream.UpstreamOwner`."""
@@ -285,6 +302,7 @@ class BrokerLink:
         def finished(response: bytes) -> None:
             nonlocal is_finished
             is_finished = True
+            self._collecting_bytes = 0
             self._responses.complete(pending, response)
             if upstream.is_held:
                 upstream.release()
@@ -307,7 +325,7 @@ class BrokerLink:
                     # The next response must not overtake this one.
                     upstream.hold()
 
-        upstream.expect(ExpectedResponse(*head[1:], time.monotonic(), on_frame=on_frame))
+        upstream.expect(ExpectedResponse(*head[1:], time.monotonic(), on_frame=on_frame, waits_for_memory=True))
 
     def _write_piece(self, pending: PendingResponse, piece: bytes, is_last: bool) -> None:
         self._responses.write_piece(pending, piece, is_last)

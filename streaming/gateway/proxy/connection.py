@@ -164,6 +164,10 @@ class ClientConnection(asyncio.Protocol):
         """
         return self._delivery.stalled_seconds(self.unsent_bytes, now)
 
+    def may_collect_response(self, size: int) -> bool:
+        """See :class:`streaming.gateway.proxy.broker_link.ClientSide`."""
+        return not self.is_closing and self._router.may_collect_response(size)
+
     def response_written(self) -> None:
         """Continue with requests that waited until a response left."""
         self._last_active = time.monotonic()
@@ -173,6 +177,7 @@ class ClientConnection(asyncio.Protocol):
 
     def process_received(self) -> None:
         """Process received bytes, for a slice of the loop's time at most; pause or resume reading from the client."""
+        self._link.collect_response()
         needs_bytes = False
         started = time.monotonic()
         has_accepted = False

@@ -12,7 +12,7 @@ from kio.static.protocol import Entity
 
 from streaming.gateway.proxy.addresses import rewrite_coordinators, rewrite_leaders
 from streaming.gateway.proxy.admission.request_memory import ConnectionMemory
-from streaming.gateway.proxy.api_versions import REWRITTEN_APIS, unsupported_version
+from streaming.gateway.proxy.api_versions import unsupported_version
 from streaming.gateway.proxy.broker_link import BrokerLink, ClientSide
 from streaming.gateway.proxy.find_coordinator import find_coordinators, is_for_transactions
 from streaming.gateway.proxy.handler_calls import HandlerCalls
@@ -129,6 +129,11 @@ class RequestRouter:
         self._memory.settle(requests + self._client.unsent_bytes + self._link.buffered_bytes)
         self._handlers.relieve()
 
+    def may_collect_response(self, size: int) -> bool:
+        """See :class:`ClientSide`. One that complete responses wait for has memory in any case: they leave after it."""
+        self.settle_memory()
+        return self._responses.delayed_bytes > 0 or self._memory.reserve(size)
+
     def cancel(self) -> None:
         """Cancel the requests in handlers, those that wait for their topics' names, and those answered in steps.
 
@@ -228,9 +233,6 @@ class RequestRouter:
             if acks is None:
                 return Admission.INCOMPLETE
             expects_response = acks != NO_ACKS
-        if head.api_key in REWRITTEN_APIS and not self._memory.reserve(0):
-            # The gateway holds the whole response for a while.
-            return Admission.BLOCKED
         if not self._link.start_passing(head, expects_response=expects_response, scan=verdict.scan, edit=verdict.edit):
             return Admission.BLOCKED
         self._request_left()

@@ -15,6 +15,7 @@ class ExpectedResponse(NamedTuple):
     sent_at: when the request was sent, in monotonic seconds.
     on_piece: receives the frame in pieces as they arrive, and whether the piece is the last one.
     on_frame: receives the whole frame.
+    waits_for_memory: whether the owner says when the whole frame may be collected.
     """
 
     api_key: int
@@ -23,6 +24,7 @@ class ExpectedResponse(NamedTuple):
     sent_at: float
     on_piece: Callable[[bytes, bool], None] | None = None
     on_frame: Callable[[bytes], None] | None = None
+    waits_for_memory: bool = False
 
 
 class UpstreamOwner(Protocol):
@@ -33,6 +35,9 @@ class UpstreamOwner(Protocol):
 
     def upstream_lost(self, reason: str) -> None:
         """The connection has ended, or must end because the broker's bytes are not a valid response."""
+
+    def may_collect(self, size: int) -> bool:
+        """Whether the next response, of so many bytes, may be collected; if not, :meth:`Upstream.collect` continues."""
 
     def upstream_writable(self) -> None:
         """The write buffer has room again after ``is_full``."""
@@ -54,6 +59,7 @@ class Upstream(asyncio.Protocol):
         self._received = ByteBuffer()
         self._streaming_left = 0
         self.is_held = False
+        self._may_collect = False
         self._may_read = True
         self.is_full = False
 
@@ -96,6 +102,11 @@ class Upstream(asyncio.Protocol):
         self.is_held = False
         self.set_reading(self._may_read)
         self._process()
+
+    def collect(self) -> None:
+        """Collect the next response, for which the owner has memory by now."""
+        self._may_collect = True
+        self.release()
 
     def close(self) -> None:
         """Close the connection when buffered bytes are written."""
@@ -153,8 +164,14 @@ class Upstream(asyncio.Protocol):
             return True
         if size > self._max_frame_bytes:
             raise FrameRefused(RefusalReason.FRAME_TOO_LARGE, f"a response of {size} bytes")
+        if expected.waits_for_memory and not self._may_collect:
+            self._may_collect = self._owner.may_collect(size)
+            if not self._may_collect:
+                self.hold()
+                return False
         if len(self._received) < size:
             return False
+        self._may_collect = False
         self._owner.response_started(expected, time.monotonic() - expected.sent_at)
         self._expected.popleft()
         assert expected.on_frame is not None

@@ -8,13 +8,15 @@ from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
 
+from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.proxy.admission.request_memory import ALWAYS_BYTES, ConnectionMemory, RequestMemory
 from streaming.gateway.wire.codec import encode_request
 from tests.gateway.conftest import NewGateway
 from tests.gateway.support.heartbeat_handlers import PARKED, ParkingHandler, heartbeat_api
 from tests.gateway.support.in_process import RunningGateway
-from tests.gateway.support.requests import heartbeat
+from tests.gateway.support.requests import heartbeat, metadata
 from tests.gateway.support.wire_client import WireClient
+from tests.support.topics import create_topic, unique
 from tests.support.waiting import wait_until
 
 LARGE = 20_000
@@ -153,3 +155,29 @@ def test_a_request_that_has_begun_is_completed_while_there_is_no_memory(
         running.call(parking.release())
         parked.receive_frame()
     assert parking.arrived == [PARKED, "begun"]
+
+
+def test_a_rewritten_response_beyond_the_memory_for_all_waits(
+    running: RunningGateway, parking: ParkingHandler, broker: EmbeddedBroker
+) -> None:
+    """A small one does not: with it, clients find their brokers."""
+    topic, partitions = unique("wide"), 500
+    create_topic(broker.bootstrap_servers, topic, partitions)
+    with (
+        WireClient(running.port) as first,
+        WireClient(running.port) as second,
+        WireClient(running.port) as asks,
+        WireClient(running.port) as bystander,
+    ):
+        assert len(asks.ask(metadata(topic)).topics[0].partitions) == partitions
+        for client in (first, second):
+            client.send(large_heartbeat(PARKED))
+        wait_until(lambda: running.metric("request_bytes") >= LIMIT, "the memory is used up")
+        asks.send(metadata(topic))
+        wait_until(lambda: running.metric("waiting_connections") == 1, "the response waits")
+        assert bystander.ask(metadata("absent")).brokers
+        assert running.metric("waiting_connections") == 1
+        running.call(parking.release())
+        _, answer = asks.receive(metadata(topic))
+        assert len(answer.topics[0].partitions) == partitions
+        wait_until(lambda: running.metric("request_bytes") == 0, "the memory is free")

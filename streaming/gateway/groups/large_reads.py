@@ -160,5 +160,7 @@ class LargeReads:
     def _known_bytes(self, api: str, group_id: str) -> int:
         """How large a group's answer may be as far as that is known; 0 if it is not."""
         entry = self._directory.entry(group_id)
-        stored = UNSET if entry is None else entry.stored_bytes
-        return max(self._answered.get((api, group_id), 0), 0 if stored is UNSET else stored)
+        stored = 0 if entry is None or entry.stored_bytes is UNSET else entry.stored_bytes
+        answered = self._answered.get((api, group_id), 0)
+        # The directory has a power of two, up to twice the group's size.
+        return max(answered, stored // 2) if answered else stored

@@ -44,12 +44,14 @@ class DirectHandlers:
         self.directory = service.directory
         self.apis = service.apis
 
-    async def ask(self, payload: Any, client_id: str = "oracle", node_id: int = NODE_ID) -> Any:
+    async def ask(
+        self, payload: Any, client_id: str = "oracle", node_id: int = NODE_ID, host: str = "127.0.0.1"
+    ) -> Any:
         """Call the handler of a request, and return its response as decoded from the encoded bytes."""
         key, version = payload.__api_key__, payload.__version__
         served = self.apis[key]
         assert served.min_version <= version <= served.max_version
-        caller = Caller(client_id, "127.0.0.1", ANONYMOUS)
+        caller = Caller(client_id, host, ANONYMOUS)
         request = ClientRequest(caller, node_id, key, version, decoded(payload, served))
         return as_read_by_client(await served.handle(request), load_response_schema(key, version))
 

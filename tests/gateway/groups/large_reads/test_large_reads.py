@@ -139,6 +139,21 @@ def test_a_group_whose_size_the_directory_lacks_is_known_from_its_last_answer() 
     asyncio.run(run())
 
 
+def test_an_answer_says_more_exactly_how_large_a_group_is_than_the_directory() -> None:
+    async def run() -> None:
+        coordinator, group_id = Coordinator(reads()), f"group:{8 * 1024 * 1024}"
+        coordinator.makes.set()
+        await coordinator.read(1, group_id, LARGE)
+        coordinator.makes.clear()
+        work = [asyncio.create_task(coordinator.read(n, group_id, LARGE)) for n in range(20)]
+        await passes()
+        assert coordinator.open == BYTES_AT_ONCE // LARGE * LARGE
+        coordinator.makes.set()
+        await asyncio.gather(*work)
+
+    asyncio.run(run())
+
+
 async def kept(budget: ReadBudget, address: str, size: int, order: list[str], until: asyncio.Event) -> None:
     async with budget.room(address, size):
         order.append(address)

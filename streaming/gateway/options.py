@@ -85,11 +85,11 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     offsets, once it has no members there; ``refuse``; or ``off``, which asks nobody, so that the group begins without
     offsets."""
 
-    transactions_v2: bool = False
-    """Offer transactions V2 (KIP-890), if the brokers' ``transaction.version`` is 2 or later. All gateways of a cluster
-    need the same value.
+    transactions_v2: bool = True
+    """Show clients the brokers' ``transaction.version``: if it is 2 or later, those that know transactions V2 (KIP-890)
+    use them. Set it to false while gateways run that lack this option.
 
-    A producer that has begun with V2 stays with it, whichever gateway it comes to."""
+    A producer that has begun with V2 stays with it, also at a gateway with false."""
 
     metadata_refresh_ms: Milliseconds = 5_000
     """How often the gateway refreshes the list of brokers, their supported API versions, and the topics of consumer

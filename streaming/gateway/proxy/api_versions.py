@@ -19,12 +19,10 @@ from streaming.gateway.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,
-    END_TXN,
     FETCH,
     METADATA,
     PRODUCE,
     SASL_HANDSHAKE,
-    TXN_OFFSET_COMMIT,
 )
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
@@ -50,21 +48,9 @@ MIN_VERSIONS = {
 METADATA_VERSION_WITH_TOPIC_IDS = 12
 """The first version of Metadata in which a client can ask for topics by their ids (KIP-516)."""
 
-HIDDEN_FEATURES = frozenset({"group.version", "share.version", "streams.version"})
+HIDDEN_FEATURES = frozenset({"group.version", "share.version", "streams.version", "transaction.version"})
 """Features of the broker's own coordinators. A client that sees one may use a protocol that bypasses the gateway. The
-gateway shows those of the APIs that it serves, whatever the brokers' levels are."""
-
-TRANSACTION_FEATURE = "transaction.version"
-"""The feature of the brokers' transaction coordinators: the gateway shows the brokers' levels of it, up to 2."""
-
-TRANSACTIONS_V2 = 2
-"""The level at which brokers add partitions and groups to a transaction without a request for it (KIP-890)."""
-
-LAST_PRODUCE_VERSION_WITHOUT_ADDRESSES = 9
-"""From v10 on, an error can carry the new leader's own address (KIP-951). Without transactions V2 nobody needs them."""
-
-USED_BY_TRANSACTIONS_V2 = {PRODUCE: 12, END_TXN: 5, TXN_OFFSET_COMMIT: 5}
-"""The versions that a producer sends at that level."""
+gateway shows those of the APIs that it serves."""
 
 VALID_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The syntax of ``client_software_name`` and ``client_software_version`` (KIP-511)."""
@@ -98,8 +84,10 @@ class ApiRanges:
         of_broker = {int(api.api_key): VersionRange(api.min_version, api.max_version) for api in newest.api_keys}
         offered = ((key, _offered(key, of_broker, served)) for key in {*of_broker, *served})
         self._ranges = {key: versions for key, versions in offered if versions}
-        features = (served[key].feature for key in self._ranges if key in served)
-        self._own_features = {feature.name: feature for feature in features if feature is not None}
+        apis = [served[key] for key in self._ranges if key in served]
+        self._own_features = {api.feature.name: api.feature for api in apis if api.feature is not None}
+        shown = (api.brokers_feature for api in apis)
+        self._highest_levels = {feature.name: feature.highest for feature in shown if feature is not None}
         self._responses: dict[int, Entity] = {version: self._rewrite(answer) for version, answer in responses.items()}
 
     def __getitem__(self, api_key: int) -> VersionRange:
@@ -128,16 +116,11 @@ class ApiRanges:
 
     def _of_broker(self, feature: Any) -> Any:
         """Return a supported or finalized feature of the broker as clients may see it; None to hide it."""
-        if feature.name in HIDDEN_FEATURES:
-            return None
-        if feature.name != TRANSACTION_FEATURE:
-            return feature
-        if any(
-            key not in self._ranges or last > self._ranges[key].highest for key, last in USED_BY_TRANSACTIONS_V2.items()
-        ):
-            return None
+        highest = self._highest_levels.get(feature.name)
+        if highest is None:
+            return None if feature.name in HIDDEN_FEATURES else feature
         levels = ("min_version", "max_version", "min_version_level", "max_version_level")
-        known = {name: i16(min(getattr(feature, name), TRANSACTIONS_V2)) for name in levels if hasattr(feature, name)}
+        known = {name: i16(min(getattr(feature, name), highest)) for name in levels if hasattr(feature, name)}
         return replace(feature, **known)
 
     def _shown_features(self, version: int) -> dict[str, tuple[Any, ...]]:
@@ -180,8 +163,6 @@ def _offered(key: int, of_broker: Mapping[int, VersionRange], served: Mapping[in
     known = VersionRange(*KNOWN_VERSIONS[key])
     is_decoded = policy.treatment is Treatment.ANSWERED or key in REWRITTEN_APIS
     highest = MAX_VERSIONS.get(key, known.highest)
-    if key == PRODUCE and not _serves_transactions_v2(served):
-        highest = LAST_PRODUCE_VERSION_WITHOUT_ADDRESSES
     with_topic_ids = served[key].first_version_with_topic_ids if key in served else None
     if with_topic_ids is not None and not _knows_topic_ids(of_broker):
         highest = min(highest, with_topic_ids - 1)
@@ -195,11 +176,6 @@ def _offered(key: int, of_broker: Mapping[int, VersionRange], served: Mapping[in
         ranges.append(VersionRange(served[key].min_version, served[key].max_version))
     offered = VersionRange(max(r.lowest for r in ranges), min(r.highest for r in ranges))
     return offered if offered.lowest <= offered.highest else None
-
-
-def _serves_transactions_v2(served: Mapping[int, ServedApi]) -> bool:
-    api = served.get(TXN_OFFSET_COMMIT)
-    return api is not None and api.max_version >= USED_BY_TRANSACTIONS_V2[TXN_OFFSET_COMMIT]
 
 
 def _knows_topic_ids(of_broker: Mapping[int, VersionRange]) -> bool:

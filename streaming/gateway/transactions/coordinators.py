@@ -1,7 +1,8 @@
-"""Queries to the brokers' transaction coordinators."""
+"""Requests to the brokers' transaction coordinators."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,7 +31,7 @@ TransactionDescriptions = Mapping[str, TransactionDescription | None]
 
 
 class CoordinatorsUnreachable(Exception):
-    """No broker could be asked for the transaction coordinators."""
+    """A transaction coordinator is not known, or does not answer."""
 
 
 async def describe_transactions(forward: Forward, transactional_ids: Iterable[str]) -> TransactionDescriptions:
@@ -57,6 +58,21 @@ async def describe_transactions(forward: Forward, transactional_ids: Iterable[st
     return descriptions
 
 
+async def add_group(
+    forward: Forward, transactional_id: str, producer_id: int, producer_epoch: int, group_id: str
+) -> ErrorCode:
+    """Add a group to a producer's transaction, which this may begin, at the broker behind ``forward``."""
+    request = AddOffsetsToTxnRequest(
+        transactional_id=TransactionalId(transactional_id),
+        producer_id=ProducerId(producer_id),
+        producer_epoch=i16(producer_epoch),
+        group_id=GroupId(group_id),
+    )
+    response: Any = await forward(request)
+    _warn_of_missing_right(response.error_code, transactional_id, group_id)
+    return response.error_code  # type: ignore[no-any-return]
+
+
 class TransactionCoordinators:
     """Requests over the gateway's own connections, with its own principal.
 
@@ -78,32 +94,22 @@ class TransactionCoordinators:
                 log.warning("the transaction coordinator at %s does not answer: %r", address, failure)
         return descriptions
 
-    async def add_group(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, group_id: str
-    ) -> ErrorCode | TransactionDescription:
-        """Add a group to a producer's transaction, which this may begin; the transaction after that, or an error.
+    @asynccontextmanager
+    async def connection(self, transactional_id: str) -> AsyncIterator[Forward]:
+        """Connect to the coordinator of a transactional id.
 
-        A coordinator that was found, and that does not answer, is COORDINATOR_NOT_AVAILABLE. Raises
-        :class:`CoordinatorsUnreachable`.
+        Raises :class:`CoordinatorsUnreachable`, also when the coordinator does not answer a request of the block.
         """
-        request = AddOffsetsToTxnRequest(
-            transactional_id=TransactionalId(transactional_id),
-            producer_id=ProducerId(producer_id),
-            producer_epoch=i16(producer_epoch),
-            group_id=GroupId(group_id),
-        )
-        for address in await self._find((transactional_id,)):
-            try:
-                async with self._cluster.connection(address) as forward:
-                    response: Any = await forward(request)
-                    if response.error_code is not ErrorCode.none:
-                        _warn_of_missing_right(response.error_code, transactional_id, group_id)
-                        return response.error_code  # type: ignore[no-any-return]
-                    described = (await describe_transactions(forward, [transactional_id])).get(transactional_id)
-                    return described or ErrorCode.coordinator_not_available
-            except BROKER_CONNECTION_ERRORS as failure:
-                log.warning("the transaction coordinator at %s does not answer: %r", address, failure)
-        return ErrorCode.coordinator_not_available
+        address = next(iter(await self._find((transactional_id,))), None)
+        if address is None:
+            raise CoordinatorsUnreachable(f"transactional id {transactional_id!r} has no coordinator at the moment")
+        try:
+            async with self._cluster.connection(address) as forward:
+                yield forward
+        except BROKER_CONNECTION_ERRORS as failure:
+            reason = f"the transaction coordinator at {address} does not answer: {failure!r}"
+            log.warning("a group is not added to the transaction of %r: %s", transactional_id, reason)
+            raise CoordinatorsUnreachable(reason) from failure
 
     async def _find(self, transactional_ids: tuple[str, ...]) -> Mapping[Address, list[str]]:
         request = FindCoordinatorRequest(key_type=TRANSACTION_KEY_TYPE, coordinator_keys=transactional_ids)

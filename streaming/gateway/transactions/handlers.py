@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from kio.index import load_response_schema
 from kio.schema.add_offsets_to_txn.v0.request import AddOffsetsToTxnRequest
@@ -15,7 +15,11 @@ from kio.static.primitive import i16
 from kio.static.protocol import Entity
 from msgspec import structs
 
-from coordinator_logic.apis import TXN_OFFSET_COMMIT, TXN_OFFSET_COMMIT_FIRST_VERSION_ADDING_THE_GROUP
+from coordinator_logic.apis import (
+    TXN_OFFSET_COMMIT,
+    TXN_OFFSET_COMMIT_FIRST_VERSION_ADDING_THE_GROUP,
+    TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_TRANSACTION_ABORTABLE,
+)
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import Message, TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from streaming.gateway.groups.error_responses import error_response, failed_commit
@@ -27,6 +31,7 @@ from streaming.gateway.transactions.coordinators import (
     CoordinatorsUnreachable,
     TransactionCoordinators,
     TransactionDescriptions,
+    add_group,
     describe_transactions,
 )
 from streaming.gateway.transactions.participation import (
@@ -38,26 +43,20 @@ from streaming.gateway.transactions.participation import (
     outcome_after_init,
 )
 from streaming.gateway.transactions.participation_log import ParticipationLog, ParticipationLogUnavailable
-from streaming.gateway.wire.client_request import Caller, ClientRequest, ServedApi
-from streaming.gateway.wire.forwarding import forward_upstream
+from streaming.gateway.wire.client_request import Caller, ClientRequest, Feature, ServedApi
+from streaming.gateway.wire.forwarding import Forward, forward_upstream
 from streaming.gateway.wire.futures import retrieve_failure
 
+INIT_PRODUCER_ID_VERSIONS = range(7)
 ADD_OFFSETS_TO_TXN_VERSIONS = range(5)
+END_TXN_VERSIONS = range(6)
+
+TRANSACTION_FEATURE = Feature("transaction.version", 0, 2)
+"""The feature of the brokers' transaction coordinators. From level 2 on, producers use transactions V2 (KIP-890)."""
 
 END_TXN_FIRST_VERSION_RAISING_THE_EPOCH = 5
 """From v5 on, the broker gives the producer a new epoch with each transaction (KIP-890)."""
 
-
-class TransactionVersions(NamedTuple):
-    """The versions of the APIs whose newest version is one of transactions V2."""
-
-    init_producer_id: range
-    txn_offset_commit: range
-    end_txn: range
-
-
-TRANSACTIONS_V1 = TransactionVersions(range(6), range(TXN_OFFSET_COMMIT_FIRST_VERSION_ADDING_THE_GROUP), range(5))
-TRANSACTIONS_V2 = TransactionVersions(range(7), TXN_OFFSET_COMMIT.versions, range(6))
 
 RETRY = ErrorCode.coordinator_load_in_progress
 """The error while the transaction's state is not known: every producer waits and sends the same request again."""
@@ -79,7 +78,9 @@ class TransactionHandlers:
     A request that reads or changes participations is authorized first: neither the log nor an error may depend on a
     caller without rights to the transactional id.
 
-    ``txn_offset_commit`` is the group API that turns the request into a request event; ``versions`` are those to offer.
+    ``txn_offset_commit`` is the group API that turns the request into a request event. ``shows_feature`` says whether
+    clients see the brokers' ``transaction.version``: the requests of transactions V2 are served without it too, for the
+    producers that have begun with V2 at another gateway.
     """
 
     def __init__(
@@ -89,26 +90,24 @@ class TransactionHandlers:
         coordinators: TransactionCoordinators,
         authorizer: Authorizer,
         txn_offset_commit: ServedApi,
-        versions: TransactionVersions = TRANSACTIONS_V2,
+        shows_feature: bool = True,
     ) -> None:
         self._participation_log = participation_log
         self._completer = completer
         self._coordinators = coordinators
         self._authorizer = authorizer
         self._txn_offset_commit = txn_offset_commit
-        self._versions = versions
+        self._feature = TRANSACTION_FEATURE if shows_feature else None
 
     @property
     def apis(self) -> Mapping[int, ServedApi]:
         """The served APIs by key."""
         init_key, add_offsets_key = InitProducerIdRequest.__api_key__, AddOffsetsToTxnRequest.__api_key__
-        versions = self._versions
-        commit_version = min(self._txn_offset_commit.max_version, versions.txn_offset_commit.stop - 1)
         served = [
-            served_api("InitProducerId", init_key, versions.init_producer_id, self.init_producer_id),
+            served_api("InitProducerId", init_key, INIT_PRODUCER_ID_VERSIONS, self.init_producer_id),
             served_api("AddOffsetsToTxn", add_offsets_key, ADD_OFFSETS_TO_TXN_VERSIONS, self.add_offsets_to_txn),
-            served_api("EndTxn", EndTxnRequest.__api_key__, versions.end_txn, self.end_txn),
-            replace(self._txn_offset_commit, handle=self.txn_offset_commit, max_version=commit_version),
+            served_api("EndTxn", EndTxnRequest.__api_key__, END_TXN_VERSIONS, self.end_txn),
+            replace(self._txn_offset_commit, handle=self.txn_offset_commit, brokers_feature=self._feature),
         ]
         return {api.key: api for api in served}
 
@@ -130,8 +129,8 @@ class TransactionHandlers:
         response = await self.forward(payload)
         if response.error_code is not ErrorCode.none:
             return response  # type: ignore[no-any-return]
-        description = (await self._describe(payload.transactional_id)).get(payload.transactional_id)
-        if description is None or not _is_ongoing(description, payload):
+        description = await _ongoing_transaction(forward_upstream, payload)
+        if description is None:
             # The transaction ended after the broker's response. On a retry the broker reports why.
             return replace(response, error_code=ErrorCode.concurrent_transactions)  # type: ignore[no-any-return]
         participation = new_participation(payload.transactional_id, payload.group_id, description)
@@ -172,7 +171,7 @@ class TransactionHandlers:
             # The outcome may precede these offsets in the group's log. Because the participation is written again,
             # recovery finds the outcome and delivers it once more.
             await self._participation_log.write([participation.with_phase(phase)])
-            return _commit_errors(request, ErrorCode.invalid_txn_state)
+            return _commit_errors(request, _no_transaction(request.version))
         except ParticipationLogUnavailable:
             return _commit_errors(request, RETRY)
 
@@ -183,7 +182,7 @@ class TransactionHandlers:
         if participation is not None:
             return participation
         if request.version < TXN_OFFSET_COMMIT_FIRST_VERSION_ADDING_THE_GROUP:
-            return await self._verification_error(body)
+            return await self._verification_error(body, request.version)
         return await self._added_group(body)
 
     async def _added_group(self, body: TxnOffsetCommitRequest) -> Participation | ErrorCode:
@@ -191,26 +190,35 @@ class TransactionHandlers:
 
         The client sends TxnOffsetCommit to its group's coordinator, so this asks over the gateway's own connections.
         """
-        producer = body.transactional_id, body.producer_id, body.producer_epoch
         try:
-            added = await self._coordinators.add_group(*producer, body.group_id)
-            if isinstance(added, ErrorCode):
-                return ADDING_ERRORS.get(added, added)
-            if not _is_ongoing(added, body):
-                return ErrorCode.concurrent_transactions
-            participation = new_participation(body.transactional_id, body.group_id, added)
-            await self._participation_log.write([participation])
-            # EndTxn reads the participations once more after the broker has ended the transaction. One that it may not
-            # have read was written after that, and then the transaction is no longer ongoing.
-            descriptions = await self._coordinators.describe([body.transactional_id])
+            async with self._coordinators.connection(body.transactional_id) as forward:
+                producer = body.transactional_id, body.producer_id, body.producer_epoch
+                error = await add_group(forward, *producer, body.group_id)
+                if error is not ErrorCode.none:
+                    return ADDING_ERRORS.get(error, error)
+                description = await _ongoing_transaction(forward, body)
+                if description is None:
+                    return ErrorCode.concurrent_transactions
+                participation = new_participation(body.transactional_id, body.group_id, description)
+                await self._participation_log.write([participation])
+                return participation if await self._is_in_time(participation, forward, body) else RETRY
         except CoordinatorsUnreachable:
             return RETRY
-        description = descriptions.get(body.transactional_id)
-        if description is not None and _is_ongoing(description, body):
-            return participation
-        # The repeated request would find it, and commit offsets that follow no end.
-        await self._participation_log.erase([participation])
-        return RETRY
+
+    async def _is_in_time(self, participation: Participation, forward: Forward, body: TxnOffsetCommitRequest) -> bool:
+        """Whether the transaction is ongoing after the participation was written; if not, erase it.
+
+        EndTxn reads the participations once more after the broker has ended the transaction. One that it may not have
+        read was written after that, and then the transaction is no longer ongoing.
+        """
+        is_ongoing = False
+        try:
+            is_ongoing = await _ongoing_transaction(forward, body) is not None
+        finally:
+            if not is_ongoing:
+                # The repeated request would find it, and commit offsets that follow no end.
+                await self._participation_log.erase([participation])
+        return is_ongoing
 
     async def end_txn(self, request: ClientRequest) -> Entity:
         """End a transaction: write the intended outcome, forward the request, deliver the outcome, respond."""
@@ -282,7 +290,7 @@ class TransactionHandlers:
     async def _describe(self, transactional_id: str) -> TransactionDescriptions:
         return await describe_transactions(forward_upstream, [transactional_id])
 
-    async def _verification_error(self, payload: Any) -> ErrorCode:
+    async def _verification_error(self, payload: Any, version: int) -> ErrorCode:
         """The error that a broker answers for offsets of a transaction that it does not have.
 
         The client sends TxnOffsetCommit to its group's coordinator, so this asks over the gateway's own connections.
@@ -290,15 +298,21 @@ class TransactionHandlers:
         try:
             descriptions = await self._coordinators.describe([payload.transactional_id])
         except CoordinatorsUnreachable:
-            descriptions = {}
+            return RETRY
         if payload.transactional_id not in descriptions:
-            return ErrorCode.invalid_txn_state
+            return RETRY
         description = descriptions[payload.transactional_id]
         if description is None or description.producer_id != payload.producer_id:
             return ErrorCode.invalid_producer_id_mapping
         if description.producer_epoch != payload.producer_epoch:
             return ErrorCode.invalid_producer_epoch
-        return ErrorCode.invalid_txn_state
+        return _no_transaction(version)
+
+
+async def _ongoing_transaction(forward: Forward, payload: Any) -> TransactionDescription | None:
+    """The producer's transaction according to the broker behind ``forward``; None if the broker has no such one."""
+    description = (await describe_transactions(forward, [payload.transactional_id])).get(payload.transactional_id)
+    return description if description is not None and _is_ongoing(description, payload) else None
 
 
 def _is_ongoing(description: TransactionDescription, payload: Any) -> bool:
@@ -331,6 +345,12 @@ def _error(request: Any, error: ErrorCode, **others: Any) -> Entity:
     """A response in the request's version that says nothing but the error."""
     response: Any = load_response_schema(request.__api_key__, request.__version__)
     return response(throttle_time=timedelta(0), error_code=error, **others)  # type: ignore[no-any-return]
+
+
+def _no_transaction(version: int) -> ErrorCode:
+    """The error of TxnOffsetCommit for offsets of no open transaction. A producer that gets the older one ends."""
+    knows_abortable = version >= TXN_OFFSET_COMMIT_FIRST_VERSION_WITH_TRANSACTION_ABORTABLE
+    return ErrorCode.transaction_abortable if knows_abortable else ErrorCode.invalid_txn_state
 
 
 def _commit_errors(request: ClientRequest, error: ErrorCode) -> TxnOffsetCommitResponse:

@@ -11,7 +11,7 @@ from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.transactions.completion import TransactionCompleter
 from streaming.gateway.transactions.coordinators import TransactionCoordinators
-from streaming.gateway.transactions.handlers import TRANSACTIONS_V1, TRANSACTIONS_V2, TransactionHandlers
+from streaming.gateway.transactions.handlers import TransactionHandlers
 from streaming.gateway.transactions.participation_log import ParticipationLog
 from streaming.gateway.transactions.recovery import TransactionRecovery
 from streaming.gateway.transactions.timeouts import TransactionTimeouts
@@ -34,9 +34,8 @@ async def serving_transactions(
     coordinators = TransactionCoordinators(cluster)
     assert TXN_OFFSET_COMMIT.key is not None
     txn_offset_commit = groups.apis[TXN_OFFSET_COMMIT.key]
-    versions = TRANSACTIONS_V2 if options.transactions_v2 else TRANSACTIONS_V1
     handlers = TransactionHandlers(
-        participation_log, completer, coordinators, groups.authorizer, txn_offset_commit, versions
+        participation_log, completer, coordinators, groups.authorizer, txn_offset_commit, options.transactions_v2
     )
     participation_log.start()
     recovery = TransactionRecovery(participation_log, completer, coordinators, groups.caller, timeouts)

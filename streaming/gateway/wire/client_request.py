@@ -70,6 +70,7 @@ class ServedApi:
     max_entries: the array entries of a request; by default as many as of any request (``max-request-entries``).
     first_version_with_topic_ids: the first version that names topics by their ids, which brokers know since Kafka 2.8.
     feature: shown to clients with the API, in place of the broker's feature of that name.
+    brokers_feature: shown to clients with the API as far as the broker has it, up to this highest level.
     concerns: whether a decoded request is the handler's; the broker answers all others. None: every request is.
     """
 
@@ -82,4 +83,5 @@ class ServedApi:
     max_entries: int | None = None
     first_version_with_topic_ids: int | None = None
     feature: Feature | None = None
+    brokers_feature: Feature | None = None
     concerns: Callable[[Any], bool] | None = None

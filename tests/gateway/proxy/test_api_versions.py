@@ -21,7 +21,7 @@ from tests.gateway.support.requests import api_versions
 from tests.gateway.support.wire_client import WireClient
 
 HEARTBEAT, OFFSET_FETCH = 12, 9
-CAPPED = {PRODUCE: 9, FETCH: 15, DESCRIBE_QUORUM: 1}
+CAPPED = {PRODUCE: 12, FETCH: 15, DESCRIBE_QUORUM: 1}
 HIDDEN_FEATURES = {"transaction.version", "group.version", "share.version", "streams.version"}
 """Features that a gateway without handlers hides."""
 
@@ -96,7 +96,7 @@ def test_an_invalid_software_name_is_an_invalid_request(gateway: RunningGateway)
 
 @pytest.mark.parametrize(
     ("api_key", "version", "reason"),
-    [(68, 0, "unknown-api"), (999, 0, "unknown-api"), (0, 10, "unsupported-version"), (3, 99, "unsupported-version")],
+    [(68, 0, "unknown-api"), (999, 0, "unknown-api"), (0, 13, "unsupported-version"), (3, 99, "unsupported-version")],
 )
 def test_a_request_that_is_not_offered_closes_the_connection(
     gateway: RunningGateway, api_key: int, version: int, reason: str

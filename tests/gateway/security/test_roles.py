@@ -18,8 +18,12 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from kio.schema.errors import ErrorCode
+from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
 from streaming.contract.topics import TopicNames
+from tests.gateway.support.raw_producer import RawProducer
 from tests.gateway.support.sasl_broker import PLAIN_MODULE, sasl_broker
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
@@ -39,6 +43,7 @@ RESOURCES = {
 ROLES = ("job", "gateway", "service", "client", "auditor")
 PREFIX = "roles-"
 TOPIC, GROUP = "orders", "billing"
+TRANSACTIONAL_ID = GROUP
 
 
 def rights() -> Iterator[AclBinding]:
@@ -153,6 +158,19 @@ def test_the_rights_of_the_table_are_enough_for_every_role(addresses: tuple[str,
     finally:
         consumer.close()
     assert "User:client" in first_journal_entry(gateway)
+
+
+def test_the_rights_of_the_table_are_enough_for_transactions_v2(addresses: tuple[str, str]) -> None:
+    _, gateway = addresses
+    producer = RawProducer(int(gateway.rpartition(":")[2]), TRANSACTIONAL_ID, GROUP, TOPIC)
+    login = properties("client")
+    token = f"\0{login['sasl.username']}\0{login['sasl.password']}".encode()
+    producer.client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    assert producer.client.ask(SaslAuthenticateRequest(auth_bytes=token)).error_code is ErrorCode.none
+    assert producer.init() is ErrorCode.none
+    assert producer.commit_offset(1, version=5) is ErrorCode.none
+    assert producer.end(True, version=5) is ErrorCode.none
+    producer.close()
 
 
 def test_a_client_may_do_nothing_beyond_the_table(addresses: tuple[str, str]) -> None:

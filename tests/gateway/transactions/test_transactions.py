@@ -206,14 +206,16 @@ def test_init_producer_id_in_the_middle_of_a_transaction_aborts_it(environment: 
 
 
 def test_offsets_outside_of_a_transaction_are_refused_as_by_a_broker(environment: Environment) -> None:
-    def errors(producer: RawProducer) -> tuple[ErrorCode, ErrorCode]:
+    def errors(producer: RawProducer, version: int = 3) -> tuple[ErrorCode, ErrorCode]:
         with WireClient(int(environment.broker.bootstrap_servers.rpartition(":")[2])) as broker:
             find_coordinator(broker, producer.group_id, GROUP)
-            return producer.commit_offset(1), producer.commit_offset_at(broker, 1)
+            return producer.commit_offset(1, version), producer.commit_offset_at(broker, 1, version)
 
     producer = environment.producer()
     ours, brokers = errors(producer)
     assert ours is brokers is ErrorCode.invalid_txn_state
+    ours, brokers = errors(producer, version=4)
+    assert ours is brokers is ErrorCode.transaction_abortable
     zombie = RawProducer(producer.port, producer.transactional_id, producer.group_id, environment.topic)
     zombie.producer_id, zombie.producer_epoch = producer.producer_id, producer.producer_epoch
     assert producer.init() is ErrorCode.none

@@ -23,8 +23,6 @@ from tests.support.topics import unique
 COMMIT, END = 5, 5
 """The versions of TxnOffsetCommit and EndTxn in transactions V2."""
 
-OFFERED = {"transactions-v2": "true"}
-
 POINTS = {
     "retried": (stopping_gateway.INTENDED, True),
     "restarted": (stopping_gateway.INTENDED, True),
@@ -43,7 +41,7 @@ def interrupted(broker: EmbeddedBroker, coordinator: CoordinatorProcess, topic: 
     prefix = coordinator.topics.prefix
     producers = {}
     module = "tests.gateway.support.stopping_gateway"
-    with GatewayProcess(broker.bootstrap_servers, prefix, OFFERED, name="halting", module=module) as gateway:
+    with GatewayProcess(broker.bootstrap_servers, prefix, name="halting", module=module) as gateway:
         gateway.start()
         for name, (point, committed) in POINTS.items():
             producer = RawProducer(gateway.port, unique(f"{point}-{name}"), unique("group"), topic, LONG_MS)
@@ -63,7 +61,7 @@ def environment(
 ) -> Iterator[Environment]:
     """The gateways start after the halting one was killed, so that none of them completes its transactions earlier."""
     prefix = coordinator.topics.prefix
-    gateways = [GatewayProcess(broker.bootstrap_servers, prefix, OFFERED, name=name) for name in ("a", "b")]
+    gateways = [GatewayProcess(broker.bootstrap_servers, prefix, name=name) for name in ("a", "b")]
     try:
         for gateway in gateways:
             gateway.start()
@@ -96,13 +94,23 @@ def test_the_brokers_transaction_version_and_its_requests_are_offered(environmen
     assert versions[PRODUCE] == 12
 
 
-def test_they_are_not_offered_without_the_option(broker: EmbeddedBroker, coordinator: CoordinatorProcess) -> None:
-    with GatewayProcess(broker.bootstrap_servers, coordinator.topics.prefix, name="v1") as gateway:
+def test_without_the_option_no_producer_begins_with_v2_and_those_that_have_begun_go_on(
+    environment: Environment,
+) -> None:
+    producer = environment.producer()
+    assert producer.commit_offset(1, COMMIT) is ErrorCode.none
+    prefix, settings = environment.coordinator.topics.prefix, {"transactions-v2": "false"}
+    with GatewayProcess(environment.broker.bootstrap_servers, prefix, settings, name="v1") as gateway:
         gateway.start()
         versions, features = offered(gateway.port)
-    assert "transaction.version" not in features
-    assert (versions[INIT_PRODUCER_ID], versions[TXN_OFFSET_COMMIT], versions[END_TXN]) == (5, 4, 4)
-    assert versions[PRODUCE] == 9
+        assert "transaction.version" not in features
+        assert versions == offered(environment.first.port)[0]
+        producer.go_to(gateway.port)
+        assert producer.end(True, END) is ErrorCode.none
+        assert producer.commit_offset(2, COMMIT) is ErrorCode.none
+        producer.go_to(environment.second.port)
+        assert producer.end(True, END) is ErrorCode.none
+        assert producer.committed_offset() == 2
 
 
 # ---- one producer --------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 # Every target first installs what it needs. After that, only `make lowest`, `make spark-next`, `make release`, the tests of
-# it and of the wheel and, unless promtool is installed, the first test of the alert rules use a network.
+# it and of the wheel, the first test of franz-go and, unless promtool is installed, the first test of the alert rules use a
+# network.
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python

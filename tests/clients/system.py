@@ -1,6 +1,8 @@
 """Broker, coordinator and gateway: the processes that a user runs, which tests restart and kill."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,15 @@ class System:
         """Start coordinator and gateway, and wait until both are ready."""
         self.coordinator.start()
         self.gateway.start()
+
+    @contextmanager
+    def beside(self, settings: Mapping[str, str]) -> "Iterator[System]":
+        """The same broker and coordinator with another gateway, which runs as long as the block."""
+        other = copy(self)
+        other.gateway = GatewayProcess(self.broker.bootstrap_servers, self.coordinator.topics.prefix, settings)
+        with other.gateway:
+            other.gateway.start()
+            yield other
 
     def kill(self) -> None:
         """``kill -9`` both."""

@@ -6,32 +6,45 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 
 from confluent_kafka import Producer
+from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
+from kio.schema.types import TransactionalId
 
+from tests.clients.programs.go import built
 from tests.clients.programs.java import program, tool
-from tests.clients.programs.libraries import CLASSIC, CONSUMER, Library
+from tests.clients.programs.libraries import CONSUMER
 from tests.clients.system import System
+from tests.gateway.support.wire_client import WireClient
 from tests.support.processes import Process
 from tests.support.waiting import LIMIT_SECONDS
 
-__all__ = ["STAGES", "Copier"]
+__all__ = ["STAGES", "Copier", "Library"]
 
-JAVA_COPIER = Path(__file__).parents[1] / "members" / "TransactionalCopier.java"
+MEMBERS = Path(__file__).parents[1] / "members"
 TRANSACTION_SIZE = 3
 STAGES = ("Begun", "Produced", "OffsetsSent", "Committed")
 """The stages of a transaction; Kafka's copier does not report them."""
 
 
+class Library(Enum):
+    """The client library of a copier."""
+
+    JAVA = "java"
+    LIBRDKAFKA = "librdkafka"
+    FRANZ_GO = "franz-go"
+
+
 class Copier:
     """Copies a topic of one partition in transactions, some of which it aborts.
 
-    The program is Kafka's TransactionalMessageCopier or a counterpart, with librdkafka, or with the Java client and the
-    consumer group protocol, for which Kafka's has no option.
+    The program is Kafka's TransactionalMessageCopier or a counterpart: with another library, or with the Java client
+    and the consumer group protocol, for which Kafka's has no option.
     """
 
-    def __init__(self, system: System, library: Library, records: int, protocol: str = CLASSIC) -> None:
+    def __init__(self, system: System, library: Library, records: int, protocol: str, folder: Path) -> None:
         self._system = system
         self._input, self._output = system.new_topic(1), system.new_topic(1)
         self._group_id = f"copiers-{uuid.uuid4().hex[:8]}"
@@ -49,15 +62,8 @@ class Copier:
             "transaction-size": TRANSACTION_SIZE,
         }
         arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-        chosen = ("--group-protocol", protocol)
-        if library is Library.LIBRDKAFKA:
-            command = [sys.executable, "-m", "tests.clients.members.librdkafka_copier", *arguments, *chosen]
-        elif protocol == CONSUMER:
-            command = program(JAVA_COPIER, *arguments, *chosen)
-        else:
-            switches = ("--input-partition", 0, "--enable-random-aborts", "--group-mode", "--use-group-metadata")
-            command = tool("transactional-message-copier", *arguments, *switches)
-        self._process = Process(f"{library}'s copier in a {protocol} group", command, self._on_line)
+        command = _command(library, protocol, arguments, folder)
+        self._process = Process(f"{library.value}'s copier in a {protocol} group", command, self._on_line)
         self._process.start()
 
     def await_stage(self, stage: str) -> None:
@@ -73,6 +79,14 @@ class Copier:
     def kill(self) -> None:
         """``kill -9`` the copier, at any stage."""
         self._process.kill()
+
+    def producer_epoch(self) -> int:
+        """The epoch of the copier's producer according to the broker; with transactions V2, each end raises it."""
+        request = DescribeTransactionsRequest(transactional_ids=(TransactionalId(self._transactional_id),))
+        with WireClient(int(self._system.broker.bootstrap_servers.rpartition(":")[2])) as broker:
+            (state,) = broker.ask(request).transaction_states
+        epoch: int = state.producer_epoch
+        return epoch
 
     def check_exactly_once(self) -> None:
         """Check that the output holds exactly the records whose offsets are committed.
@@ -109,3 +123,15 @@ class Copier:
             self._stages[event["stage"]] += 1
             self._copied = event["totalProcessed"]
             self._changed.notify_all()
+
+
+def _command(library: Library, protocol: str, arguments: list[str], folder: Path) -> list[str]:
+    chosen = ("--group-protocol", protocol)
+    if library is Library.FRANZ_GO:
+        return [str(built(MEMBERS / "franz_go", folder)), *arguments, *chosen]
+    if library is Library.LIBRDKAFKA:
+        return [sys.executable, "-m", "tests.clients.members.librdkafka_copier", *arguments, *chosen]
+    if protocol == CONSUMER:
+        return program(MEMBERS / "TransactionalCopier.java", *arguments, *chosen)
+    switches = ("--input-partition", 0, "--enable-random-aborts", "--group-mode", "--use-group-metadata")
+    return tool("transactional-message-copier", *arguments, *switches)

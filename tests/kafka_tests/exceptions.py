@@ -29,10 +29,18 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
     "Moves `__consumer_offsets` to another broker, and reads the metrics of the brokers' coordinators": (
         "ConsumerIntegrationTest#testSingleCoordinatorOwnershipAfterPartitionReassignment",
     ),
+    "Counts all topics; the job writes in transactions, for which brokers create `__transaction_state`": (
+        "PlaintextConsumerTest#testAsyncConsumerListTopics",
+        "PlaintextConsumerTest#testClassicConsumerListTopics",
+    ),
     "Stops a broker, and all tests share one cluster": (
         "ConsumerIntegrationTest#testLeaderEpoch",
         "DescribeConsumerGroupTest#testDescribeConsumerGroupWithoutLeaders",
         "PlaintextConsumerCommitTest#testCommitAsyncFailsWhenCoordinatorUnavailableDuringClose",
+        "PlaintextConsumerTest#testAsyncConsumeCoordinatorFailover",
+        "PlaintextConsumerTest#testAsyncConsumerCloseOnBrokerShutdown",
+        "PlaintextConsumerTest#testClassicConsumerCloseOnBrokerShutdown",
+        "PlaintextConsumerTest#testClassicConsumerCoordinatorFailover",
         "ResetConsumerGroupOffsetTest#testResetOffsetsWithOfflinePartitionNotInResetTarget",
         "ResetConsumerGroupOffsetTest#testResetOffsetsWithPartitionNoneLeader",
     ),

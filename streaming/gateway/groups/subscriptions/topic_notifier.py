@@ -67,6 +67,7 @@ class TopicNotifier:
         """Look at all topics once, and tell the groups. Raises :class:`CoordinatorNotAvailable`."""
         groups = self._watched.living(time.monotonic())
         if not groups:
+            self._missing_since = {}
             return
         await self._for_each((group for group in groups if group.needs_lookup), self._look_up)
         changed = await self._look_at_topics(groups)

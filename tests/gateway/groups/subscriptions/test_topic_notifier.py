@@ -172,6 +172,26 @@ def test_a_group_is_not_told_of_a_topic_that_is_missing_until_it_is_there_again(
     play(Scene(t=1), story)
 
 
+def test_the_time_that_a_topic_is_missing_starts_again_when_nobody_followed_it() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.member.join("t")
+        topics, scene.cluster.topics_now = scene.cluster.topics_now, {}
+        await scene.settle()
+        await scene.member.leave()
+        await scene.gateway.notifier.refresh()
+        await asyncio.sleep(10 * GONE_AFTER_SECONDS)
+        scene.cluster.topics_now = topics
+        scene.member = GatewayMember(scene.gateway, "n", "another-group")
+        await scene.member.join("t")
+        scene.cluster.topics_now = {}
+        await scene.settle()
+        assert scene.coordinator.sent("TopicsDeleted") == []
+        await scene.settle_deletions()
+        assert len(scene.coordinator.sent("TopicsDeleted")) == 1
+
+    play(Scene(t=1), story)
+
+
 def test_a_topic_that_comes_back_with_another_id_is_deleted_and_described() -> None:
     async def story(scene: Scene) -> None:
         await scene.member.join("t")

@@ -2,7 +2,6 @@
 
 import signal
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 from rich.console import Console
 
 from tests.kafka_tests.exceptions import CANNOT_RUN, MAY_FAIL
-from tests.kafka_tests.play import Result, play
+from tests.kafka_tests.play import Result, counted, play
 from tests.kafka_tests.profiles import PROFILES
 
 
@@ -42,9 +41,7 @@ def main(
     wrong = [] if at_brokers else judge(results, in_all_profiles=not profiles)
     for line in wrong:
         print(line)
-    print(
-        ", ".join(f"{count} {outcome}" for outcome, count in sorted(Counter(each.outcome for each in results).items()))
-    )
+    print(counted(results))
     if wrong or not results:
         raise typer.Exit(1)
 

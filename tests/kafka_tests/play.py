@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -61,8 +62,16 @@ def play(
             job.await_line("that it is ready", _is_jobs_ready_line, READY_LIMIT_SECONDS)
             ready.touch()
         tests.wait(PROFILE_LIMIT_SECONDS)
-        report(f"{name}: {tests.output[-1] if tests.output else 'no output'}")
-    yield from _results(name, folder)
+        results = list(_results(name, folder))
+        report(f"{name}: {counted(results) if results else tests.tail()}")
+    yield from results
+
+
+def counted(results: Sequence[Result]) -> str:
+    """How many results there are of each outcome."""
+    return ", ".join(
+        f"{count} {outcome}" for outcome, count in sorted(Counter(each.outcome for each in results).items())
+    )
 
 
 def _is_jobs_ready_line(line: str) -> bool:

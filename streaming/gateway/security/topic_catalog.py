@@ -139,22 +139,42 @@ class TopicCatalog:
         found = await self._by_id.request(asked) if asked else {}
         return {topic_id: topic.name for topic_id, topic in found.items() if topic.name}
 
-    async def all_topics(self, max_age: float) -> Mapping[str, TopicDescription]:
+    async def all_topics(self, max_age: float, wait: float = 0.0) -> Mapping[str, TopicDescription]:
         """Return all topics that the gateway's principal may describe, as of ``max_age`` seconds ago or later.
 
-        They may be older if listing them takes long. The same object is returned until they are requested again.
+        They may be older if listing them takes long; ``wait`` is how many seconds the caller waits before it accepts
+        that. The same object is returned until they are requested again.
         """
-        async with self._list_lock:
-            pause = min(self._listing_took / LISTING_SHARE, LISTING_TIMEOUT_SECONDS)
-            now = loop_time()
-            if self._listed_at is None or (
-                now - self._listed_at >= pause and not self.is_current(self._listed_at, max_age)
-            ):
-                found = await _within(LISTING_TIMEOUT_SECONDS, self._cluster.all_topics(), "cannot list the topics")
-                described = (described_topic(topic) for topic in found)
-                self._listing = {topic.name: topic for topic in described if topic is not None}
-                self._listed_at, self._listing_took = now, loop_time() - now
-            return self._listing
+        called_at = loop_time()
+        while True:
+            async with self._list_lock:
+                if self._is_listed_since(called_at, max_age):
+                    return self._listing
+                pause = self._until_next_listing()
+                if pause <= 0:
+                    await self._list()
+                    return self._listing
+                if loop_time() + pause > called_at + wait:
+                    return self._listing
+            await asyncio.sleep(pause)
+
+    async def _list(self) -> None:
+        now = loop_time()
+        found = await _within(LISTING_TIMEOUT_SECONDS, self._cluster.all_topics(), "cannot list the topics")
+        described = (described_topic(topic) for topic in found)
+        self._listing = {topic.name: topic for topic in described if topic is not None}
+        self._listed_at, self._listing_took = now, loop_time() - now
+
+    def _is_listed_since(self, called_at: float, max_age: float) -> bool:
+        """Whether all topics were listed after a call, or so recently before it that the list may still be used."""
+        listed_at = self._listed_at
+        return listed_at is not None and (listed_at > called_at or self.is_current(listed_at, max_age))
+
+    def _until_next_listing(self) -> float:
+        """The seconds until all topics may be listed again."""
+        if self._listed_at is None:
+            return 0.0
+        return self._listed_at + min(self._listing_took / LISTING_SHARE, LISTING_TIMEOUT_SECONDS) - loop_time()
 
     def _cache(self, topics: Mapping[str, FoundTopic], asked_at: float) -> None:
         has_changed = False

@@ -16,6 +16,7 @@ from streaming.gateway.security.topic_catalog import FoundTopic, TopicCatalog
 from tests.gateway.support.direct_handlers import cluster_of
 from tests.support.garbage import leaked
 from tests.support.topics import create_topic, unique
+from tests.support.virtual_time import run_in_virtual_time
 from tests.support.waiting import LIMIT_SECONDS
 
 NO_BROKER = "127.0.0.1:1"
@@ -39,6 +40,8 @@ class Brokers:
 
     def __init__(self, errors: Mapping[str, ErrorCode]) -> None:
         self.asked: list[set[str]] = []
+        self.listed: list[str] = []
+        self.listing_seconds = 0.0
         self.may_answer = asyncio.Event()
         self._errors = errors
 
@@ -52,7 +55,9 @@ class Brokers:
         return []
 
     async def all_topics(self) -> list[FoundTopic]:
-        return []
+        listed = [FoundTopic(name, f"id of {name}", 1, ErrorCode.none) for name in self.listed]
+        await asyncio.sleep(self.listing_seconds)
+        return listed
 
 
 def test_topics_that_exist_have_partitions_and_all_others_have_none(broker: EmbeddedBroker) -> None:
@@ -128,3 +133,21 @@ def test_a_lookup_that_no_broker_answers_ends_and_the_next_one_asks_again() -> N
         return brokers.asked
 
     assert run(look_up)[-1] == {"payments"}
+
+
+def test_a_list_of_all_topics_has_those_created_before_it_was_asked_for_if_the_caller_may_wait() -> None:
+    async def look_up() -> None:
+        brokers = Brokers({})
+        brokers.listed, brokers.listing_seconds = ["a"], 0.2
+        catalog = TopicCatalog(brokers)
+        assert (await catalog.all_topics(0.0)).keys() == {"a"}
+        brokers.listed.append("b")
+        assert (await catalog.all_topics(0.0)).keys() == {"a"}, "listing takes long, and the next one must wait"
+        asked_at = asyncio.get_running_loop().time()
+        assert (await catalog.all_topics(0.0, wait=4.0)).keys() == {"a", "b"}
+        waited = asyncio.get_running_loop().time() - asked_at
+        assert waited == pytest.approx(10 * 0.2)
+        brokers.listed.append("c")
+        assert (await catalog.all_topics(0.0, wait=1.0)).keys() == {"a", "b"}, "it would take longer"
+
+    run_in_virtual_time(look_up())

@@ -1,7 +1,7 @@
 """The descriptions of topics that go with a heartbeat: of those that its member subscribes to and may see."""
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from coordinator_logic.groups.consumer.epochs import JOIN_EPOCH
 from coordinator_logic.groups.consumer.patterns import InvalidPattern, read_pattern
@@ -14,6 +14,8 @@ from streaming.gateway.wire.client_request import Caller
 
 LISTINGS_OF_AGE = 3
 """How many refreshes old the list of all topics may be when a pattern is resolved."""
+LISTING_WAIT_SECONDS = 4.0
+"""How long a heartbeat with a pattern waits for a list of all topics that is not older than itself."""
 RESOLVE_AGAIN_SECONDS = 30.0
 """When a pattern is resolved again although the list of topics is the same: an ACL may have changed."""
 
@@ -43,7 +45,9 @@ class HeartbeatTopics:
         if heartbeat.member_epoch == JOIN_EPOCH and group is None:
             topics += await self._of_members_to_convert(heartbeat.group_id)
         if heartbeat.subscribed_topic_regex:
-            topics += await self._matching(caller, heartbeat.subscribed_topic_regex, RENEWAL_SECONDS, known=())
+            # The group resolves the pattern now, and again in 10 s at the earliest.
+            listing = await self._catalog.all_topics(0.0, wait=LISTING_WAIT_SECONDS)
+            topics += await self._matching(caller, heartbeat.subscribed_topic_regex, listing, known=())
         elif heartbeat.subscribed_topic_regex is None and group is not None:
             topics += await self._newly_matching(caller, group, heartbeat.member_id)
         return list({topic.name: topic for topic in topics}.values())
@@ -70,10 +74,9 @@ class HeartbeatTopics:
         return filter(None, map(described_topic, found.values()))
 
     async def _matching(
-        self, caller: Caller, pattern: str, max_age: float, known: Collection[str]
+        self, caller: Caller, pattern: str, listing: Mapping[str, TopicDescription], known: Collection[str]
     ) -> Iterable[TopicDescription]:
-        """The topics that match a pattern, as of ``max_age`` seconds ago or later, without those that are known."""
-        listing = await self._catalog.all_topics(max_age)
+        """The topics of a list that match a pattern, without those that are known."""
         try:
             matches = read_pattern(pattern).matches
         except InvalidPattern:
@@ -96,7 +99,7 @@ class HeartbeatTopics:
             listing = await self._catalog.all_topics(self._listing_seconds)
             if group.is_resolved(member_id, listing, time.monotonic() - RESOLVE_AGAIN_SECONDS):
                 return ()
-            topics = list(await self._matching(caller, pattern, self._listing_seconds, known=group.told.keys()))
+            topics = list(await self._matching(caller, pattern, listing, known=group.told.keys()))
         except CoordinatorNotAvailable:
             return ()
         if not topics:

@@ -192,6 +192,7 @@ class Gateway:
             caller=GATEWAY,
             internal_topics=internal_topics,
         )
+        self.catalog = catalog
         self.watched = backend.watched
         self.notifier = TopicNotifier(backend)
         self.topics_changed = self.notifier.topics_changed

@@ -283,6 +283,18 @@ def test_topics_that_begin_to_match_a_pattern_go_with_the_next_heartbeat() -> No
     play(Scene(**{"t-1": 1}), story)
 
 
+def test_a_new_pattern_matches_a_topic_that_was_created_a_moment_after_all_topics_were_listed() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.gateway.catalog.all_topics(0.0)
+        scene.cluster.create("t-2", 1)
+        await asyncio.sleep(RENEWAL_SECONDS / 2)
+        await scene.member.join(pattern="t-.*")
+        await scene.member.beat()
+        assert scene.owned.keys() == {topic_id(0), topic_id(1)}, "the group resolves it again in 10 s at the earliest"
+
+    play(Scene(**{"t-1": 1}), story)
+
+
 def test_a_member_with_a_pattern_that_moves_to_another_gateway_gets_new_topics() -> None:
     async def story(scene: Scene) -> None:
         await scene.member.join(pattern="t-.*")

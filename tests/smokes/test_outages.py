@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
         ("tests.bench.gateway.formation", "--members 2 --groups 1 --delay-ms 0", "gateway: 2 members"),
         ("tests.bench.gateway.overhead", "--rate 50 --seconds 1 --connections 5 --members 10", "ms"),
         ("tests.bench.gateway.throughput", "--megabytes 5", "MB"),
+        ("tests.bench.gateway.topic_changes", "--smallest", "1 members, gateway: mean"),
     ],
 )
 def test_a_measurement_prints_its_figures(module: str, arguments: str, printed: str, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The time from a change of topics until members of consumer groups (KIP-848) are assigned as it demands.
 
-    python -m tests.bench.gateway.topic_changes [--groups 10]
+    python -m tests.bench.gateway.topic_changes [--groups 10] [--smallest]
 
 Broker, coordinator, gateway and librdkafka's members run on this machine, with their defaults. The groups have topics
 of their own and begin at different times, so that their heartbeats do; one request changes the topics of all of them.
@@ -101,8 +101,11 @@ class Group:
             member.close()
 
 
-def measure(bootstrap_servers: str, change: Change, groups: int, members: int) -> list[float]:
-    """Make a change for that many groups of so many members; return the seconds that each group took."""
+def measure(bootstrap_servers: str, change: Change, groups: int, members: int, waits: float = 1.0) -> list[float]:
+    """Make a change for that many groups of so many members; return the seconds that each group took.
+
+    ``waits`` multiplies how long the groups settle, and how much later each one begins.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     topics = [Topics(name, f"{name}-other") for name in (unique("kept") for _ in range(groups))]
     new = [NewTopic(name, 2, 1) for each in topics for name in each[: 2 if change.before[1] else 1]]
@@ -112,9 +115,9 @@ def measure(bootstrap_servers: str, change: Change, groups: int, members: int) -
         for each in topics:
             following[each] = Group(bootstrap_servers, change.subscription(each), members)
             stack.callback(following[each].close)
-            _poll(following.values(), random.uniform(0, 2 * HEARTBEAT_SECONDS / groups))
+            _poll(following.values(), waits * random.uniform(0, 2 * HEARTBEAT_SECONDS / groups))
         _follow(following, change.before)
-        _poll(following.values(), SETTLING_SECONDS + random.uniform(0, HEARTBEAT_SECONDS))
+        _poll(following.values(), waits * (SETTLING_SECONDS + random.uniform(0, HEARTBEAT_SECONDS)))
         begin = time.monotonic()
         _await(change.carry_out(admin, topics))
         return [at - begin for at in _follow(following, change.after)]
@@ -151,7 +154,11 @@ def main() -> None:
     """Measure both, and print the times."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--groups", type=int, default=10)
+    parser.add_argument("--smallest", action="store_true", help="one change for one group of one member: a smoke test")
     arguments = parser.parse_args()
+    changes, groups, sizes, waits = list(CHANGES.items()), arguments.groups, [1, 2], 1.0
+    if arguments.smallest:
+        changes, groups, sizes, waits = changes[:1], 1, [1], 0.0
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="topic-changes-")))
         broker = stack.enter_context(EmbeddedBroker())
@@ -163,9 +170,9 @@ def main() -> None:
         gateway.start()
         addresses = {"broker": broker.bootstrap_servers, "gateway": gateway.bootstrap_servers}
         pool = stack.enter_context(ThreadPoolExecutor(len(addresses)))
-        for what, change in CHANGES.items():
-            for members in (1, 2):
-                measuring = partial(measure, change=change, groups=arguments.groups, members=members)
+        for what, change in changes:
+            for members in sizes:
+                measuring = partial(measure, change=change, groups=groups, members=members, waits=waits)
                 found = pool.map(measuring, addresses.values())
                 for name, seconds in zip(addresses, found, strict=True):
                     each = " ".join(f"{second:.1f}" for second in seconds)

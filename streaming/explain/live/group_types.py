@@ -69,10 +69,10 @@ def classic_assignment(protocol_type: str, member: DescribedMember) -> str:
 
 
 def members_of(group: DescribedConsumerGroup) -> Iterator[MemberText]:
-    """The members of a consumer group as text."""
+    """The members of a consumer group as text, by their ids."""
     held = {member.member_id: _places(member.assignment) for member in group.members}
     holders = {place: member_id for member_id, places in held.items() for place in places}
-    for member in group.members:
+    for member in sorted(group.members, key=lambda each: each.member_id):
         yield MemberText(
             member.member_id,
             member.instance_id or NOTHING,

@@ -103,7 +103,8 @@ def consumer_member() -> Sender:
     """A member of a consumer group, whose other members have patterns."""
     topics = [{"name": f"topic-{n}", "topicId": f"{n:022}", "partitions": 3} for n in range(100)]
     state = None
-    for number in range(10):
+    # More patterns would use up the share of a group: what it cannot match it keeps, which is another work.
+    for number in range(5):
         subscription = (
             {"subscribedTopicRegex": f"topic-{number}.*"} if number else {"subscribedTopicNames": ["topic-1"]}
         )

@@ -66,16 +66,11 @@ class Reader:
         return None if length < 0 else self._read(length)
 
     def array(self, read_element: Callable[[], T]) -> list[T]:
-        count = self.int32()
-        if count < 0:
-            raise ConsumerProtocolError("a non-nullable array has a negative count")
-        return [read_element() for _ in range(count)]
+        return [read_element() for _ in range(self._count())]
 
     def strings(self) -> list[str]:
         """Read an array of strings. A subscription may have tens of thousands, so no function runs for each."""
-        count = self.int32()
-        if count < 0:
-            raise ConsumerProtocolError("a non-nullable array has a negative count")
+        count = self._count()
         data, end, texts = self._data, self._position, list[str]()
         for _ in range(count):
             start = end + 2
@@ -87,6 +82,12 @@ class Reader:
             self._position = end
         # What is wrong with the others, the reader of one says.
         return texts + [self.string() for _ in range(count - len(texts))]
+
+    def _count(self) -> int:
+        count = self.int32()
+        if count < 0:
+            raise ConsumerProtocolError("a non-nullable array has a negative count")
+        return count
 
     def topic_partitions(self) -> list[TopicPartition]:
         """Read an array of (topic, array of partition numbers) as a flat list."""

@@ -89,7 +89,7 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
     it, by name. ``refresh_requested``: the next heartbeat compares the topics with ``metadata_hash``.
     ``has_new_topics``: a topic that a pattern may match has appeared since the patterns were resolved.
     ``has_unresolved_patterns``: a member brought a pattern when it was too early to resolve patterns again.
-    ``matched`` has the topics that were matched, by pattern; ``matching_until`` is the time (ms since the epoch) until
+    ``matched`` has the topics that were matched, by pattern; ``matching_until`` is the time (µs since the epoch) until
     which the work of matching takes the group's share.
     """
 

@@ -22,7 +22,7 @@ from streaming.gateway.groups.backend import GroupBackend
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.look_schedule import LookSchedule
 from streaming.gateway.groups.subscriptions.repeating import repeat
-from streaming.gateway.groups.subscriptions.topic_notifier import GONE_AFTER_SECONDS, GROUPS_AT_ONCE, MAX_FORMER_IDS
+from streaming.gateway.groups.subscriptions.topic_notifier import GONE_AFTER_SECONDS, GROUPS_AT_ONCE, remember
 from streaming.gateway.security.topic_catalog import NOT_FOUND
 from streaming.gateway.wire.loop_share import loop_time
 
@@ -106,9 +106,7 @@ class OffsetCleanup:
             elif found.topic_id or found.error_code in NOT_FOUND:
                 gone.add(topic)
                 self._forget(topic)
-                self._deleted[topic] = None
-        while len(self._deleted) > MAX_FORMER_IDS:
-            del self._deleted[next(iter(self._deleted))]
+        remember(self._deleted, gone)
         return gone
 
     def _forget(self, topic: Topic) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Set
+from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -24,6 +25,8 @@ from streaming.gateway.security.topic_catalog import NOT_FOUND, described_topic
 from streaming.gateway.wire.loop_share import loop_time
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 GONE_AFTER_SECONDS = 1.0
 """How long a topic must be missing, in two looks at least: a broker that lags behind may not know it yet. One look
@@ -60,7 +63,7 @@ class TopicNotifier:
         deleted: the names of topics of which a broker has answered that it has deleted them.
         """
         known = [self._current[name].topic_id for name in deleted if name in self._current]
-        _remember(self._deleted_ids, known)
+        remember(self._deleted_ids, known)
         self._catalog.changed()
 
     async def refresh(self) -> None:
@@ -144,7 +147,7 @@ class TopicNotifier:
                 continue
             if known is not None and known.topic_id != topic.topic_id:
                 # A broker that lags behind may still name the former id.
-                _remember(self._former_ids, [known.topic_id])
+                remember(self._former_ids, [known.topic_id])
             self._current[name] = topic
             changed.add(name)
         self._looked_at, before = loop_time(), self._missing_since
@@ -237,8 +240,8 @@ class TopicNotifier:
         return False
 
 
-def _remember(ids: dict[str, None], more: Iterable[str]) -> None:
-    """Add topic ids to those that are remembered, and forget the oldest of too many."""
-    ids.update(dict.fromkeys(more))
-    while len(ids) > MAX_FORMER_IDS:
-        del ids[next(iter(ids))]
+def remember(topics: dict[T, None], more: Iterable[T]) -> None:
+    """Add topics, or their ids, to those that are remembered, and forget the oldest of too many."""
+    topics.update(dict.fromkeys(more))
+    while len(topics) > MAX_FORMER_IDS:
+        del topics[next(iter(topics))]

@@ -82,13 +82,18 @@ class ExistingTopic:
 def inspect_topics(
     admin: AdminClient, names: TopicNames, layout: TopicLayout, limit_seconds: float = ADMIN_LIMIT_SECONDS
 ) -> TopicInspection:
-    """Compare the topics with what the job needs, and change nothing.
+    """Compare the topics with what the job needs, and change nothing. A topic is missing if a broker does not know it.
 
     ``limit_seconds`` limits each request to the brokers. Raises KafkaException.
     """
     topics = required_topics(names, layout)
     described = describe_topics(admin, [topic.name for topic in topics], limit_seconds)
-    existing = _existing(admin, [topic for topic in topics if topic.name in described], described, limit_seconds)
+    # Another broker answers, which may not know a topic yet that was created a moment ago.
+    settings = topic_settings(admin, described, limit_seconds)
+    described = {name: description for name, description in described.items() if name in settings}
+    existing = [
+        _existing(topic, described[topic.name], settings[topic.name]) for topic in topics if topic.name in described
+    ]
     brokers = len(admin.describe_cluster(request_timeout=limit_seconds).result().nodes)
     return TopicInspection(
         missing=[topic.name for topic in topics if topic.name not in described],
@@ -117,6 +122,21 @@ def describe_topics(admin: AdminClient, names: Sequence[str], limit_seconds: flo
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
     return described
+
+
+def topic_settings(admin: AdminClient, names: Iterable[str], limit_seconds: float) -> dict[str, dict[str, str]]:
+    """The settings of the topics, by name, without those that do not exist. Raises KafkaException."""
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+    if not resources:
+        return {}
+    settings = {}
+    for resource, future in admin.describe_configs(resources, request_timeout=limit_seconds).items():
+        try:
+            settings[resource.name] = {key: entry.value for key, entry in future.result().items()}
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+    return settings
 
 
 def partition_counts(admin: AdminClient, names: Iterable[str], limit_seconds: float) -> dict[str, int]:
@@ -155,21 +175,9 @@ def text_of_id(topic_id: Uuid) -> str | None:
     return None if text == NO_TOPIC_ID else text
 
 
-def _existing(
-    admin: AdminClient, topics: list[RequiredTopic], described: Mapping[str, TopicDescription], limit_seconds: float
-) -> list[ExistingTopic]:
-    if not topics:
-        return []
-    resources = {topic.name: ConfigResource(ConfigResource.Type.TOPIC, topic.name) for topic in topics}
-    configs = admin.describe_configs(list(resources.values()), request_timeout=limit_seconds)
-    existing = []
-    for topic in topics:
-        entries = configs[resources[topic.name]].result()
-        partitions = described[topic.name].partitions
-        replicas = min(len(partition.replicas) for partition in partitions)
-        settings = {key: entry.value for key, entry in entries.items()}
-        existing.append(ExistingTopic(topic, len(partitions), replicas, settings))
-    return existing
+def _existing(topic: RequiredTopic, description: TopicDescription, settings: Mapping[str, str]) -> ExistingTopic:
+    replicas = min(len(partition.replicas) for partition in description.partitions)
+    return ExistingTopic(topic, len(description.partitions), replicas, settings)
 
 
 def problems_of(existing: Sequence[ExistingTopic], names: TopicNames, layout: TopicLayout) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """Creation and checks of the topics, on a real broker."""
 
 import uuid
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
@@ -8,8 +10,10 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from streaming.contract.errors import CannotRun
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.job.topics.creation import ensure_topics
+from streaming.job.topics.creation import admin_client, ensure_topics
 from streaming.job.topics.layout import Partitions, TopicLayout
+from streaming.job.topics.losses import end_offsets, has_records
+from tests.recovery.chaos.cluster import three_brokers
 from tests.support.topics import create_topic
 from tests.support.waiting import LIMIT_SECONDS
 
@@ -83,3 +87,17 @@ def test_an_unreachable_cluster_is_named(names: TopicNames, monkeypatch: pytest.
     monkeypatch.setattr("streaming.job.topics.creation.ADMIN_LIMIT_SECONDS", 1.0)
     with pytest.raises(CannotRun, match=r"^Kafka at 127\.0\.0\.1:1: "):
         ensure_topics({"bootstrap.servers": "127.0.0.1:1"}, names, TopicLayout())
+
+
+def test_the_first_start_on_several_brokers_waits_until_all_of_them_know_the_topics(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        cluster = three_brokers(tmp_path)
+        stack.callback(cluster.stop)
+        client_config = {"bootstrap.servers": cluster.bootstrap_servers}
+        # Of 100 starts that did not wait, 55 failed.
+        for number in range(15):
+            names = TopicNames(f"start-{number}-")
+            counts = partitions(client_config, names, TopicLayout(4, 4))
+            with admin_client(client_config) as admin:
+                assert not has_records(admin, names.journal, counts.journal)
+                assert end_offsets(admin, names.requests, counts.requests) == dict.fromkeys(range(4), 0)

@@ -11,7 +11,15 @@ from streaming.contract.errors import CannotRun
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.topics.creation import ensure_topics
-from streaming.job.topics.inspection import ExistingTopic, TopicInspection, inspect_topics, risks_of, text_of_id
+from streaming.job.topics.inspection import (
+    ADMIN_LIMIT_SECONDS,
+    ExistingTopic,
+    TopicInspection,
+    inspect_topics,
+    risks_of,
+    text_of_id,
+    topic_settings,
+)
 from streaming.job.topics.layout import DAY_MS, TopicLayout, required_topics
 from tests.support.kafka_io import reading
 from tests.support.topics import create_topic
@@ -35,6 +43,15 @@ def test_topics_that_the_job_has_created_have_neither_problems_nor_risks(
     ensure_topics({"bootstrap.servers": broker.bootstrap_servers}, names, TopicLayout())
     found = inspected(broker, names)
     assert (found.missing, found.problems, found.risks) == ([], [], [])
+
+
+def test_a_topic_that_the_asked_broker_does_not_know_has_no_settings(broker: EmbeddedBroker, names: TopicNames) -> None:
+    # As on a cluster whose other broker has described a topic that was created a moment ago.
+    create_topic(broker.bootstrap_servers, names.rejects, config=APPEND_TIME)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    settings = topic_settings(admin, [names.requests, names.rejects], ADMIN_LIMIT_SECONDS)
+    assert [*settings] == [names.rejects]
+    assert settings[names.rejects].items() >= APPEND_TIME.items()
 
 
 def test_a_topic_on_which_no_record_can_be_acknowledged_is_refused(broker: EmbeddedBroker, names: TopicNames) -> None:

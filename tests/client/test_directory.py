@@ -5,11 +5,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
+import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from coordinator_logic.messages import GroupChange
-from streaming.client.directory import GroupDirectory, read_directory
+from coordinator_logic.messages import GroupChange, ResponseEnvelope
+from streaming.client.directory import AnsweredChanges, GroupDirectory, read_directory
 from streaming.embedded.broker import EmbeddedBroker
 from tests.support.kafka_io import append
 from tests.support.topics import create_topic, unique
@@ -150,3 +151,36 @@ def test_the_end_of_the_topic_is_reached(broker: EmbeddedBroker, topic: str, fol
     assert not reached.is_set()
     append(broker.bootstrap_servers, topic, (b"a", line("a")), (b"b", None))
     assert reached.wait(LIMIT_SECONDS)
+
+
+def test_a_listing_waits_for_the_change_that_an_answer_has_named(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.client.directory.ANSWERED_SECONDS", LIMIT_SECONDS)
+    servers = broker.bootstrap_servers
+    append(servers, topic, (b"billing", line("billing", 1)))
+    change = {"incarnation": "0-0", "sequence": 3}
+    newer = json.dumps(json.loads(line("billing", 2)) | change).encode()
+    # Longer than the reading takes without a change to wait for.
+    written_later = threading.Timer(2, append, [servers, topic, (b"billing", newer)])
+    written_later.start()
+    (entry,) = read_directory(servers, topic, "reader", {}, LIMIT_SECONDS, {"billing": GroupChange("0-0", 3)})
+    written_later.join()
+    assert entry.members == 2
+
+
+def answer(group_id: str, change: GroupChange | msgspec.UnsetType) -> ResponseEnvelope:
+    return ResponseEnvelope("JoinGroup", 0, "1", group_id, 0, msgspec.Raw(b"null"), directory_change=change)
+
+
+def test_a_client_remembers_the_changes_that_answers_have_named_until_a_listing_has_waited_for_them() -> None:
+    changes, first, second = AnsweredChanges(), GroupChange("0-0", 1), GroupChange("0-0", 2)
+    changes.note(answer("billing", first))
+    changes.note(answer("audit", msgspec.UNSET))
+    listed = changes.missing()
+    assert listed == {"billing": first}
+    changes.note(answer("billing", second))
+    changes.listed(listed)
+    assert changes.missing() == {"billing": second}
+    changes.listed(changes.missing())
+    assert changes.missing() == {}

@@ -43,6 +43,7 @@ JOIN_TIMEOUT_MS = 20_000
 DISTURBANCE_MS = 4_000
 PAUSES_MS = (500, 2_000, 7_000)
 FAULT_LIMIT_SECONDS = 400.0
+LOOK_SECONDS = 0.5
 LATE_ENDS = 2
 CALM_SECONDS = 1.5
 ANSWER_SECONDS = 20.0
@@ -227,7 +228,10 @@ class Run:
     # ---- faults --------------------------------------------------------------------------------------------------
 
     def _inject(self, stage: Stage, recorder: Recorder) -> None:
-        """Inject the faults, those of different targets at the same time."""
+        """Inject the faults, those of different targets at the same time.
+
+        Meanwhile a job that ends by itself, as after a full disk, is started again, unless a fault is at work on it.
+        """
         locks = {target: threading.Lock() for target in Target}
         began = time.monotonic()
         threads = [
@@ -236,9 +240,15 @@ class Run:
         ]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join(FAULT_LIMIT_SECONDS)
-            assert not thread.is_alive(), f"a fault has not ended within {FAULT_LIMIT_SECONDS:g} s\n{stage.tails()}"
+        while any(thread.is_alive() for thread in threads):
+            waited = time.monotonic() - began
+            assert waited < FAULT_LIMIT_SECONDS, f"a fault has not ended within {waited:.0f} s\n{stage.tails()}"
+            if locks[Target.JOB].acquire(blocking=False):
+                try:
+                    stage.start_ended_jobs()
+                finally:
+                    locks[Target.JOB].release()
+            time.sleep(LOOK_SECONDS)
         assert not self._failures, "\n".join(self._failures)
 
     def _inject_one(

@@ -136,14 +136,18 @@ class Stage:
         """Start jobs that have ended by themselves, and wait until one is active."""
         deadline = time.monotonic() + START_LIMIT_SECONDS
         while True:
-            for job in self.jobs:
-                if not job.is_running:
-                    self.note_end(job)
-                    self.start_job(job)
+            self.start_ended_jobs()
             if any(map(is_ready, self.jobs)):
                 return
             assert time.monotonic() < deadline, f"no job is active\n{self.tails()}"
             time.sleep(0.05)
+
+    def start_ended_jobs(self) -> None:
+        """Start jobs that have ended by themselves."""
+        for job in self.jobs:
+            if not job.is_running:
+                self.note_end(job)
+                self.start_job(job)
 
     @property
     def lacks_process(self) -> bool:

@@ -4,8 +4,9 @@ A fatal error ends an idempotent producer of librdkafka for good: for example, i
 know its sequence numbers. Records in its queue fail; for those that it has sent, it still waits for the broker. A new
 producer starts once all of them are settled, so records keep their order.
 
-A producer is stuck if no record is acknowledged although the brokers answer. librdkafka 2.12 was so for good after a
-broker had been paused for 6 s: once in 200 runs with broken brokers. Its records fail, and a new producer starts.
+A producer is stuck if no record is acknowledged although the brokers answer, whether its records wait or time out.
+librdkafka 2.12 was so for good after a broker had been paused for 6 s: once in 200 runs with broken brokers. Its
+records fail, and a new producer starts.
 """
 
 import logging
@@ -52,6 +53,10 @@ class RestartingProducer:
         self._look_seconds = look_seconds
         self._next_producer_at = self._next_look_at = 0.0
         self._have_brokers_answered = self._gives_up = False
+        self._awaits_acknowledgement = False
+        """Whether a record was produced that was not acknowledged, and none that was sent since."""
+        self._has_timed_out = False
+        """Whether a record has failed since the last look because nobody acknowledged it in time."""
         self._topic = ""
         self._producer = Producer(self._settings)
 
@@ -70,8 +75,8 @@ class RestartingProducer:
         if self._gives_up:
             raise KafkaException(KafkaError(KafkaError._STATE, self.failure))
         self._topic = topic
-        if not len(self._producer):
-            self._look_later()
+        if not self._awaits_acknowledgement:
+            self._await_acknowledgement()
         on_settled = partial(self._on_settled, on_delivery)
         self._producer.produce(topic, key=key, value=value, partition=partition, on_delivery=on_settled)
 
@@ -101,10 +106,15 @@ class RestartingProducer:
             self._producer.flush(seconds)
 
     def _on_settled(self, on_delivery: OnDelivery, error: KafkaError | None, record: Message) -> None:
-        self._look_later()
+        # Otherwise a producer that is stuck would seem to go on with each record that it fails to deliver.
+        if error is not None and error.code() == KafkaError._MSG_TIMED_OUT:
+            self._has_timed_out = True
+        else:
+            self._await_acknowledgement()
         on_delivery(error, record)
 
-    def _look_later(self) -> None:
+    def _await_acknowledgement(self) -> None:
+        self._awaits_acknowledgement, self._has_timed_out = True, False
         self._next_look_at, self._have_brokers_answered = time.monotonic() + self._look_seconds, False
 
     def _fail(self, failure: str, pause_seconds: float) -> None:
@@ -112,9 +122,12 @@ class RestartingProducer:
         log.error("%s: writing nothing until a new producer starts: %s", self._settings["client.id"], failure)
 
     def _is_stuck(self) -> bool:
-        if not len(self._producer) or time.monotonic() < self._next_look_at:
+        if not self._awaits_acknowledgement or time.monotonic() < self._next_look_at:
             return False
-        had_answered = self._have_brokers_answered
+        self._awaits_acknowledgement = bool(len(self._producer)) or self._has_timed_out
+        if not self._awaits_acknowledgement:
+            return False
+        had_answered, self._has_timed_out = self._have_brokers_answered, False
         self._have_brokers_answered = has_leaders(self._admin_settings, self._topic, ANSWER_LIMIT_SECONDS)
         self._next_look_at = time.monotonic() + self._look_seconds
         return had_answered and self._have_brokers_answered

@@ -52,6 +52,10 @@ class DroppingRelay:
         """Pass no further request with an API key, until one with another key has passed: the client waits."""
         self._drops = api_key, until
 
+    def pass_all(self) -> None:
+        """Drop nothing from now on."""
+        self._drops = None
+
     @contextmanager
     def holding(self) -> Iterator[None]:
         """Pass no request within the block, and those that have arrived at its end."""

@@ -162,8 +162,10 @@ def test_while_the_coordinator_is_silent_clients_retry_and_members_stay(
     }
     assert errors.pop("Heartbeat") == {frozenset()}
     # All versions are sent at once: a member's further requests wait for room as long as its first has no answer, and
-    # are not sent.
-    assert errors.pop("ConsumerGroupHeartbeat") == {frozenset({"coordinator_not_available"}), frozenset({LOADING})}
+    # are not sent. Two limits of the first one end at nearly the same time, so its error may be that of the others.
+    codes = errors.pop("ConsumerGroupHeartbeat")
+    assert {frozenset({"coordinator_not_available"})} <= codes
+    assert codes <= {frozenset({"coordinator_not_available"}), frozenset({LOADING})}
     assert errors.pop("SyncGroup") == {frozenset({"rebalance_in_progress"}), frozenset({"coordinator_not_available"})}
     # Producers before 2.0 crash on COORDINATOR_LOAD_IN_PROGRESS.
     assert errors.pop("TxnOffsetCommit") == {frozenset({LOADING}), frozenset({"coordinator_not_available"})}

@@ -15,6 +15,7 @@ from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, UNANSWERED
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
 from streaming.contract.topics import TopicNames
+from streaming.explain.error_sentences import sentence_of_failure
 
 BOOTSTRAP_VARIABLE = "GROUP_COORDINATOR_BOOTSTRAP_SERVERS"
 PREFIX_VARIABLE = "GROUP_COORDINATOR_TOPIC_PREFIX"
@@ -109,9 +110,9 @@ class Connection:
         except RequestTimedOut as error:
             fail(f"{error.message} (is `group-coordinator run` running?)", UNANSWERED)
         except CoordinatorNotAvailable as error:
-            fail(str(error), UNANSWERED)
+            fail(sentence_of_failure(error), UNANSWERED)
         except CoordinatorError as error:
-            fail(str(error), REFUSED)
+            fail(sentence_of_failure(error), REFUSED)
 
 
 def _principal(config: Mapping[str, object]) -> str | None:

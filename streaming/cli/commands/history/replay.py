@@ -22,6 +22,7 @@ from streaming.cli.console import (
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorError
 from streaming.contract.errors import BadOptions
+from streaming.explain.error_sentences import sentence_of_failure
 
 CASE_PANEL, CHANGES_PANEL = "Case", "What if"
 
@@ -88,7 +89,7 @@ def replay(
     try:
         requests = requests_of(connection.bootstrap_servers, connection.config, topic, group, connection.timeout)
     except CoordinatorError as error:
-        fail(str(error), UNANSWERED)
+        fail(sentence_of_failure(error), UNANSWERED)
     recorded = Case(group, requests, beginning, config_then)
     if case is not None:
         save_case(anonymised(recorded) if anonymise else recorded, case)

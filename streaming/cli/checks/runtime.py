@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from streaming.cli.checks.finding import Finding, note, ok, problem
-from streaming.cli.checks.packages import installed_version
 from streaming.cli.extras import missing_modules
+from streaming.contract.distribution import installed_version
 from streaming.embedded.jars import Jars, MissingPrerequisite, cached_jars, java_executable
 from streaming.job.spark_internals.worker_choice import ARROW, STOCK, choose
 

@@ -3,7 +3,8 @@
 import uuid
 from collections.abc import Mapping
 
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, OffsetSpec
 
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
@@ -16,7 +17,10 @@ def unique(name: str) -> str:
 def create_topic(
     bootstrap_servers: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None, **client: str
 ) -> None:
-    """Create a topic, and wait until the brokers' metadata has it: the controller is ready a moment before.
+    """Create a topic, and wait until its partitions answer.
+
+    The controller is ready a moment before the brokers' metadata has the topic, and that a moment before its leaders
+    accept requests.
 
     config: the topic's settings. client: settings of the admin client, e.g. its credentials.
     """
@@ -28,7 +32,12 @@ def create_topic(
         metadata = admin.list_topics(topic, timeout=LIMIT_SECONDS).topics[topic]
         return metadata.error is None and len(metadata.partitions) == partitions
 
+    def leaders_answer() -> bool:
+        ends = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
+        return all(end.result(LIMIT_SECONDS) for end in admin.list_offsets(ends).values())
+
     wait_until(is_in_metadata, f"topic {topic} is in the broker's metadata")
+    wait_until(leaders_answer, f"the leaders of topic {topic} answer", ignore=(KafkaException,))
 
 
 def delete_topics(bootstrap_servers: str, prefix: str) -> None:

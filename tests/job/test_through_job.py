@@ -18,11 +18,13 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.steps import DEADLINE_CHECK
+from streaming.job.rows.records import KafkaRecord
 from streaming.job.spark_internals.worker_choice import ARROW, STOCK, VARIABLE
 from tests.oracle.scripts.generate import random_scripts
 from tests.oracle.scripts.script import Script
-from tests.oracle.through_job import expected_responses, planned_batches, play, read_records
+from tests.oracle.through_job import Batch, expected_responses, planned_batches, play, read_records
 from tests.support.coordinator_process import QUICK, CoordinatorProcess
+from tests.support.kafka_io import reading
 
 SCRIPTS = 24
 PHASES = ((ARROW, 8), (STOCK, 5), (ARROW, 5))
@@ -111,6 +113,24 @@ def compare(coordinator: CoordinatorProcess, sent: Sent) -> int:
         wait([futures[correlation_id] for correlation_id in answers], ANSWER_LIMIT_SECONDS)
         received = {correlation_id: future.result() for correlation_id, future in futures.items() if future.done()}
         due = {key: msgspec.json.decode(value, type=ResponseEnvelope) for key, value in answers.items()}
-        assert received == due
+        assert received == due, "\n".join(what_the_job_did(coordinator, group_id, records[group_id], batches))
         compared += len(received)
     return compared
+
+
+def what_the_job_did(
+    coordinator: CoordinatorProcess, group_id: str, requests: list[KafkaRecord], batches: list[Batch]
+) -> list[str]:
+    """A group's requests by batch, and everything that the job has sent about it, a line each."""
+    lines = [f"starts: {settings_of(coordinator).starts}"]
+    read: dict[int, int] = {}
+    for number, batch in enumerate(batches):
+        new = [each for each in requests if read.get(each.partition, 0) <= each.offset < batch.end[each.partition]]
+        read = batch.end
+        lines += [f"batch {number} at {batch.time}: {each.timestamp} {each.offset} {each.value!r}" for each in new]
+    topics = coordinator.topics
+    for topic in (topics.responses, topics.journal, topics.rejects):
+        with reading(coordinator.bootstrap_servers, topic) as reader:
+            sent = [each for each in reader.to_the_end() if group_id.encode() in (each.key or b"") + (each.raw or b"")]
+        lines += [f"{topic} at {each.timestamp}: {each.partition}/{each.offset} {each.raw!r}" for each in sent]
+    return lines

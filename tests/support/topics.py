@@ -33,7 +33,8 @@ def create_topic(
         return metadata.error is None and len(metadata.partitions) == partitions
 
     def leaders_answer() -> bool:
-        ends = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        ends = {TopicPartition(topic, partition): latest for partition in range(partitions)}
         return all(end.result(LIMIT_SECONDS) for end in admin.list_offsets(ends).values())
 
     wait_until(is_in_metadata, f"topic {topic} is in the broker's metadata")

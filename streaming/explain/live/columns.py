@@ -12,13 +12,17 @@ SILENT_SECONDS = 2.0
 
 
 class Column(NamedTuple):
-    """A column: its name in options, its title, what it sorts by, and its text; numbers stand to the right."""
+    """A column: its name in options, its title, what it sorts by, and its text; numbers are aligned to the right.
+
+    is_word: each text is a single word, such as a state.
+    """
 
     key: str
     title: str
     value: Callable[[FleetRow], Any]
     text: Callable[[FleetRow], str]
     justify: Literal["left", "right"] = "left"
+    is_word: bool = False
 
     @property
     def is_descending(self) -> bool:
@@ -28,8 +32,8 @@ class Column(NamedTuple):
 
 COLUMNS = (
     Column("group", "GROUP", lambda row: row.group_id, lambda row: row.group_id),
-    Column("state", "STATE", lambda row: row.state, lambda row: row.state),
-    Column("type", "TYPE", lambda row: row.group_type, lambda row: row.group_type),
+    Column("state", "STATE", lambda row: row.state, lambda row: row.state, is_word=True),
+    Column("type", "TYPE", lambda row: row.group_type, lambda row: row.group_type, is_word=True),
     Column("members", "MEMBERS", lambda row: row.members, lambda row: str(row.members), "right"),
     Column("generation", "GENERATION/EPOCH", lambda row: row.generation, lambda row: str(row.generation), "right"),
     Column(

@@ -7,7 +7,7 @@ from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.explain.lag import CommittedOverTime, Lag
 from streaming.explain.page.data import page_of
 from streaming.explain.page.lanes import Lanes
-from streaming.explain.page.writing import html_of
+from streaming.explain.page.writing import Picture, html_of, picture_of
 from streaming.explain.story.model import Story
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import now_lines
@@ -61,3 +61,8 @@ def read_group(
 def page_of_story(story: Story, lanes: Lanes, lag: Lag | None = None) -> str:
     """The page of a story and its lanes, and of the lag if it was asked for."""
     return html_of(page_of(story, lanes, list(now_lines(story)), lag))
+
+
+def picture_of_story(story: Story, lanes: Lanes) -> Picture:
+    """The picture on that page, as a part of another one."""
+    return picture_of(page_of(story, lanes, list(now_lines(story))))

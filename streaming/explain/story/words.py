@@ -123,10 +123,15 @@ def event_line(group_id: str, rebalance: Rebalance) -> str:
         parts.append("interrupted")
     if rebalance.moves is not None:
         parts.append(_moves(rebalance.moves))
+    parts.append(cause_in_short(rebalance))
+    return "  ".join(parts)
+
+
+def cause_in_short(rebalance: Rebalance) -> str:
+    """The most probable cause of a rebalance, without the journal's evidence."""
     cause = rebalance.cause
     doubt = "" if cause.is_certain else f"perhaps: {' or '.join(one.trigger for one in rebalance.causes)}; "
-    parts.append(f"{doubt}{cause.member}: {cause.text}" if cause.member else f"{doubt}{cause.text}")
-    return "  ".join(parts)
+    return f"{doubt}{cause.member}: {cause.text}" if cause.member else f"{doubt}{cause.text}"
 
 
 def phases(rebalance: Rebalance) -> str:

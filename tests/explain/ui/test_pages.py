@@ -82,7 +82,7 @@ def test_a_group_shows_its_members_offsets_lag_story_and_rebalances() -> None:
     assert cells[-2:] == ["not known", "not known"]
     assert "Now: Stable since" in page.shown
     assert "Last rebalances: 20 of 26" in page.shown
-    assert len(page.texts("summary")) == 20
+    assert page.tags.count("summary") == 20
     assert "flapping" in page.shown.lower()
     timelines = [_values(one) for one in page.links if one.startswith("/timeline?")]
     assert [one.get("since") for one in timelines] == ["2h", "24h", None]
@@ -102,7 +102,35 @@ def test_a_group_of_the_past_has_its_story() -> None:
     source.stories["gone"].start("a")
     page = page_of(source, "/group", id="gone")
     assert "The coordinator answers GROUP_ID_NOT_FOUND." in page.shown
-    assert len(page.texts("summary")) == 1
+    assert page.tags.count("summary") == 1
+
+
+def test_each_rebalance_has_its_time_cause_and_duration_in_its_line() -> None:
+    source = GivenSource(row("billing"))
+    source.stories["billing"] = incident()
+    page = page_of(source, "/group", id="billing")
+    times = [value for name, value in page.attributes if name == "datetime"]
+    assert times == [value for name, value in page.attributes if name == "title" and value in times]
+    assert "2025-11-24T17:32:08.090Z" in times
+    texts = page.texts("time", "span")
+    begin = texts.index("2025-11-24 17:32:08 UTC")
+    what, took, why = texts[begin + 1 : begin + 4]
+    assert (what, took) == ("session expired -> generation 24", "40.1 s")
+    assert "no request of it for 45 s" in why
+
+
+def test_the_groups_page_has_the_picture_of_its_timeline_with_the_same_data() -> None:
+    source = GivenSource(row("billing"))
+    source.stories["billing"] = incident()
+    group, timeline = (get(source, path, id="billing") for path in ("/group", "/timeline"))
+    data, script = (
+        [re.findall(pattern, one.page, re.DOTALL) for one in (group, timeline)]
+        for pattern in (r'<script type="application/json" id="data">(.*?)</script>', r"<script>(.*?)</script>")
+    )
+    assert len(data[0]) == len(script[0]) == 1
+    assert (data[0], script[0]) == (data[1], script[1])
+    picture = r'<div id="picture" data-zone="(\w+)">'
+    assert [re.findall(picture, one.page) for one in (group, timeline)] == [["local"], ["UTC"]]
 
 
 def test_a_group_that_never_was_is_not_found() -> None:
@@ -200,7 +228,7 @@ def test_what_clients_choose_is_text_in_every_page(path: str, name: str, other: 
     response = get(source, path, id=name, q=name or query, filter=name, sort=query)
     page = ReadPage(response.page)
     assert response.status == HTTPStatus.OK
-    assert page.tags.count("script") == (2 if path == "/timeline" else 1)
+    assert page.tags.count("script") == (2 if path in ("/timeline", "/group") else 1)
     assert "img" not in page.tags
     assert not [one for one, _ in page.attributes if one.startswith("on")]
     assert all(character.isprintable() or character == "\n" for character in page.shown)
@@ -210,12 +238,15 @@ def test_what_clients_choose_is_text_in_every_page(path: str, name: str, other: 
 
 
 def test_a_page_runs_only_its_own_script_and_loads_nothing() -> None:
-    response = get(GivenSource(*THREE), "/")
-    for kind in ("script", "style"):
-        (part,) = re.findall(rf"<{kind}>(.*?)</{kind}>", response.page, re.DOTALL)
-        assert f"{kind}-src 'sha256-{b64encode(sha256(part.encode()).digest()).decode()}'" in response.policy
-    assert not re.findall(r"""\bsrc\s*=|https?:|url\(|@import|\binnerHTML\b|\beval\b""", response.page)
-    assert all(one.startswith("/") for one in ReadPage(response.page).links)
+    source = GivenSource(*THREE)
+    source.stories["billing"] = incident()
+    for response in (get(source, "/"), get(source, "/group", id="audit"), get(source, "/group", id="billing")):
+        for kind in ("script", "style"):
+            (part,) = re.findall(rf"<{kind}>(.*?)</{kind}>", response.page, re.DOTALL)
+            assert f"{kind}-src 'sha256-{b64encode(sha256(part.encode()).digest()).decode()}'" in response.policy
+        assert not re.findall(r"""\bsrc\s*=|https?:|url\(|@import|\binnerHTML\b|\beval\b""", response.page)
+        assert "unsafe" not in response.policy
+        assert all(one.startswith("/") for one in ReadPage(response.page).links)
 
 
 @given(NAMES.filter(bool))

@@ -72,5 +72,5 @@ def test_a_consumer_group_is_described_now_and_at_an_earlier_time(coordinator: C
     wait_until(lambda: bool(then()), "the group is in the journal")
     assert then() == [{**now, "assignorName": ""}]
     printed = run_for(coordinator, "groups", "describe", group).stdout
-    assert f"{group}: Stable (consumer group, epoch 2, uniform), 1 member(s)" in printed
+    assert f"{group}: Stable (consumer group, epoch 2, uniform), 1 member" in printed
     assert "t: 0, 1" in printed

@@ -9,7 +9,7 @@ from coordinator_logic.messages import GroupToFetch
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
 from streaming.client.group_types import AnyDescribedGroup, type_of
-from streaming.contract.output.text import printable
+from streaming.contract.output.text import counted, printable
 from streaming.explain.live.group_types import MemberNow, TypeDescription, description_of
 
 
@@ -81,14 +81,14 @@ def group_now(group: AnyDescribedGroup) -> GroupNow:
 def headline(group: AnyDescribedGroup) -> tuple[str, str]:
     """A group's id, and the rest of its headline: its state, its protocol or epochs, and its number of members."""
     protocol = description_of(type_of(group)).protocol(group)
-    return group.group_id, f": {group.group_state} ({protocol}), {len(group.members)} member(s)"
+    return group.group_id, f": {group.group_state} ({protocol}), {counted(len(group.members), 'member')}"
 
 
 def description(group: GroupNow, offsets: list[CommittedPosition] | str) -> str:
     """The group as text, in lines that no text of a client breaks."""
     if group.error:
         return group.error
-    lines = [f"{group.group_id}: {group.state} ({group.protocol}), {len(group.members)} member(s)", ""]
+    lines = [f"{group.group_id}: {group.state} ({group.protocol}), {counted(len(group.members), 'member')}", ""]
     for member in group.members:
         instance = f", instance {member.instance_id}" if member.instance_id else ""
         standing = f", {member.standing}" if member.standing else ""

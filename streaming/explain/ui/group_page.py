@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from xml.etree.ElementTree import Element
 
+from streaming.contract.output.text import counted
 from streaming.explain.live.columns import COLUMNS
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.page.of_group import picture_of_story
@@ -87,7 +88,7 @@ def _described(described: Described | str) -> Iterator[Element]:
     if group.error:
         yield element("p", {}, f"The coordinator answers {group.error}.")
     else:
-        yield dim(f"{group.state} ({group.protocol}), {len(group.members):,} member(s)")
+        yield dim(f"{group.state} ({group.protocol}), {counted(len(group.members), 'member')}")
     if group.members:
         heads = ("MEMBER", "INSTANCE", "CLIENT", "HOST", "ASSIGNMENT")
         yield table(

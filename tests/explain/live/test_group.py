@@ -49,7 +49,7 @@ def test_an_error_is_told_by_its_name() -> None:
 def test_the_description_has_members_and_offsets() -> None:
     group = group_now(classic(ASSIGNED))
     assert description(group, [CommittedPosition("orders", 0, 42)]).splitlines() == [
-        "billing: Stable (consumer, range), 1 member(s)",
+        "billing: Stable (consumer, range), 1 member",
         "",
         "reader-1 (reader at /10.0.3.7)",
         "    audit: 0",

@@ -20,7 +20,7 @@ from streaming.cli.commands import (
     version,
 )
 from streaming.cli.commands.history import events, explain, replay, sql, top, ui
-from streaming.cli.commands.offsets import changes, files, listing, reset, restoring
+from streaming.cli.commands.offsets import changes, files, listing, reset, restoring, setting
 from streaming.cli.connection import ENVIRONMENT_HELP
 from streaming.cli.help_output import Command, Group, examples, unwrapped
 
@@ -133,13 +133,23 @@ _add(
 _add(
     groups_app,
     {
-        "list": (groups.list_groups, "groups list -b kafka-1:9092 --state Stable", "groups list --at 2h"),
+        "list": (
+            groups.list_groups,
+            "groups list -b kafka-1:9092 --state Stable",
+            "groups list 'billing-*'",
+            "groups list --at 2h",
+        ),
         "describe": (
             groups.describe_groups,
             "groups describe billing",
             "groups describe billing --at 2026-11-24T03:12:00Z",
         ),
-        "delete": (groups.delete_groups, "groups delete billing"),
+        "delete": (
+            groups.delete_groups,
+            "groups delete billing",
+            "groups delete 'billing-test-*'",
+            "groups delete 'billing-test-*' --execute",
+        ),
         "configure": (
             groups.configure_group,
             "groups configure billing",
@@ -163,7 +173,16 @@ _add(
     offsets_app,
     {
         "list": (listing.list_offsets, "offsets list billing"),
-        "commit": (listing.commit_offsets, "offsets commit billing orders:0=42 orders:1=0"),
+        "commit": (
+            setting.commit_offsets,
+            "offsets commit billing orders:0=42 orders:1=0",
+            "offsets commit billing orders:0=42 --execute --reason 'skips a broken record'",
+        ),
+        "delete": (
+            setting.delete_offsets,
+            "offsets delete billing --topic payments",
+            "offsets delete billing --topic orders:0,2-5 --execute",
+        ),
         "history": (changes.history, "offsets history billing", "offsets history billing orders:0 --since 2h"),
         "diff": (changes.diff, "offsets diff billing --from 2h", "offsets diff billing --from 2h --to 1h"),
         "reset": (

@@ -50,11 +50,15 @@ ON_COORDINATOR: Mapping[tuple[str, ...], Sequence[Run]] = {
     ("groups", "quarantine", "drop"): (Run([HOSTILE, "--reason", HOSTILE], REFUSED),),
     ("offsets", "list"): (Run([HOSTILE]), Run([HOSTILE, "--json"])),
     ("offsets", "commit"): (
-        Run([UNUSED, f"{TOPIC}:0=5", "--metadata", HOSTILE]),
-        Run([UNUSED, f"{TOPIC}:0=5", "--json"]),
+        Run([UNUSED, f"{TOPIC}:0=5", "--metadata", HOSTILE], REFUSED),
         Run([UNUSED, HOSTILE], USAGE),
     ),
     ("offsets", "history"): (Run([HOSTILE]), Run([HOSTILE, "--json"]), Run([f"{HOSTILE} missing"], REFUSED)),
+    ("offsets", "delete"): (
+        Run([UNUSED, "--topic", TOPIC]),
+        Run([UNUSED, "--topic", TOPIC, "--json"]),
+        Run([UNUSED, "--topic", HOSTILE], USAGE),
+    ),
     ("offsets", "diff"): (Run([HOSTILE, "--from", "1h"]), Run([HOSTILE, "--from", "1h", "--json"])),
     ("offsets", "export"): (Run([HOSTILE]), Run([HOSTILE, "-o", CSV]), Run([HOSTILE, "-o", JSON, "--json"])),
     ("offsets", "import"): (Run([HOSTILE, CSV], REFUSED), Run([HOSTILE, HOSTILE], USAGE)),

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
 
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, Since, fail, out, print_json, progress, time_given, write_file
+from streaming.cli.group_selection import require_group
 from streaming.cli.help_output import flag, option
 from streaming.contract.output import plain
 from streaming.explain.lag import Lag, read_lag
@@ -87,7 +88,7 @@ def explain(
             if end is None or entry.timestamp <= end:
                 fold.add(entry)
         if not (teller.has_entries or live):
-            fail(f"{topic} has no entries of group {group} in this time", REFUSED)
+            _fail_without_entries(connection, group)
         if html or trace:
             page = partial(_page, read_lag(config, CLIENT_ID, told.committed, timeout))
             _write(_selected(teller, member, kept), told.lanes, {html: page, trace: trace_of})
@@ -95,6 +96,13 @@ def explain(
             _print_story(_selected(teller, member, kept), connection.as_json, live)
         if live:
             _follow(journal, fold, teller, member, connection.as_json)
+
+
+def _fail_without_entries(connection: Connection, group: str) -> NoReturn:
+    """End the command: the group does not exist, or the journal has nothing of it in the chosen time."""
+    with connection.client() as client:
+        require_group(client, group)
+    fail(f"{connection.topics.journal} has no entries of group {group} in this time", REFUSED)
 
 
 def _kept(connection: Connection, reader: JournalReader, group: str, part: Part, *, must_read: bool) -> KeptRequests:

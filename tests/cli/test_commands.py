@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streaming.cli.app import app
-from tests.support.committed_offsets import commit_offsets
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 from tests.support.waiting import LIMIT_SECONDS
 
 COMMAND = Path(sys.executable).with_name("group-coordinator")

@@ -9,8 +9,7 @@ import pytest
 from streaming.explain.replay.what_if import lived
 from tests.cli.test_commands import UNREACHABLE, printed_json, run, run_for
 from tests.explain.replay.recorded import load_case
-from tests.support.committed_offsets import commit_offsets
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 
 
 def test_a_replay_shows_what_the_group_did_and_writes_its_case(coordinator: CoordinatorProcess, tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescr
 from streaming.cli.app import app
 from streaming.client import CoordinatorClient
 from tests.cli.test_commands import printed_json, run_for
-from tests.support.committed_offsets import commit_offsets
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 from tests.support.waiting import wait_until
 
 

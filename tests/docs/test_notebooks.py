@@ -9,8 +9,7 @@ import pytest
 
 from docs import generate as documents
 from streaming.client import CoordinatorClient
-from tests.support.committed_offsets import commit_offsets
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 from tests.support.waiting import wait_until
 
 NOTEBOOKS = sorted((documents.ROOT / "docs" / "notebooks").glob("*.ipynb"))

@@ -15,8 +15,7 @@ from streaming.contract.errors import CannotRun
 from streaming.explain.tables import Sources, Tables, open_tables
 from streaming.explain.time_travel.rows import GROUP_TABLES
 from tests.cli.test_commands import run_for
-from tests.support.committed_offsets import commit_offsets
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
-from streaming.contract.errors import CannotRun
 from streaming.contract.http_server import Application, serving_http
+from streaming.contract.ports import cannot_listen
 
 METRICS_PATH, LIVE_PATH, READY_PATH = "/metrics", "/health/live", "/health/ready"
 
@@ -38,13 +38,13 @@ class Health(NamedTuple):
 def serving_monitoring(host: str, port: int, registry: CollectorRegistry, health: Health) -> Iterator[int]:
     """Serve on threads of this process until the block ends; yields the port, which 0 lets the system choose.
 
-    Raises :class:`CannotRun` when the address cannot be opened.
+    Raises :class:`~streaming.contract.errors.CannotRun` when the address cannot be opened.
     """
     with ExitStack() as stack:
         try:
             served = stack.enter_context(serving_http(_app(registry, health), host, port, "monitoring"))
         except OSError as error:
-            raise CannotRun(f"metrics-port {port} cannot be used at {host}: {error.strerror}") from error
+            raise cannot_listen(host, port, "--metrics-port", error) from error
         yield served
 
 

@@ -99,7 +99,7 @@ def test_a_check_that_fails_turns_its_page_to_503(port: int, checked: Checked) -
 
 
 def test_a_port_in_use_is_named(port: int, checked: Checked) -> None:
-    message = f"metrics-port {port} cannot be used at {LOOPBACK}"
+    message = f"^port {port} is in use: choose another with --metrics-port$"
     with pytest.raises(CannotRun, match=message):  # noqa: SIM117
         with serving_monitoring(LOOPBACK, port, CollectorRegistry(), checked.health):
             pass

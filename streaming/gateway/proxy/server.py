@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.ports import require_free_port
 from streaming.contract.topics import TopicNames
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.gateway.options import GatewayOptions
@@ -88,9 +89,10 @@ class GatewayServer:
     async def start(self) -> None:
         """Find the brokers and return when every listener accepts connections. Raises :class:`CannotRun`."""
         await self.cluster.open()
+        require_free_port(*self.options.listen_address, "--listen")
         self._advertise_all()
         if len(self.addresses) < len(self.cluster.brokers):
-            raise CannotRun(f"listen {self.options.listen}: cannot bind a port for every broker")
+            raise CannotRun(f"listen {self.options.listen}: no port is free for each broker's listener")
         self._in_background(self._refresh())
         self._in_background(self._close_overdue())
         self._in_background(self._close_stalled())
@@ -117,7 +119,11 @@ class GatewayServer:
         if broker.node_id not in self.addresses:
             bound = self._bind()
             if bound is None:
-                log.error("broker %s is not advertised to clients: no port is free for its listener", broker.node_id)
+                first = self.options.listen_address.port + len(self.addresses)
+                log.error(
+                    "clients cannot reach broker %s: none of the ports %s to %s is free for its listener",
+                    *(broker.node_id, first, first + PORTS_TO_TRY - 1),
+                )
                 return None
             tls = self._certificate.context if self._certificate is not None else None
             connection = partial(ClientConnection, self._context(broker.node_id))

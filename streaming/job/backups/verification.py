@@ -15,7 +15,7 @@ from streaming.job.backups.checkpoint_writing import store_in
 from streaming.job.backups.journal_claims import JournalComparison
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
 from streaming.job.backups.placement import Report
-from streaming.job.checkpoints.lock import is_locked
+from streaming.job.checkpoints.lock import user_of
 from streaming.job.group_batch.state_row import load_whole
 from streaming.job.options import JobOptions
 from streaming.job.session import spark_session, spark_settings
@@ -104,8 +104,8 @@ def _located(folder: Path) -> tuple[Path, Manifest | None]:
         raise CannotRun(f"{folder} is an unfinished backup: it has no {MANIFEST}. The next backup removes it")
     if newest_complete_batch(folder) is None:
         raise CannotRun(f"{folder} is neither a backup nor a checkpoint with a complete batch")
-    if is_locked(folder):
-        raise CannotRun(f"{folder} is in use by a running job: take a backup, and verify the backup")
+    if (user := user_of(folder)) is not None:
+        raise CannotRun(f"{folder} is in use by {user}: take a backup, and verify the backup")
     return folder, None
 
 

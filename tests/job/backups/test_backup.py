@@ -1,7 +1,6 @@
 """Backups of folders with the files of a checkpoint: what is copied, kept, removed, and what a kill leaves."""
 
 import errno
-import fcntl
 import os
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from streaming.contract.errors import CannotRun
+from streaming.embedded.folder_lock import folder_lock
 from streaming.job.backups import backup as backup_module
 from streaming.job.backups.backup import Taken, back_up, finished_backups
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
@@ -252,7 +252,8 @@ def test_a_killed_backup_is_unfinished_and_the_next_one_succeeds(tmp_path: Path)
 
 def test_one_backup_at_a_time_is_taken_in_a_target(backups: Backups) -> None:
     backups.take()
-    with (backups.target / "lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(CannotRun, match="another backup is being taken"):
-            backups.take()
+    with (
+        folder_lock(backups.target),
+        pytest.raises(CannotRun, match=rf"{backups.target} is in use by process {os.getpid()} \("),
+    ):
+        backups.take()

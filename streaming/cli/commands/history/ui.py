@@ -6,6 +6,7 @@ from typing import Annotated
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import failures_as_lines, reporter
 from streaming.cli.help_output import option
+from streaming.contract.ports import require_free_port
 from streaming.explain.live.readers import LiveFleet
 from streaming.explain.ui.guard import is_loopback
 from streaming.explain.ui.routes import Site
@@ -36,6 +37,8 @@ def ui(
     It only reads. Everybody who reaches its address may read all groups, so by default that is this machine.
     """
     report = reporter(connection.as_json)
+    with failures_as_lines():
+        require_free_port(host, port, "--port")
     with (
         failures_as_lines(),
         connection.client() as client,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 import uuid
 from pathlib import Path
@@ -55,6 +56,7 @@ def test_a_sound_installation_has_no_problem(broker: EmbeddedBroker, topics: Top
     options = ["-b", broker.bootstrap_servers, "--topic-prefix", topics.prefix, "--checkpoint", str(tmp_path)]
     code, findings = examine(*options)
     assert (code, [finding for finding in findings.values() if finding.status == "problem"]) == (0, [])
+    assert re.fullmatch(r"\d+\S* at /.*java", findings["Java"].detail)
     for check in ("Python", "packages", "extra job", "Java", "Python worker", "Spark internals", "topics", "clocks"):
         assert findings[check].status == "ok", findings[check]
     assert broker.bootstrap_servers in findings["brokers"].detail

@@ -215,6 +215,11 @@ _add(
             "checkpoint backup /var/lib/coordinator /backups/coordinator",
             "checkpoint backup /var/lib/coordinator /backups/coordinator --keep 7",
         ),
+        "list": (
+            checkpoint.list_contents,
+            "checkpoint list /backups/coordinator",
+            "checkpoint list /var/lib/coordinator",
+        ),
         "verify": (
             checkpoint.verify,
             "checkpoint verify /backups/coordinator/2026-11-23T12-00-00.000000Z-batch-57",

@@ -12,6 +12,7 @@ from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import resolve_jars
 from streaming.job.backups.backup import finished_backups
 from streaming.job.backups.checkpoint_writing import store_in
+from streaming.job.backups.contents import several_backups
 from streaming.job.backups.journal_claims import JournalComparison
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
 from streaming.job.backups.placement import Report
@@ -97,7 +98,7 @@ def verify(folder: Path, options: JobOptions, journal_timeout: float | None, rep
 def _located(folder: Path) -> tuple[Path, Manifest | None]:
     """The checkpoint in a folder, and its manifest if the folder is a backup."""
     if backups := finished_backups(folder):
-        raise CannotRun(f"{folder} holds {len(backups)} backups: verify one of them, the newest is {backups[-1]}")
+        raise several_backups(folder, backups, "verify")
     if manifest := read_manifest(folder):
         return folder / CHECKPOINT, manifest
     if (folder / CHECKPOINT).is_dir():

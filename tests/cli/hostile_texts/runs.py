@@ -86,6 +86,7 @@ ON_COORDINATOR: Mapping[tuple[str, ...], Sequence[Run]] = {
     ("gateway",): (Run([*NO_BROKER, "--set", f"{NO_EQUALS_SIGN}=1"], USAGE),),
     ("drill",): (Run([HOSTILE], USAGE),),
     ("checkpoint", "backup"): (Run([f"{{folder}}/{HOSTILE}", "{folder}/backups"], REFUSED),),
+    ("checkpoint", "list"): (Run([f"{{folder}}/{HOSTILE}"], REFUSED),),
     ("checkpoint", "verify"): (Run([f"{{folder}}/{HOSTILE}"], REFUSED),),
     ("checkpoint", "restore"): (Run([f"{{folder}}/{HOSTILE}", "{folder}/restored"], REFUSED),),
     ("checkpoint", "rebuild"): (Run(["{folder}/rebuilt", "--backup", f"{{folder}}/{HOSTILE}"], REFUSED),),

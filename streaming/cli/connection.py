@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any
 
-from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, UNANSWERED, fail, key_values
+from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, UNANSWERED, USAGE, fail, key_values
+from streaming.cli.gateway_address import is_gateway
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
+from streaming.client.errors import TopicNotFound
 from streaming.contract.topics import TopicNames
 from streaming.explain.error_sentences import sentence_of_failure
 
@@ -110,6 +112,8 @@ class Connection:
         except RequestTimedOut as error:
             fail(f"{error.message} (is `group-coordinator run` running?)", UNANSWERED)
         except CoordinatorNotAvailable as error:
+            if isinstance(error, TopicNotFound) and is_gateway(self.reader_config, self.topics):
+                fail(f"{self.bootstrap_servers} is a gateway: give a broker's address", USAGE)
             fail(sentence_of_failure(error), UNANSWERED)
         except CoordinatorError as error:
             fail(sentence_of_failure(error), REFUSED)

@@ -64,6 +64,10 @@ class CoordinatorNotAvailable(_ErrorWithOwnClass):
     code = Error.COORDINATOR_NOT_AVAILABLE
 
 
+class TopicNotFound(CoordinatorNotAvailable):
+    """A topic of the coordinator does not exist, or the brokers do not show it to this client."""
+
+
 class IllegalGeneration(_ErrorWithOwnClass):
     """The request names a generation that is not the group's current one."""
 

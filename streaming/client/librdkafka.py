@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient
 from coordinator_logic.errors import Error
 from streaming.client.errors import (
     CoordinatorError,
-    CoordinatorNotAvailable,
     RequestTimedOut,
+    TopicNotFound,
     coordinator_error,
 )
 
@@ -116,7 +116,7 @@ def required_partition_count(consumer: Consumer, topic: str, timeout: float) -> 
 
     count = _query_with_retries(f"the partitions of topic {topic!r}", query, timeout)
     if count == 0:
-        raise CoordinatorNotAvailable(
+        raise TopicNotFound(
             f"topic {topic!r} does not exist: is the coordinator running, and is the topic prefix correct?"
         )
     return count

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from streaming.cli.app import app
 from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
+from tests.support.gateway_process import GatewayProcess
 from tests.support.waiting import LIMIT_SECONDS
 
 COMMAND = Path(sys.executable).with_name("group-coordinator")
@@ -193,6 +194,15 @@ def test_an_invalid_option_in_a_file_is_reported_with_the_name_of_the_file(tmp_p
     assert refused.returncode == 2
     assert "trigger-interval-ms" in refused.stderr
     assert str(file) in refused.stderr
+
+
+def test_a_gateways_address_is_told_from_a_brokers(coordinator: CoordinatorProcess) -> None:
+    with GatewayProcess(coordinator.bootstrap_servers, coordinator.topics.prefix) as gateway:
+        gateway.start()
+        where = ("-b", gateway.bootstrap_servers, "--topic-prefix", coordinator.topics.prefix, "--timeout", "60")
+        refused = run("groups", "describe", "billing", *where)
+    sentence = f"group-coordinator: {gateway.bootstrap_servers} is a gateway: give a broker's address\n"
+    assert (refused.returncode, refused.stderr) == (2, sentence)
 
 
 @pytest.mark.jvm

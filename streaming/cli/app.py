@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,12 +22,17 @@ from streaming.cli.commands import (
 from streaming.cli.commands.history import events, explain, replay, sql, top, ui
 from streaming.cli.commands.offsets import changes, files, listing, reset, restoring, setting
 from streaming.cli.connection import ENVIRONMENT_HELP
-from streaming.cli.help_output import Command, Group, examples, unwrapped
+from streaming.cli.help_output import Command, Group, Service, examples, unwrapped
+from streaming.contract.distribution import DISTRIBUTION, installed_version
+from streaming.contract.output.plain import print_plain
 
 __all__ = ["app"]
 
 SERVICES, ANSWERS, INSTALLATION = "Services", "Groups and offsets", "Installation"
 """The panels of ``group-coordinator --help``."""
+
+STOP_IN_ORDER = {"run", "gateway", "broker", "demo", "drill", "ui", "top"}
+"""Commands that have something to end in order at Ctrl-C: children, connections of clients, the screen."""
 
 
 class Application(Group):
@@ -50,9 +55,25 @@ app = typer.Typer(
         "groups list -b kafka-1:9092",
     ),
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print_plain(f"group-coordinator {installed_version(DISTRIBUTION)}")
+        raise typer.Exit
+
+
+@app.callback()
+def with_version(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options of every command."""
 
 
 def _group(to: typer.Typer, name: str, help_text: str, panel: str | None = None) -> typer.Typer:
@@ -78,7 +99,8 @@ def _add(
         environment = ENVIRONMENT_HELP if is_connected else ""
         epilog = examples(*command_lines, environment=environment) if command_lines else None
         help_text = unwrapped(command.__doc__ or "")
-        to.command(name, cls=Command, help=help_text, epilog=epilog, rich_help_panel=panel)(command)
+        kind = Service if name in STOP_IN_ORDER else Command
+        to.command(name, cls=kind, help=help_text, epilog=epilog, rich_help_panel=panel)(command)
 
 
 _add(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any
 
-from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, UNANSWERED, USAGE, fail, key_values
+from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, USAGE, fail, key_values
 from streaming.cli.gateway_address import is_gateway
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
@@ -110,11 +110,11 @@ class Connection:
         try:
             yield
         except RequestTimedOut as error:
-            fail(f"{error.message} (is `group-coordinator run` running?)", UNANSWERED)
+            fail(f"{error.message} (is `group-coordinator run` running?)", REFUSED)
         except CoordinatorNotAvailable as error:
             if isinstance(error, TopicNotFound) and is_gateway(self.reader_config, self.topics):
                 fail(f"{self.bootstrap_servers} is a gateway: give a broker's address", USAGE)
-            fail(sentence_of_failure(error), UNANSWERED)
+            fail(sentence_of_failure(error), REFUSED)
         except CoordinatorError as error:
             fail(sentence_of_failure(error), REFUSED)
 

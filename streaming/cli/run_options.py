@@ -8,7 +8,7 @@ from typing import Annotated
 
 from streaming.cli.console import (
     KAFKA_PANEL,
-    UNANSWERED,
+    REFUSED,
     AnyOption,
     AsJson,
     Brokers,
@@ -68,4 +68,4 @@ class CheckpointOptions(RunOptions):
             try:
                 yield
             except CoordinatorError as error:
-                fail(error.message, UNANSWERED)
+                fail(error.message, REFUSED)

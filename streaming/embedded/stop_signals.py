@@ -70,7 +70,7 @@ def ending_late_stop(
     received, signalled = os.pipe()
     os.set_blocking(signalled, False)
     former = signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
-    watch = threading.Thread(target=_watch_stop, args=(received, limit_seconds, end, on_signal), daemon=True)
+    watch = threading.Thread(target=_watch_stop, args=(received, former, limit_seconds, end, on_signal), daemon=True)
     watch.start()
     try:
         yield
@@ -82,9 +82,12 @@ def ending_late_stop(
 
 
 def _watch_stop(
-    received: int, limit_seconds: float, end: Callable[[int], object], on_signal: Callable[[], object]
+    received: int, former: int, limit_seconds: float, end: Callable[[int], object], on_signal: Callable[[], object]
 ) -> None:
-    """Wait for a stop signal, then for the end of the pipe, which the end of the block closes."""
+    """Wait for a stop signal, then for the end of the pipe, which the end of the block closes.
+
+    ``former``: where the numbers of signals went before; they go there, too. -1 for nowhere.
+    """
     deadline: float | None = None
     first = 0
     while True:
@@ -95,6 +98,9 @@ def _watch_stop(
         numbers = os.read(received, 64)
         if not numbers:
             return
+        if former >= 0:
+            with suppress(BlockingIOError):
+                os.write(former, numbers)
         stops = [number for number in numbers if number in (*STOP_SIGNALS, CHILD_ENDED)]
         if deadline is None and stops:
             deadline, first = time.monotonic() + limit_seconds, stops[0]

@@ -96,11 +96,11 @@ def test_the_command_ends_with_an_error_when_its_broker_dies(command: Process, t
     data_dir = tmp_path / "checkpoint.kafka"
     again = [sys.executable, "-m", "streaming.cli", "run", "--embedded", "--checkpoint", str(tmp_path / "checkpoint")]
     refused = subprocess.run([*again, "--gateway"], capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
-    in_use = f"group-coordinator: {data_dir} is in use by process {command.pid} (group-coordinator run)\n"
+    in_use = f"error: {data_dir} is in use by process {command.pid} (group-coordinator run)\n"
     assert (refused.returncode, refused.stdout + refused.stderr) == (1, in_use)
     started = descendants(command.pid)
     os.kill([pid for pid in started if b"kafka.Kafka" in command_line(pid)][-1], signal.SIGKILL)
     assert command.wait() == 1
-    ended = f"group-coordinator: the Kafka broker has ended: killed by SIGKILL; its log: {data_dir / 'broker.log'}"
+    ended = f"error: the Kafka broker has ended: killed by SIGKILL; its log: {data_dir / 'broker.log'}"
     command.await_line("why", lambda line: line == ended)
     wait_until(lambda: not any(map(exists, started)), "the end of all processes")

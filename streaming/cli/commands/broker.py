@@ -9,6 +9,7 @@ from streaming.contract.ports import require_free_port
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.embedded.broker_watch import ending_with_broker
 from streaming.embedded.folder_lock import require_unused
+from streaming.embedded.interruption import take_time_to_stop
 from streaming.embedded.ports import HOST
 from streaming.embedded.stop_signals import stop_requested
 
@@ -44,4 +45,5 @@ def broker(
             print_json({"bootstrapServers": running.bootstrap_servers, "dataDir": str(running.data_dir)})
         else:
             out.line(f"Kafka listens on {running.bootstrap_servers} (data in {running.data_dir}); Ctrl-C stops it.")
+        take_time_to_stop()
         stop.wait()

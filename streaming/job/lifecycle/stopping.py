@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from streaming.embedded.interruption import exit_code
 from streaming.embedded.stop_signals import CHILD_ENDED, StopRequest, end_at_once, ending_late_stop
 from streaming.job.lifecycle.activation import hand_over
 from streaming.job.lifecycle.interruptions import LONGEST_ABSENCE_SECONDS
@@ -38,7 +39,7 @@ def stopping_in_time(report: Report, on_signal: Callable[[], object]) -> Iterato
     def end(number: int) -> None:
         report(f"the stop has taken {STOP_LIMIT_SECONDS:g} s: ending at once, as a kill would; nothing is lost by it")
         kill_jvm()
-        end_at_once(1 if number == CHILD_ENDED else 0)
+        end_at_once(1 if number == CHILD_ENDED else exit_code())
 
     with ending_late_stop(STOP_LIMIT_SECONDS, end, on_signal):
         yield

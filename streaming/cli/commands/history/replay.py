@@ -10,7 +10,7 @@ import typer
 from coordinator_logic.config import CoordinatorConfig
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import (
-    UNANSWERED,
+    REFUSED,
     USAGE,
     fail,
     failures_as_lines,
@@ -89,7 +89,7 @@ def replay(
     try:
         requests = requests_of(connection.bootstrap_servers, connection.config, topic, group, connection.timeout)
     except CoordinatorError as error:
-        fail(sentence_of_failure(error), UNANSWERED)
+        fail(sentence_of_failure(error), REFUSED)
     recorded = Case(group, requests, beginning, config_then)
     if case is not None:
         save_case(anonymised(recorded) if anonymise else recorded, case)

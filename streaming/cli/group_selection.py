@@ -10,7 +10,7 @@ from streaming.cli.console import REFUSED, USAGE, fail
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
 from streaming.explain.error_sentences import sentence_of
-from streaming.explain.time_travel.journal_groups import UNKNOWN
+from streaming.journal.folded_group import UNKNOWN
 
 STATES = (*(state.value for state in State), UNKNOWN)
 """The states of groups. One that the journal no longer knows is only among them at an earlier time."""

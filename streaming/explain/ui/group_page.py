@@ -119,7 +119,7 @@ def _summary(story: Story) -> Iterator[tuple[str, Element | str]]:
     summary = story.summary
     yield "Since", moment(story.first)
     if not story.is_complete:
-        yield "Before that", "not known"
+        yield "Members at that time", "not known"
     yield "Rebalances", f"{summary.rebalances:,}"
     yield "Rebalances an hour", f"{summary.rebalances_an_hour:.1f}"
     yield "Not stable", f"{summary.not_stable_share:.1%}"

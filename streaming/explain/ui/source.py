@@ -58,8 +58,8 @@ class CoordinatorSource:
         client = self._client
         config = {**client.config, "bootstrap.servers": client.bootstrap_servers}
         timeout = client.request_timeout_ms / 1000
-        told = ToldGroup(group_id, with_lag=with_lag)
-        read_group(config, client.topics.journal, timeout, told, client.client_id, since)
+        told = ToldGroup(group_id, since, with_lag=with_lag)
+        read_group(config, client.topics.journal, timeout, told, client.client_id)
         if not told.teller.has_entries:
             return None
         lag = read_lag(config, client.client_id, told.committed, timeout)

@@ -69,6 +69,7 @@ def test_now_has_the_members_that_may_be_missing_and_the_time_at_which_the_group
     now = told(driven).now
     assert now.state == "PreparingRebalance"
     assert {one.member for one in now.waits_for} == {first.member_id, second.member_id}
+    assert now.since is not None
     assert now.deadline == now.since + REBALANCE_MS
     for member in (first, second):
         driven.rejoin(member)

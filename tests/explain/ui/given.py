@@ -41,9 +41,10 @@ class GivenSource(Given):
     def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
         self._answer()
         story = self.stories.get(group_id)
-        entries = [] if story is None else [entry for entry in story.journal if entry.timestamp >= since]
+        entries = [] if story is None else story.journal
         lag = Lag(absent="nobody measured it") if with_lag else None
-        return Told(*told(entries, group_id), lag) if entries else None
+        has_entries = any(entry.timestamp >= since for entry in entries)
+        return Told(*told(entries, group_id, since), lag) if has_entries else None
 
     def members(self, rows: Mapping[str, FleetRow]) -> Mapping[str, GroupNow]:
         self._answer()

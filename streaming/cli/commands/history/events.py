@@ -43,9 +43,17 @@ def events(connection: Connection, since: Since = None, follow: Follow = False, 
         JournalReader(config, names.journal, timeout, CLIENT_ID, story_entry) as reader,
     ):
         if publish:
-            entries, begins_now = _entries(reader, beginning, follow), follow and since is None
+            entries, begins_now = _entries(reader, follow), follow and since is None
             for record in publish_rebalances(
-                config, names, timeout, reader, entries, _note, client_id=CLIENT_ID, begins_now=begins_now
+                config,
+                names,
+                timeout,
+                reader,
+                entries,
+                _note,
+                client_id=CLIENT_ID,
+                begins_now=begins_now,
+                since=beginning,
             ):
                 _print(GroupRebalance(record.group_id, record), connection.as_json)
             return
@@ -54,8 +62,8 @@ def events(connection: Connection, since: Since = None, follow: Follow = False, 
 
 
 def _told(reader: JournalReader, since: int, follow: bool) -> Iterator[GroupRebalance]:
-    told = RebalancesOfAllGroups()
-    ended = [one for entry in _entries(reader, since, follow=False) if entry is not None for one in told.add(entry)]
+    told = RebalancesOfAllGroups(since)
+    ended = [one for entry in _entries(reader, follow=False) if entry is not None for one in told.add(entry)]
     # The partitions of the journal are read side by side.
     yield from sorted(ended, key=lambda each: each.rebalance.ended or 0)
     for entry in reader.further() if follow else ():
@@ -63,10 +71,10 @@ def _told(reader: JournalReader, since: int, follow: bool) -> Iterator[GroupReba
             yield from told.add(entry)
 
 
-def _entries(reader: JournalReader, since: int, follow: bool) -> Iterator[JournalEntry | None]:
+def _entries(reader: JournalReader, follow: bool) -> Iterator[JournalEntry | None]:
     """The entries until now, then, if asked for, those that come."""
     report = ReadingProgress(reader.count(reader.partitions), _note)
-    yield from reader.entries(since=since, on_read=report.add)
+    yield from reader.entries(on_read=report.add)
     if follow:
         yield from reader.further()
 

@@ -37,9 +37,9 @@ function writeHeading() {
   const heading = document.getElementById("group");
   if (!heading) return;
   heading.textContent = page.group;
-  const part = page.isComplete ? "" : "; the group is older than this part of its journal";
+  const part = page.isComplete ? "" : "; the journal does not reach back to the members at the beginning";
   document.getElementById("span").textContent =
-    `${page.groupType} group, ${duration(SPAN)} from ${day(0)} ${clock(0, 0)} to ${day(SPAN)} ${clock(SPAN, 0)} ${ZONE}${part}`;
+    `${page.groupType === "Unknown" ? "Group" : `${page.groupType} group`}, ${duration(SPAN)} from ${day(0)} ${clock(0, 0)} to ${day(SPAN)} ${clock(SPAN, 0)} ${ZONE}${part}`;
   const figures = [
     ["Rebalances", summary.rebalances],
     ["an hour", summary.rebalancesAnHour.toFixed(1)],

@@ -265,7 +265,7 @@ def test_lag_is_that_of_a_page_up_to_now(options: Sequence[str]) -> None:
 def test_a_group_without_entries_is_named(coordinator: CoordinatorProcess) -> None:
     ended = run_for(coordinator, "explain", "nothing")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "no entries of nothing" in ended.stderr
+    assert "group nothing does not exist" in ended.stderr
 
 
 def test_a_time_that_is_none_is_named_before_the_journal_is_read() -> None:

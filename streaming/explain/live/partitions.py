@@ -19,7 +19,7 @@ from streaming.explain.offsets.plan import Log, Position, is_of_namesake, positi
 BEYOND_THE_END = "beyond the end"
 NO_END = "the end cannot be read"
 NO_PARTITION = "no such partition"
-NO_TOPIC = "no such topic"
+NO_TOPIC = "no such topic, or it is hidden"
 OF_DELETED_TOPIC = "of a deleted topic of this name"
 
 

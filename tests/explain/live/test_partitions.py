@@ -48,7 +48,7 @@ def test_lag_is_the_distance_to_the_end_and_the_owner_is_the_member_that_has_the
         (FIRST, Position(42, topic_id="another"), None, "of a deleted topic of this name"),
         (TopicPartition("orders", 2), Position(1), None, "the end cannot be read"),
         (TopicPartition("orders", 3), Position(1), None, "no such partition"),
-        (TopicPartition("payments", 0), Position(1), None, "no such topic"),
+        (TopicPartition("payments", 0), Position(1), None, "no such topic, or it is hidden"),
     ],
 )
 def test_a_lag_that_is_not_known_has_its_reason(

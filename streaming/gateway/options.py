@@ -77,6 +77,11 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     separated by semicolons as in a broker's ``super.users``. None by default: only the job and gateways need those
     topics."""
 
+    hide_offsets_topic: bool = False
+    """Hide the brokers' topic ``__consumer_offsets`` from clients, except from ``internal-topic-principals``. Tools
+    that read it, such as Burrow, show the groups of the brokers' coordinator and none of this one; if it is hidden,
+    they fail instead. Off: the gateway passes it on, as it does the brokers' other topics."""
+
     identity_key_file: str | None = None
     """A file with the key with which the gateway signs the client of each request event, 32 bytes or more; of several
     lines it takes the first. The job has the same file. Without it, the journal marks the client as claimed."""

@@ -20,6 +20,7 @@ from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.connection import ClientConnection
 from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
+from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.security.tls import ListenerCertificate
 from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable
 from streaming.gateway.wire.client_request import ServedApi
@@ -72,8 +73,12 @@ class GatewayServer:
         if options.tls_cert is not None:
             key = Path(options.tls_key) if options.tls_key else None
             self._certificate = ListenerCertificate(Path(options.tls_cert), key)
-        names = TopicNames(options.topic_prefix)
-        self.internal_topics = InternalTopics(names, options.internal_topic_users, cluster.topic_ids)
+        rules = InternalTopicRules(
+            TopicNames(options.topic_prefix),
+            options.internal_topic_users,
+            hides_offsets_topic=options.hide_offsets_topic,
+        )
+        self.internal_topics = InternalTopics(rules, cluster.topic_ids)
         self._background: set[asyncio.Task[None]] = set()
         self._all_closed = asyncio.Event()
         # The metrics' HTTP thread calls this: it copies the set first, since the loop may change it meanwhile.

@@ -15,6 +15,7 @@ from streaming.client.errors import (
     TopicNotFound,
     coordinator_error,
 )
+from streaming.contract.waits import KAFKA, waiting_for
 
 LibrdkafkaConfig = Mapping[str, str | int | float | bool]
 
@@ -114,7 +115,8 @@ def required_partition_count(consumer: Consumer, topic: str, timeout: float) -> 
             raise KafkaException(metadata.error)
         return 0 if metadata.error is not None else len(metadata.partitions)
 
-    count = _query_with_retries(f"the partitions of topic {topic!r}", query, timeout)
+    with waiting_for(KAFKA, timeout):
+        count = _query_with_retries(f"the partitions of topic {topic!r}", query, timeout)
     if count == 0:
         raise TopicNotFound(
             f"topic {topic!r} does not exist: is the coordinator running, and is the topic prefix correct?"

@@ -29,7 +29,7 @@ def top(connection: Connection, sort: Sort = "rebalances", probe_seconds: ProbeS
 
     if sort not in (keys := [column.key for column in COLUMNS]):
         fail(f"there is no column {sort!r}: {', '.join(keys)}", USAGE)
-    with connection.client() as client, LiveFleet(client, probe_seconds) as fleet:
+    with connection.live_client() as client, LiveFleet(client, probe_seconds) as fleet:
         FleetScreen(fleet, lambda group_id: page_of(client, group_id), sort).run()
 
 

@@ -41,7 +41,7 @@ def ui(
         require_free_port(host, port, "--port")
     with (
         failures_as_lines(),
-        connection.client() as client,
+        connection.live_client() as client,
         LiveFleet(client, probe_seconds) as fleet,
         serving(Site(CoordinatorSource(client, fleet), allow_host or ()), host, port) as served,
     ):

@@ -84,7 +84,7 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
     job.append("healthy", commit("healthy", 1))
 
     refused = run("offsets", "list", "billing", *connection)
-    assert refused.stderr == (
+    assert refused.stderr.endswith(
         "error: the coordinator cannot serve billing: its stored state may be unreadable, see groups quarantine list\n"
     )
     assert printed_json(run("groups", "quarantine", "list", *connection, "--json")) == ["billing"]
@@ -106,14 +106,14 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
     assert file.read_bytes() == STORED
 
     kept = run("groups", "quarantine", "drop", "healthy", *connection)
-    assert (kept.returncode, kept.stderr) == (1, "error: group 'healthy' is not quarantined\n")
+    assert (kept.returncode, kept.stderr.endswith("error: group 'healthy' is not quarantined\n")) == (1, True), kept.stderr
 
     assert (
         run("groups", "quarantine", "drop", "billing", "--reason", "test", *connection).stdout == "billing: dropped\n"
     )
     assert printed_json(run("groups", "quarantine", "list", *connection, "--json")) == []
     gone = run("groups", "quarantine", "show", "billing", *connection)
-    assert (gone.returncode, gone.stderr) == (1, "error: group 'billing' does not exist\n")
+    assert (gone.returncode, gone.stderr.endswith("error: group 'billing' does not exist\n")) == (1, True), gone.stderr
     job.append("billing", commit("billing", 1))
     listed = printed_json(run("offsets", "list", "billing", *connection, "--json"))
     assert [len(topic["partitions"]) for topic in listed["topics"]] == [1]

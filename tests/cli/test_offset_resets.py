@@ -213,7 +213,10 @@ def test_a_commit_is_shown_checked_and_carried_out_and_its_offsets_are_deleted(o
     planned = operator.json(*commit, f"{operator.topic}:0=99")["offsets"][0]
     assert (planned["to"], planned["note"]) == (RECORDS, "99 is after the last offset")
     missing = operator.run("offsets", "list", operator.group)
-    assert (missing.exit_code, missing.stderr.endswith(f"error: group {operator.group} does not exist\n")) == (1, True), missing.stderr
+    assert (missing.exit_code, missing.stderr.endswith(f"error: group {operator.group} does not exist\n")) == (
+        1,
+        True,
+    ), missing.stderr
 
     operator.commit(6, 7)
     topic = operator.json("offsets", "list", operator.group)["topics"][0]

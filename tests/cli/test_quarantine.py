@@ -106,7 +106,9 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
     assert file.read_bytes() == STORED
 
     kept = run("groups", "quarantine", "drop", "healthy", *connection)
-    assert (kept.returncode, kept.stderr.endswith("error: group 'healthy' is not quarantined\n")) == (1, True), kept.stderr
+    assert (kept.returncode, kept.stderr.endswith("error: group 'healthy' is not quarantined\n")) == (1, True), (
+        kept.stderr
+    )
 
     assert (
         run("groups", "quarantine", "drop", "billing", "--reason", "test", *connection).stdout == "billing: dropped\n"

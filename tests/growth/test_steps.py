@@ -20,7 +20,7 @@ from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow
 from streaming.job.rows.records import KafkaRecord
 from tests.growth.growing_requests import Grown, grown_requests
-from tests.growth.measured import LONGEST_PIECE_SECONDS, check_growth, processor_seconds_of
+from tests.growth.measured import check_growth, longest_piece_seconds, processor_seconds_of
 from tests.support.request_events import envelope
 
 GROUP_ID, NOW = "group", 1_700_000_000_000
@@ -177,7 +177,7 @@ def test_a_megabyte_of_entries_that_cost_a_group_little_does_not_hold_a_batch(ap
     grown = next(each for each in grown_requests(APIS[api].request_type, values) if each.name == name)
     batch = [record(api, version_of(api, grown), grown.make(size), 100)]
     work = partial(process, SETTINGS, GROUP_ID, batch, stored, NOW + 1)
-    assert min(processor_seconds_of(work) for _ in range(3)) <= LONGEST_PIECE_SECONDS
+    assert min(processor_seconds_of(work) for _ in range(3)) <= longest_piece_seconds()
 
 
 class PatternGroup:
@@ -219,7 +219,7 @@ def test_patterns_of_several_members_and_a_thousand_topics_do_not_hold_a_batch(p
         batches = [group.seconds_of(members[0] | {"topics": LONG_TOPICS})]
         batches += [group.seconds_of(each) for each in members * 3]
         longest = [min(pair) for pair in zip(batches, longest or batches, strict=True)]
-    assert max(longest) <= LONGEST_PIECE_SECONDS
+    assert max(longest) <= longest_piece_seconds()
 
 
 def test_heartbeats_of_a_batch_share_what_their_group_may_match() -> None:
@@ -229,7 +229,7 @@ def test_heartbeats_of_a_batch_share_what_their_group_may_match() -> None:
         first = joining("member", f"{pattern}|{attempt}", topics=LONG_TOPICS)
         stays = heartbeat(1) | {"memberId": "member"}
         seconds.append(group.seconds_of(first, *[stays] * 20))
-    assert min(seconds) <= LONGEST_PIECE_SECONDS
+    assert min(seconds) <= longest_piece_seconds()
 
 
 def test_what_many_patterns_match_together_does_not_hold_a_batch() -> None:
@@ -238,7 +238,7 @@ def test_what_many_patterns_match_together_does_not_hold_a_batch() -> None:
     group.seconds_of(members[0] | {"topics": LONG_TOPICS})
     longest = max(group.seconds_of(*members) for _ in range(80))
     assert group.resolutions
-    assert longest <= 10 * LONGEST_PIECE_SECONDS, "each of these batches is measured once"
+    assert longest <= 10 * longest_piece_seconds(), "each of these batches is measured once"
 
 
 def test_patterns_and_a_thousand_topics_are_resolved_in_a_few_batches() -> None:
@@ -262,4 +262,4 @@ def test_topics_of_a_member_are_not_matched_with_the_patterns_of_all_others() ->
         batch = [record("ConsumerGroupHeartbeat", 1, heartbeat(0, topics=topics, **joining), 200)]
         return processor_seconds_of(partial(process, SETTINGS, GROUP_ID, batch, state, NOW))
 
-    assert min(measure() for _ in range(3)) <= LONGEST_PIECE_SECONDS
+    assert min(measure() for _ in range(3)) <= longest_piece_seconds()

@@ -21,7 +21,7 @@ REBALANCING = frozenset(
 MINUTE_MS = 60_000
 
 
-class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
+class FleetRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One group now, and how it has fared in the window.
 
     rebalances: how many began in the window. rebalances_a_minute: the same, by the window's length. rebalancing_share:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
+from streaming.explain.live.columns import COLUMNS, coordinator_line, matches, ordered
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import GroupNow
 from streaming.explain.live.group_types import MemberNow
@@ -55,8 +55,8 @@ class Selection(NamedTuple):
 def groups_page(source: LiveSource, selection: Selection) -> HtmlPage:
     """The list of groups, which its script keeps current."""
     rows = source.rows()
-    found = sorted((row for row in rows if matches(row, selection.pattern)), key=lambda row: row.group_id)
-    found.sort(key=COLUMNS[selection.column].value, reverse=selection.is_descending)
+    matching = (row for row in rows if matches(row, selection.pattern))
+    found = ordered(matching, COLUMNS[selection.column], is_descending=selection.is_descending)
     line = coordinator_line(source.pulse(), rows, source.is_complete)
     if len(found) > MAX_ROWS:
         line += f" | the first {MAX_ROWS} of {len(found):,}"

@@ -19,9 +19,11 @@ from coordinator_logic.messages import (
     TopicToCommit,
 )
 from streaming.cli.commands.history.top import page_of
+from streaming.cli.exit_codes import REFUSED, USAGE
 from streaming.client import CoordinatorClient, MemberIdRequired
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import LiveFleet
+from tests.cli.test_commands import printed_json, run, run_for
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
@@ -115,3 +117,30 @@ def test_the_active_job_its_backlog_and_its_answers_show(fleet: LiveFleet) -> No
 
     wait_until(is_known, "the active job is known")
     assert not fleet.pulse().active.is_released  # type: ignore[union-attr]
+
+
+def test_a_pipe_gets_all_groups_once_as_a_table_or_as_json(
+    coordinator: CoordinatorProcess, client: CoordinatorClient
+) -> None:
+    group_id = unique("piped")
+    committed = OffsetCommitRequest(group_id, [TopicToCommit("piped", [PartitionToCommit(0, 2)])])
+    assert client.offset_commit(committed).topics[0].partitions[0].error_code == 0
+    snapshot = printed_json(run_for(coordinator, "top", "--json"))
+    assert snapshot["coordinator"]["active"]["epoch"] > 0
+    assert snapshot["coordinator"]["backlog"] is not None
+    (row,) = (each for each in snapshot["groups"] if each["groupId"] == group_id)
+    assert (row["state"], row["members"], row["offsets"]) == ("Empty", 0, 1)
+    table = run_for(coordinator, "top", "--sort", "group")
+    assert table.returncode == 0, table.stderr
+    assert [line.split()[:2] for line in table.stdout.splitlines() if group_id in line] == [[group_id, "Empty"]]
+    assert "active: " in table.stderr
+    refused = run_for(coordinator, "top", "--sort", "colour")
+    assert (refused.returncode, refused.stdout) == (USAGE, "")
+    assert "rebalances" in refused.stderr
+
+
+def test_top_says_at_once_that_no_coordinator_has_run(coordinator: CoordinatorProcess) -> None:
+    prefix = {"GROUP_COORDINATOR_TOPIC_PREFIX": f"{unique('nothing')}-"}
+    none = run("top", "--json", "-b", coordinator.bootstrap_servers, **prefix)
+    assert (none.returncode, none.stdout) == (REFUSED, "")
+    assert "does not exist" in none.stderr

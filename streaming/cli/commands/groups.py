@@ -29,7 +29,7 @@ from streaming.contract.output.text import counted
 from streaming.explain.error_sentences import members_sentence, sentence_of, sentence_of_failure
 from streaming.explain.live.group import headline
 from streaming.explain.live.group_types import description_of
-from streaming.explain.live.partitions import PartitionNow, partitions_now
+from streaming.explain.live.partitions import PARTITION_COLUMNS, PartitionNow, partitions_now
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
 from streaming.journal.folded_group import Known
@@ -253,19 +253,9 @@ def print_group(group: AnyDescribedGroup) -> None:
 
 def print_partitions(partitions: Iterable[PartitionNow]) -> None:
     """Print the offsets, the lag and the owner of each partition; nothing without any."""
-    rows = [(*place_and_offsets(each), each.note) for each in partitions]
+    rows = [(*each.cells(), each.note) for each in partitions]
     if rows:
         out.table((*PARTITION_COLUMNS, "NOTE"), rows)
-
-
-PARTITION_COLUMNS = ("TOPIC", "PARTITION", "OFFSET", "END", "LAG", "OWNER")
-
-
-def place_and_offsets(partition: PartitionNow) -> tuple[str, ...]:
-    """The cells of a partition in :data:`PARTITION_COLUMNS`."""
-    committed = None if partition.committed is None else partition.committed.offset
-    figures = ("-" if each is None else str(each) for each in (committed, partition.end, partition.lag))
-    return partition.partition.topic, str(partition.partition.partition), *figures, partition.owner or "-"
 
 
 def exit_on_errors(error_codes: dict[str, int]) -> None:

@@ -54,12 +54,20 @@ class PartitionNow(NamedTuple):
         """The member that has it, with its host."""
         return None if self.holder is None else f"{self.holder.member_id} at {self.holder.client_host}"
 
+    def cells(self) -> tuple[str, ...]:
+        """Its texts in :data:`PARTITION_COLUMNS`."""
+        committed = None if self.committed is None else self.committed.offset
+        figures = ("-" if each is None else str(each) for each in (committed, self.end, self.lag))
+        return self.partition.topic, str(self.partition.partition), *figures, self.owner or "-"
+
     def figures(self) -> dict[str, Any]:
         """What JSON has of it besides its place and its committed offset."""
         holder = self.holder
         owner = None if holder is None else dict(zip(OWNER_FIELDS, holder[1:], strict=True))
         return {"logEndOffset": self.end, "lag": self.lag, "owner": owner, "note": self.note}
 
+
+PARTITION_COLUMNS = ("TOPIC", "PARTITION", "OFFSET", "END", "LAG", "OWNER")
 
 OWNER_FIELDS = ("memberId", "clientId", "clientHost")
 

@@ -6,6 +6,7 @@ from xml.etree.ElementTree import Element
 from streaming.contract.output.text import counted
 from streaming.explain.live.columns import COLUMNS
 from streaming.explain.live.fleet import FleetRow
+from streaming.explain.live.partitions import PARTITION_COLUMNS
 from streaming.explain.page.of_group import picture_of_story
 from streaming.explain.story.model import Rebalance, Story
 from streaming.explain.story.words import cause_in_short, headline, now_lines, rebalance_lines
@@ -27,7 +28,7 @@ from streaming.explain.ui.model import Described, Told
 
 SHOWN_REBALANCES = 20
 SHOWN_LINES = 2_000
-"""The most members and the most offsets on a page."""
+"""The most members and the most partitions on a page."""
 
 TIMELINES = {
     "the last 2 hours, with lag": {"since": "2h", "lag": "yes"},
@@ -84,7 +85,7 @@ def _described(described: Described | str) -> Iterator[Element]:
     if isinstance(described, str):
         yield element("p", {}, f"The coordinator does not describe the group: {described}")
         return
-    group, offsets, ends = described
+    group, partitions = described
     if group.error:
         yield element("p", {}, f"The coordinator answers {group.error}.")
     else:
@@ -95,19 +96,13 @@ def _described(described: Described | str) -> Iterator[Element]:
             heads, ([*(shortened(one) or "-" for one in names), held] for *names, held in group.members[:SHOWN_LINES])
         )
         yield from _rest(len(group.members))
-    yield element("h2", {}, "Committed offsets")
-    if isinstance(offsets, str):
-        yield element("p", {}, f"The coordinator answers {offsets}.")
-    elif not offsets:
-        yield element("p", {}, "None.")
+    yield element("h2", {}, "Partitions")
+    if not partitions:
+        yield element("p", {}, "No committed offsets, and no member has a partition.")
     else:
-        rows = []
-        for each in offsets[:SHOWN_LINES]:
-            end = ends.get((each.topic, each.partition))
-            figures = ["not known"] * 2 if end is None else [f"{end:,}", f"{max(0, end - each.offset):,}"]
-            rows.append([each.topic, str(each.partition), f"{each.offset:,}", *figures])
-        yield table(("TOPIC", "PARTITION", "COMMITTED", "END", "LAG"), rows, range(1, 5))
-        yield from _rest(len(offsets))
+        columns = (*PARTITION_COLUMNS, "NOTE")
+        yield table(columns, ([*each.cells(), each.note] for each in partitions[:SHOWN_LINES]), range(1, 5))
+        yield from _rest(len(partitions))
 
 
 def _rest(count: int) -> Iterator[Element]:

@@ -2,6 +2,8 @@
 
 import asyncio
 import html
+import os
+import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,9 +15,12 @@ from textual.widgets import DataTable, Static
 
 from streaming.contract.output.text import printable
 from streaming.embedded.interruption import INTERRUPTED
+from streaming.explain.live.columns import coordinator_line
+from streaming.explain.live.readers import NO_JOB, Pulse
 from streaming.explain.live.screen import MAX_ROWS, FleetScreen
 from tests.contract.output.hostile_texts import HOSTILE, unprintable
 from tests.explain.live.given import THREE, Given, row
+from tests.support.waiting import LIMIT_SECONDS
 
 
 def driven(source: Given, story: Callable[[FleetScreen, Pilot[None]], Awaitable[None]]) -> None:
@@ -115,6 +120,38 @@ def test_q_quits_and_ctrl_c_quits_as_an_interrupted_command(key: str, code: int)
 
     driven(Given(*THREE), story)
     assert (screens[0].return_code or 0) == code
+
+
+@pytest.mark.parametrize("keys", [("slash", "a"), ("enter",), ("question_mark",)])
+def test_ctrl_c_quits_wherever_the_keys_go(keys: tuple[str, ...]) -> None:
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        await pilot.press(*keys, "ctrl+c")
+        assert screen.return_code == INTERRUPTED
+
+    driven(Given(*THREE), story)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_screen_as_ctrl_c_does(number: signal.Signals) -> None:
+    async def story(screen: FleetScreen, _pilot: Pilot[None]) -> None:
+        os.kill(os.getpid(), number)
+        # The loop calls the handler in one of its next turns.
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while screen.return_code is None:
+                await asyncio.sleep(0)
+        assert screen.return_code == INTERRUPTED
+
+    driven(Given(*THREE), story)
+
+
+def test_without_a_job_one_sentence_says_so() -> None:
+    problem = "topic 'group-coordinators' does not exist"
+    assert coordinator_line(Pulse(problem=problem), [], is_complete=False) == problem
+    assert coordinator_line(Pulse(), [], is_complete=False) == "reading the coordinator's topics ..."
+    line = coordinator_line(Pulse(problem=NO_JOB), [], is_complete=True)
+    assert line == f"{NO_JOB} | 0 groups, 0 members | 0.0 rebalances/min"
+    one = msgspec.structs.replace(row("billing"), members=1)
+    assert "1 group, 1 member |" in coordinator_line(Given().pulse(), [one], is_complete=True)
 
 
 def test_a_refresh_draws_only_what_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.explain.live.columns import COLUMNS
-from streaming.explain.live.group import CommittedPosition
-from streaming.explain.live.group_types import MemberNow
+from streaming.explain.live.group_types import Holder, MemberNow
+from streaming.explain.live.partitions import NO_END, PartitionNow
+from streaming.explain.offsets.plan import Position
 from streaming.explain.ui.fleet_pages import MAX_ROWS
 from streaming.explain.ui.routes import MAX_SEARCHED
 from tests.explain.live.given import THREE, row
@@ -73,13 +75,17 @@ def test_of_many_groups_the_first_ones_are_listed() -> None:
 def test_a_group_shows_its_members_offsets_lag_story_and_rebalances() -> None:
     source = GivenSource(row("billing"), members={"billing": [MEMBER]})
     source.stories["billing"] = incident()
-    source.offsets = [CommittedPosition("orders", 0, 1_000), CommittedPosition("orders", 1, 7)]
+    holder = Holder(TopicPartition("orders", 0), "reader-1-abc", "reader-1", "/10.0.3.7")
+    source.partitions = [
+        PartitionNow(TopicPartition("orders", 0), Position(1_000), 1_005, holder),
+        PartitionNow(TopicPartition("orders", 1), Position(7), None, None, NO_END),
+    ]
     page = page_of(source, "/group", id="billing")
     for part in ("reader-1-abc", "static-7", "/10.0.3.7", "orders: 0, 1", "returns: 2", "consumer, range"):
         assert part in page.shown
     cells = page.texts("td")
-    assert cells[cells.index("1,000") : cells.index("1,000") + 3] == ["1,000", "1,005", "5"]
-    assert cells[-2:] == ["not known", "not known"]
+    assert cells[cells.index("1000") : cells.index("1000") + 4] == ["1000", "1005", "5", "reader-1-abc at /10.0.3.7"]
+    assert cells[-4:] == ["-", "-", "-", NO_END]
     assert "Now: Stable since" in page.shown
     assert "Last rebalances: 20 of 26" in page.shown
     assert page.tags.count("summary") == 20
@@ -222,7 +228,8 @@ PATHS = st.sampled_from(["/", "/group", "/search", "/timeline"])
 def test_what_clients_choose_is_text_in_every_page(path: str, name: str, other: str, query: str) -> None:
     member = MemberNow(other, other, other, name, f"{other}: 1")
     source = GivenSource(row(name, state=other), members={name: [member]})
-    source.offsets = [CommittedPosition(other, 0, 1)]
+    partition = TopicPartition(other, 0)
+    source.partitions = [PartitionNow(partition, Position(1), 2, Holder(partition, other, other, name), other)]
     source.stories[name] = ScriptedGroup(name)
     source.stories[name].start(other, host=name, reason=other)
     response = get(source, path, id=name, q=name or query, filter=name, sort=query)

@@ -1,6 +1,9 @@
 """``group-coordinator top``: all groups, now, in the terminal."""
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -10,12 +13,14 @@ from streaming.cli.console import USAGE, err, fail, out, print_json, require
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient, CoordinatorError
 from streaming.explain.live.columns import COLUMNS, column_of, coordinator_line, ordered
-from streaming.explain.live.group import description, offsets_now, one_group_now
+from streaming.explain.live.group import description, group_with_partitions
 from streaming.explain.live.readers import LiveFleet
 
-Sort = Annotated[str, option(metavar="COLUMN", text="Sort by this column at the beginning.")]
+Sort = Annotated[
+    str, option(metavar="COLUMN", text=f"Sort by this column: {', '.join(column.key for column in COLUMNS)}.")
+]
 ProbeSeconds = Annotated[
-    int, option(metavar="SECONDS", text="How often to measure the time of an answer; 0 for never.", min=0)
+    int, option(metavar="SECONDS", text="How often to measure how long an answer takes; 0 turns it off.", min=0)
 ]
 
 
@@ -41,8 +46,21 @@ def top(connection: Connection, sort: Sort = "rebalances", probe_seconds: ProbeS
 
     with connection.live_client() as client, LiveFleet(client, probe_seconds) as fleet:
         screen = FleetScreen(fleet, lambda group_id: page_of(client, group_id), sort)
-        screen.run()
+        with _signals_restored():
+            screen.run()
     raise typer.Exit(screen.return_code or 0)
+
+
+@contextmanager
+def _signals_restored() -> Iterator[None]:
+    """Let SIGINT do again what it did before the block, in which the screen has it."""
+    handler, wakeup = signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
 
 
 def _print_once(fleet: LiveFleet, sort: str, *, as_json: bool) -> None:
@@ -56,8 +74,8 @@ def _print_once(fleet: LiveFleet, sort: str, *, as_json: bool) -> None:
 
 
 def page_of(client: CoordinatorClient, group_id: str) -> str:
-    """The page of one group as text: its state, its members with their assignments, and its offsets."""
+    """The page of one group as text: its state, its members with their assignments, and its partitions."""
     try:
-        return description(one_group_now(client, group_id), offsets_now(client, group_id))
+        return description(*group_with_partitions(client, group_id))
     except CoordinatorError as failure:
         return str(failure)

@@ -7,11 +7,11 @@ import msgspec
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.messages import FetchedGroup, GroupToFetch
-from streaming.cli.commands.groups import PARTITION_COLUMNS, GroupId, exit_on_errors, place_and_offsets
+from streaming.cli.commands.groups import GroupId, exit_on_errors
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import out, print_json
 from streaming.explain.live.group_types import Holder
-from streaming.explain.live.partitions import Logs, PartitionNow, holders_of, read_logs, row_of
+from streaming.explain.live.partitions import PARTITION_COLUMNS, Logs, PartitionNow, holders_of, read_logs, row_of
 from streaming.explain.offsets.plan import Position
 
 
@@ -60,5 +60,5 @@ def _print_offsets(rows: list[PartitionNow]) -> None:
     for row in rows:
         assert row.committed is not None
         epoch = "-" if row.committed.leader_epoch < 0 else str(row.committed.leader_epoch)
-        cells.append((*place_and_offsets(row), epoch, row.committed.metadata, row.note))
+        cells.append((*row.cells(), epoch, row.committed.metadata, row.note))
     out.table((*PARTITION_COLUMNS, "LEADER EPOCH", "METADATA", "NOTE"), cells)

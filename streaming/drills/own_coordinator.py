@@ -14,7 +14,7 @@ from streaming.embedded.broker_watch import ending_with_broker
 from streaming.embedded.child_process import ChildProcess
 from streaming.embedded.job_process import PROGRAM, JobProcess
 from streaming.embedded.ports import free_address
-from streaming.embedded.temporary_folder import temporary_folder
+from streaming.embedded.temporary_folder import clear_leftovers, temporary_folder
 from streaming.gateway.child import running_gateway
 from streaming.job.checkpoints.lock import is_locked
 
@@ -96,6 +96,8 @@ class OwnCoordinator:
                 self.job.terminate()
         finally:
             self._stack.close()
+            # Of jobs that were killed: the JVM of one may outlive the next job's start.
+            clear_leftovers()
 
     @property
     def bootstrap_servers(self) -> str:

@@ -1,11 +1,12 @@
 """The page of one group: as the coordinator describes it, and what its journal says."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from xml.etree.ElementTree import Element
 
 from streaming.contract.output.text import counted
 from streaming.explain.live.columns import COLUMNS
 from streaming.explain.live.fleet import FleetRow
+from streaming.explain.live.group_types import MemberNow
 from streaming.explain.live.partitions import PARTITION_COLUMNS
 from streaming.explain.page.of_group import picture_of_story
 from streaming.explain.story.model import Rebalance, Story
@@ -91,10 +92,7 @@ def _described(described: Described | str) -> Iterator[Element]:
     else:
         yield dim(f"{group.state} ({group.protocol}), {counted(len(group.members), 'member')}")
     if group.members:
-        heads = ("MEMBER", "INSTANCE", "CLIENT", "HOST", "ASSIGNMENT")
-        yield table(
-            heads, ([*(shortened(one) or "-" for one in names), held] for *names, held in group.members[:SHOWN_LINES])
-        )
+        yield _members(group.members[:SHOWN_LINES])
         yield from _rest(len(group.members))
     yield element("h2", {}, "Partitions")
     if not partitions:
@@ -103,6 +101,18 @@ def _described(described: Described | str) -> Iterator[Element]:
         columns = (*PARTITION_COLUMNS, "NOTE")
         yield table(columns, ([*each.cells(), each.note] for each in partitions[:SHOWN_LINES]), range(1, 5))
         yield from _rest(len(partitions))
+
+
+def _members(members: Sequence[MemberNow]) -> Element:
+    """A row for each member; the epochs only of members that have one."""
+    heads = ["MEMBER", "INSTANCE", "CLIENT", "HOST", "ASSIGNMENT"]
+    if any(member.standing for member in members):
+        heads.append("EPOCH")
+    rows = []
+    for *names, assignment, standing in members:
+        row = [*(shortened(name) or "-" for name in names), assignment, standing or "-"]
+        rows.append(row[: len(heads)])
+    return table(heads, rows)
 
 
 def _rest(count: int) -> Iterator[Element]:

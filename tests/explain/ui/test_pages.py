@@ -6,6 +6,7 @@ from hashlib import sha256
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,6 +110,16 @@ def test_a_group_of_the_past_has_its_story() -> None:
     page = page_of(source, "/group", id="gone")
     assert "The coordinator answers GROUP_ID_NOT_FOUND." in page.shown
     assert page.tags.count("summary") == 1
+
+
+@pytest.mark.parametrize("standing", ["", "epoch 3"])
+def test_each_cell_of_a_member_has_a_head_and_no_assignment_is_cut(standing: str) -> None:
+    assignment = f"orders: {', '.join(map(str, range(100)))}"
+    member = MEMBER._replace(assignment=assignment, standing=standing)
+    page = page_of(GivenSource(row("billing"), members={"billing": [member]}), "/group", id="billing")
+    assert page.tags.count("th") == page.tags.count("td") == (6 if standing else 5)
+    assert ("EPOCH" in page.texts("th")) == bool(standing)
+    assert assignment in page.texts("td")
 
 
 def test_each_rebalance_has_its_time_cause_and_duration_in_its_line() -> None:

@@ -95,7 +95,7 @@ def _guesses(turn: Sequence[JournalEntry], reason: str, known: KnownBefore) -> I
                 yield Trigger.MEMBER_JOINED, True, member_id, _first_join(member_id, reason)
                 return
             case StaticMemberReplaced(new_member_id=member_id):
-                yield Trigger.STATIC_MEMBER_RETURNED, True, member_id, reason
+                yield Trigger.STATIC_MEMBER_RETURNED, True, member_id, reason.replace(f" as {member_id}", "", 1)
                 return
             case MemberRemoved() as removed:
                 yield from _of_removal(removed, entry, known)

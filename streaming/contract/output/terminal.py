@@ -30,6 +30,11 @@ class Terminal:
     def __init__(self, console: Console) -> None:
         self._console = console
 
+    @property
+    def is_interactive(self) -> bool:
+        """Whether it is a terminal, whatever colours it is told to have."""
+        return self._console.file.isatty()
+
     def line(self, *parts: Part, style: str | None = None) -> None:
         """Print the parts as a line."""
         text = Text.assemble(*(_text(part) for part in parts))

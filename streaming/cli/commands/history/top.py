@@ -1,7 +1,6 @@
 """``group-coordinator top``: all groups, now, in the terminal."""
 
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -36,7 +35,7 @@ def top(connection: Connection, sort: Sort = "rebalances", probe_seconds: ProbeS
     """
     if sort not in (keys := [column.key for column in COLUMNS]):
         fail(f"there is no column {sort!r}: {', '.join(keys)}", USAGE)
-    if connection.as_json or not sys.stdout.isatty():
+    if connection.as_json or not out.is_interactive:
         with connection.client() as client, LiveFleet(client, probe_seconds=0) as fleet:
             fleet.wait_until_read(connection.timeout)
             _print_once(fleet, sort, as_json=connection.as_json)

@@ -161,7 +161,7 @@ def test_a_checkpoint_that_fits_the_options_and_topics_is_described(
 ) -> None:
     write_plan(tmp_path, topics.requests, 2)
     options = ["-b", broker.bootstrap_servers, "--topic-prefix", topics.prefix, "--checkpoint", str(tmp_path)]
-    detail = f"{tmp_path}: batch 0, state store memory, 2 state partition(s)"
+    detail = f"{tmp_path}: batch 0, state store memory, 2 state partitions"
     _, findings = examine(*options)
     assert (findings["checkpoint"].status, findings["checkpoint"].detail) == ("ok", detail)
     with checkpoint_lock(tmp_path) as lock:

@@ -127,7 +127,7 @@ def committed_by(consumer: Consumer, operator: Operator, offsets: dict[int, int]
         (["reset", "g", "--all-topics", "--to-earliest", "--to-latest"], "give one of --to-earliest"),
         (["reset", "g", "--all-topics", "--to-datetime", "2h", "--by-duration", "2h"], "give one of --to-earliest"),
         (["reset", "g", "--from-file", "offsets.txt"], "ends in none of .csv, .json, .parquet"),
-        (["restore", "g", "--as-of", "yesterday"], "--as-of: 'yesterday' is no time"),
+        (["restore", "g", "--as-of", "yesterday"], "--as-of: 'yesterday' is not a time"),
         (["commit", "g", "orders:0=1", "orders:0=2"], "orders:0 is given twice"),
         (["history", "g", "orders:x"], "'orders:x' is not TOPIC or TOPIC:PARTITIONS"),
         (["export", "g", "-o", "offsets.txt"], "ends in none of .csv, .json, .parquet"),

@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 def test_a_time_that_cannot_be_read_is_refused_with_the_formats(command: list[str]) -> None:
     refused = CliRunner().invoke(app, ["groups", *command, "-b", "127.0.0.1:1", "--at", "yesterday"])
     assert refused.exit_code == 2
-    assert "--at: 'yesterday' is no time" in refused.stderr
+    assert "--at: 'yesterday' is not a time" in refused.stderr
 
 
 def test_a_group_that_was_deleted_is_there_at_an_earlier_time(coordinator: CoordinatorProcess) -> None:

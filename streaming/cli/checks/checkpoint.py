@@ -6,6 +6,7 @@ from pathlib import Path
 from streaming.cli.checks.finding import Finding, note, ok, problem
 from streaming.cli.extras import missing_modules
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.job.options import JobOptions
 from streaming.job.state_stores import store_of
 from streaming.job.topics.layout import Partitions
@@ -76,7 +77,7 @@ def _check_layout(
     except CannotRun as misfit:
         return _misfit(misfit)
     in_use = "" if user is None else f", in use by {user}"
-    stored = f"state store {state_store}, {state_partitions} state partition(s)"
+    stored = f"state store {state_store}, {counted(state_partitions, 'state partition')}"
     return ok(CHECK, f"{folder}: batch {newest.name}, {stored}{in_use}")
 
 

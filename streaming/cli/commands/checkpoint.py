@@ -153,7 +153,7 @@ def restore(
     """Copy a backup into the place of the job's checkpoint, and compare every file with the manifest.
 
     First it says what is lost: the requests since the backup that their topic no longer has. Without brokers it cannot
-    know. If something is lost, or may be, it goes on with --yes only. A restore that is interrupted leaves the place as
+    know. If something is lost, or may be, it needs --yes. A restore that is interrupted leaves the place as
     it was; the next one removes its files.
     """
     require("checkpoint restore", "job")
@@ -182,7 +182,7 @@ def rebuild(
 ) -> None:
     """Make a new checkpoint from the journal, for when there is none to restore, or one that is too old.
 
-    First it says which groups the journal no longer has, or only in part; then it goes on with --yes only. Members keep
+    First it says which groups the journal no longer has, or only in part; then it needs --yes. Members keep
     their ids and generations, and get new sessions. The job reads the last requests again, and applies those that the
     journal lacks. A rebuild that is interrupted leaves the place as it was.
     """

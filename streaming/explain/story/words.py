@@ -1,6 +1,6 @@
 """A story in words: a line for the summary, then each rebalance with its cause, and each refused request."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from coordinator_logic.messages import LAST_TIME
@@ -11,6 +11,7 @@ from streaming.explain.story.model import (
     Evidence,
     Moves,
     Now,
+    Partitions,
     Rebalance,
     Refused,
     RefusedRequest,
@@ -87,7 +88,7 @@ def rebalance_lines(rebalance: Rebalance) -> Iterator[str]:
     for one in rebalance.went:
         yield f"  went: {one.name} ({one.reason})"
     if rebalance.moves is not None:
-        yield f"  {_moves(rebalance.moves)}"
+        yield f"  {_moves(rebalance, rebalance.moves)}"
     for share in rebalance.shares[:SHOWN_SHARES]:
         yield f"    {share.name}: {in_words(share.before) or 'none'} -> {in_words(share.after) or 'none'}"
     if (more := len(rebalance.shares) - SHOWN_SHARES) > 0:
@@ -137,7 +138,7 @@ def event_line(group_id: str, rebalance: Rebalance) -> str:
     if rebalance.is_interrupted:
         parts.append("interrupted")
     if rebalance.moves is not None:
-        parts.append(_moves(rebalance.moves))
+        parts.append(_moves(rebalance, rebalance.moves))
     parts.append(cause_in_short(rebalance))
     return "  ".join(parts)
 
@@ -193,9 +194,16 @@ def _duration(wait: Wait) -> str:
     return "" if wait.until is None else f"{(wait.until - wait.since) / 1000:.1f} s "
 
 
-def _moves(moves: Moves) -> str:
+def _moves(rebalance: Rebalance, moves: Moves) -> str:
     needless = f", {moves.needless} of them without need" if moves.needless else ""
-    return f"{moves.moved} of {moves.partitions} partitions moved{needless}"
+    before, after = (_owned(one.before for one in rebalance.shares), _owned(one.after for one in rebalance.shares))
+    assigned = f", {len(new)} newly assigned" if (new := after - before) else ""
+    lost = f", {len(gone)} no longer assigned" if (gone := before - after) else ""
+    return f"{moves.moved} of {counted(moves.partitions, 'partition')} moved{needless}{assigned}{lost}"
+
+
+def _owned(shares: Iterable[Partitions]) -> set[tuple[str, int]]:
+    return {(topic, number) for share in shares for topic, numbers in share.items() for number in numbers}
 
 
 def _some(names: list[str]) -> str:

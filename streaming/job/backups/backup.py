@@ -80,7 +80,7 @@ def back_up(checkpoint: Path, target: Path, keep: int | None, now: datetime, rep
             written, or another process takes a backup there.
     """
     if newest_complete_batch(checkpoint) is None:
-        raise CannotRun(f"{checkpoint} has no complete batch: it is no checkpoint, or its job has not yet started")
+        raise CannotRun(f"{checkpoint} has no complete batch: it is not a checkpoint, or its job has not yet started")
     if target.resolve().is_relative_to(checkpoint.resolve()):
         raise CannotRun(f"{target} is in the checkpoint: choose a folder outside of it")
     try:

@@ -23,7 +23,7 @@ from streaming.journal.reader import journal_entries
 
 UNKNOWN_LOSSES = "what can be lost is not known without the brokers: -b compares the backup with the topics"
 
-GO_ON = "nothing has been changed: --yes goes on in spite of this"
+GO_ON = "nothing has been changed: give --yes to continue"
 
 
 class Restored(msgspec.Struct, frozen=True, rename="camel"):

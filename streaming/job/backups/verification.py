@@ -186,7 +186,7 @@ def _read_journal(options: JobOptions, comparison: JournalComparison, timeout: f
         if comparison.entries % PROGRESS_ENTRIES == 0:
             report(f"{comparison.entries} entries of the journal")
     if unreadable:
-        report(f"warning: {unreadable} records of {topic} are no entries of the journal")
+        report(f"warning: {unreadable} records of {topic} are not entries of the journal")
 
 
 def _compare(stored: _StoredGroups, comparison: JournalComparison, result: Verification) -> None:

@@ -148,3 +148,11 @@ def test_a_group_whose_stored_state_was_dropped_has_no_members() -> None:
     story = observed(StoryTeller(driven.group_id), [*driven.journal, end]).story()
     assert (story.now.state, story.now.members) == ("Dead", [])
     assert story.rebalances[-1].is_interrupted
+
+
+def test_partitions_that_are_assigned_for_the_first_time_are_counted_beside_those_that_moved() -> None:
+    driven = Driven()
+    members = assigned(driven, driven.join_with_members(2), {0: (0,), 1: (1, 3)})
+    rejoined = [joined(one) for one in [driven.rejoin(member) for member in members]]
+    assigned(driven, rejoined, {0: (0, 2), 1: (1,)})
+    assert "  0 of 3 partitions moved, 1 newly assigned, 1 no longer assigned" in [*lines_of(told(driven))]

@@ -178,7 +178,7 @@ def test_a_timeline_begins_when_asked() -> None:
     source.stories["billing"] = incident()
     last = source.stories["billing"].journal[-1].timestamp
     long, short = (get(source, "/timeline", id="billing", **one).page for one in ({}, {"since": f"{last - 60_000}"}))
-    assert "is no time" in ReadPage(short).shown
+    assert "is not a time" in ReadPage(short).shown
     short = get(source, "/timeline", id="billing", since="2025-11-24T17:50:00Z").page
     assert len(short) < len(long)
     assert get(source, "/timeline", id="billing", since="1s").status == HTTPStatus.NOT_FOUND

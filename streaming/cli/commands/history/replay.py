@@ -118,7 +118,7 @@ def _times(since: str | None, session: str | None) -> tuple[int, int | None]:
 def _with_settings(config: CoordinatorConfig, option_name: str, pairs: list[str] | None) -> CoordinatorConfig:
     known, settings = msgspec.to_builtins(config), key_values(pairs, option_name)
     for key in settings.keys() - known.keys():
-        raise BadOptions(f"{option_name}: {key} is no protocol option")
+        raise BadOptions(f"{option_name}: {key} is not a protocol option")
     try:
         return msgspec.convert({**known, **settings}, CoordinatorConfig, strict=False)
     except msgspec.ValidationError as error:

@@ -138,7 +138,7 @@ def apply_plan(
     except OSError as error:
         fail(f"{plan} cannot be read: {error.strerror}", REFUSED)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        fail(f"{plan} is no plan: {error}", USAGE)
+        fail(f"{plan} is not a plan: {error}", USAGE)
     if not execution.execute:
         fail("a plan is carried out with --execute only; the dry run has shown it", USAGE)
     with connection.client() as client:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from coordinator_logic.messages import LAST_TIME
+from coordinator_logic.states import State
 from streaming.contract.output.text import counted
 from streaming.explain.story.group_types import words_of
 from streaming.explain.story.model import (
@@ -171,10 +172,13 @@ def now_lines(story: Story) -> Iterator[str]:
     reached = "" if now.generation is None else f" in {words_of(story.group_type).number} {now.generation}"
     state = "state not known" if now.since is None else f"{now.state} since {clock(now.since)}"
     yield f"Now: {state}{reached}, {_members(now)}"
+    is_certain = now.state != State.PREPARING_REBALANCE.value
     for wait in now.waits_for[:SHOWN_MEMBERS]:
-        yield f"  waits for {wait.name} {wait.what}, since {clock(wait.since)}"
+        yield f"  {'waits' if is_certain else 'may wait'} for {wait.name} {wait.what}, since {clock(wait.since)}"
     if (more := len(now.waits_for) - SHOWN_MEMBERS) > 0:
-        yield f"  waits for {counted(more, 'more member')}"
+        yield f"  {'waits' if is_certain else 'may wait'} for {counted(more, 'more member')}"
+    if now.waits_for and not is_certain:
+        yield "  a member that rejoins unchanged leaves no entry in the journal: it may have rejoined already"
     if now.deadline is not None:
         yield f"  goes on without them at {clock(now.deadline)}"
     for owner in now.members[:SHOWN_SHARES]:

@@ -71,11 +71,15 @@ def test_now_has_the_members_that_may_be_missing_and_the_time_at_which_the_group
     assert {one.member for one in now.waits_for} == {first.member_id, second.member_id}
     assert now.since is not None
     assert now.deadline == now.since + REBALANCE_MS
+    lines = [*lines_of(told(driven))]
+    assert sum(line.startswith("  may wait for client-") for line in lines) == 2
+    assert "  a member that rejoins unchanged leaves no entry in the journal: it may have rejoined already" in lines
     for member in (first, second):
         driven.rejoin(member)
     now = told(driven).now
     assert (now.state, now.generation) == ("CompletingRebalance", 2)
     assert [one.what for one in now.waits_for] == ["to assign, as the leader"]
+    assert [line.partition(" for ")[0] for line in lines_of(told(driven)) if " to assign, as " in line][-1] == "  waits"
 
 
 def test_the_initial_delay_waits_for_nobody_in_particular() -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Place = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The place of the checkpoint: empty or missing.")]
 Existing = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint, which no job uses.")]
-AcceptsLosses = Annotated[bool, flag("--yes", "Go on although something is lost, or may be.")]
+AcceptsLosses = Annotated[bool, flag("--yes", "Continue although something is lost, or may be.")]
 StatePartitions = Annotated[
     int | None, option(metavar="COUNT", text="The number of state partitions.", default="as before, or 1", min=1)
 ]

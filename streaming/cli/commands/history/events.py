@@ -16,7 +16,7 @@ from streaming.explain.story.words import event_line
 from streaming.journal.entries import story_entry
 from streaming.journal.reader import JournalReader, ReadingProgress
 
-Follow = Annotated[bool, flag("--follow", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
+Follow = Annotated[bool, flag("--follow", "Continue, and print each further rebalance when it ends, until Ctrl-C.")]
 
 
 _note = progress(as_json=True)
@@ -28,12 +28,12 @@ Publish = Annotated[
 
 @connected
 def events(connection: Connection, since: Since = None, follow: Follow = False, publish: Publish = False) -> None:
-    """Tell the rebalances of all groups, one line for each, in the order in which they ended.
+    """Print the rebalances of all groups, one line for each, in the order in which they ended.
 
     A line has the time at which the rebalance began, the group, the cause, the generation or epoch that it led to, how
-    long it took, and how many partitions moved. A rebalance that goes on is told when it ends. With --publish, a later
-    start goes on where this one ends; the first one with --follow begins with what ends from then on, unless --since
-    says otherwise.
+    long it took, and how many partitions moved. A rebalance that goes on is printed when it ends. With --publish, a
+    later start continues where this one ends; the first one with --follow begins with what ends from then on, unless
+    --since says otherwise.
     """
     beginning = 0 if since is None else time_given(since, "--since")
     config, names, timeout = connection.reader_config, connection.topics, connection.timeout

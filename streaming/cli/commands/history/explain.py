@@ -40,12 +40,12 @@ Html = Annotated[
 Trace = Annotated[
     Path | None, option("--trace", metavar="FILE", text="Write it as a trace, for Perfetto or chrome://tracing.")
 ]
-WithLag = Annotated[bool, flag("--lag", "With --html: show the lag, for which the brokers are asked, too.")]
+WithLag = Annotated[bool, flag("--lag", "With --html: show the lag, too; this asks the brokers.")]
 Refused = Annotated[
     bool | None,
-    flag("--refused/--no-refused", "Tell refused requests; by default if few requests are to be read."),
+    flag("--refused/--no-refused", "Show refused requests; by default if there are few requests to read."),
 ]
-Live = Annotated[bool, flag("--live", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
+Live = Annotated[bool, flag("--live", "Continue, and print each further rebalance when it ends, until Ctrl-C.")]
 
 
 @connected

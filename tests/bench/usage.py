@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.figures import Memory
-from tests.support.processes import command_line, executable, parent, process_tree, stat_fields
+from tests.support.processes import command_line, executable, exists, parent, process_tree, stat_fields
 
 PROC = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -31,7 +31,9 @@ class CoordinatorProcesses(NamedTuple):
 
 def find_coordinator(ancestor: int) -> CoordinatorProcesses:
     """Find the one coordinator among the descendants of a process. Raises LookupError for none or several."""
-    jvms = [pid for pid in process_tree(ancestor) if JVM_MAIN_CLASS in command_line(pid)]
+    named = [pid for pid in process_tree(ancestor) if JVM_MAIN_CLASS in command_line(pid)]
+    # A process that the JVM has just forked has its command line for a moment.
+    jvms = [pid for pid in named if exists(pid) and parent(pid) not in named]
     if len(jvms) != 1:
         raise LookupError(f"process {ancestor} has {len(jvms)} Spark drivers among its descendants, expected one")
     return CoordinatorProcesses(parent(jvms[0]), jvms[0])

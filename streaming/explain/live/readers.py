@@ -125,7 +125,13 @@ class LiveFleet:
         count = required_partition_count(consumer, topic, TIMEOUT_SECONDS)
         since = time.time_ns() // 1_000_000 - self._fleet.window_ms
         wanted = [TopicPartition(topic, partition, since) for partition in range(count)]
-        consumer.assign(consumer.offsets_for_times(wanted, TIMEOUT_SECONDS))
+        ends = {each.partition: consumer.get_watermark_offsets(each, TIMEOUT_SECONDS)[1] for each in wanted}
+        found = consumer.offsets_for_times(wanted, TIMEOUT_SECONDS)
+        # Without a record since then, librdkafka would look the end up later, and miss what comes before that.
+        begins = [each.offset if each.offset >= 0 else ends[each.partition] for each in found]
+        consumer.assign(
+            [TopicPartition(topic, each.partition, begin) for each, begin in zip(found, begins, strict=True)]
+        )
         decoder = RecordDecoder(topic, KIND, journal_entry, key_of)
         for record in self._journal.records(consumer):
             error = record.error()

@@ -10,7 +10,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next kafka-tests oracle oracle-consumer fuzz soak kills chaos chaos-broken documents release clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next kafka-tests oracle oracle-consumer fuzz soak kills chaos chaos-broken documents console-pages release clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -137,6 +137,9 @@ chaos-broken: archive ## Plant defects in the job, and see that chaos finds each
 
 documents: $(STAMP) ## Write the generated parts of the documents
 	$(PYTHON) -m docs.generate
+
+console-pages: archive ## Play the console sessions of docs/console and write what they print; the ports 9092 and 19092 must be free
+	$(PYTHON) -m tests.docs.console
 
 release: $(STAMP) ## Build sdist and wheel, try the wheel in an empty environment, and tag the version: DRY_RUN=yes leaves out the tag
 	@$(PYTHON) -m tests.release $(if $(DRY_RUN),--dry-run)

@@ -17,6 +17,7 @@ from docs import (
     state_diagram,
     table_columns,
 )
+from streaming.cli.exit_codes import EXIT_CODES
 from streaming.explain.publishing.contract import REBALANCES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,10 +35,17 @@ def _generated() -> dict[Path, dict[str, str]]:
         ROOT / "docs" / "options.md": option_tables.tables(),
         ROOT / "docs" / "tables.md": {"tables": table_columns.markdown()},
         ROOT / "docs" / "operations" / "reference.md": {
+            "exit codes": exit_codes_markdown(),
             "spark internals": spark_internals.markdown(),
             "spark versions": spark_internals.trials_markdown(),
         },
     }
+
+
+def exit_codes_markdown() -> str:
+    """A row for each exit code."""
+    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items())
+    return f"| code | meaning |\n|---|---|\n{rows}"
 
 
 def _whole_files() -> dict[Path, str]:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,14 +20,19 @@ from streaming.cli.commands import (
     version,
 )
 from streaming.cli.commands.history import events, explain, replay, sql, top, ui
-from streaming.cli.commands.offsets import changes, files, listing, reset, restoring
+from streaming.cli.commands.offsets import changes, files, listing, reset, restoring, setting
 from streaming.cli.connection import ENVIRONMENT_HELP
-from streaming.cli.help_output import Command, Group, examples, unwrapped
+from streaming.cli.help_output import Command, Group, Service, examples, unwrapped
+from streaming.contract.distribution import DISTRIBUTION, installed_version
+from streaming.contract.output.plain import print_plain
 
 __all__ = ["app"]
 
 SERVICES, ANSWERS, INSTALLATION = "Services", "Groups and offsets", "Installation"
 """The panels of ``group-coordinator --help``."""
+
+STOP_IN_ORDER = {"run", "gateway", "broker", "demo", "drill", "ui", "top"}
+"""Commands that have something to end in order at Ctrl-C: children, connections of clients, the screen."""
 
 
 class Application(Group):
@@ -50,9 +55,25 @@ app = typer.Typer(
         "groups list -b kafka-1:9092",
     ),
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print_plain(f"group-coordinator {installed_version(DISTRIBUTION)}")
+        raise typer.Exit
+
+
+@app.callback()
+def with_version(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options of every command."""
 
 
 def _group(to: typer.Typer, name: str, help_text: str, panel: str | None = None) -> typer.Typer:
@@ -78,7 +99,8 @@ def _add(
         environment = ENVIRONMENT_HELP if is_connected else ""
         epilog = examples(*command_lines, environment=environment) if command_lines else None
         help_text = unwrapped(command.__doc__ or "")
-        to.command(name, cls=Command, help=help_text, epilog=epilog, rich_help_panel=panel)(command)
+        kind = Service if name in STOP_IN_ORDER else Command
+        to.command(name, cls=kind, help=help_text, epilog=epilog, rich_help_panel=panel)(command)
 
 
 _add(
@@ -133,13 +155,23 @@ _add(
 _add(
     groups_app,
     {
-        "list": (groups.list_groups, "groups list -b kafka-1:9092 --state Stable", "groups list --at 2h"),
+        "list": (
+            groups.list_groups,
+            "groups list -b kafka-1:9092 --state Stable",
+            "groups list 'billing-*'",
+            "groups list --at 2h",
+        ),
         "describe": (
             groups.describe_groups,
             "groups describe billing",
             "groups describe billing --at 2026-11-24T03:12:00Z",
         ),
-        "delete": (groups.delete_groups, "groups delete billing"),
+        "delete": (
+            groups.delete_groups,
+            "groups delete billing",
+            "groups delete 'billing-test-*'",
+            "groups delete 'billing-test-*' --execute",
+        ),
         "configure": (
             groups.configure_group,
             "groups configure billing",
@@ -163,7 +195,16 @@ _add(
     offsets_app,
     {
         "list": (listing.list_offsets, "offsets list billing"),
-        "commit": (listing.commit_offsets, "offsets commit billing orders:0=42 orders:1=0"),
+        "commit": (
+            setting.commit_offsets,
+            "offsets commit billing orders:0=42 orders:1=0",
+            "offsets commit billing orders:0=42 --execute --reason 'skips a broken record'",
+        ),
+        "delete": (
+            setting.delete_offsets,
+            "offsets delete billing --topic payments",
+            "offsets delete billing --topic orders:0,2-5 --execute",
+        ),
         "history": (changes.history, "offsets history billing", "offsets history billing orders:0 --since 2h"),
         "diff": (changes.diff, "offsets diff billing --from 2h", "offsets diff billing --from 2h --to 1h"),
         "reset": (
@@ -195,6 +236,11 @@ _add(
             checkpoint.backup,
             "checkpoint backup /var/lib/coordinator /backups/coordinator",
             "checkpoint backup /var/lib/coordinator /backups/coordinator --keep 7",
+        ),
+        "list": (
+            checkpoint.list_contents,
+            "checkpoint list /backups/coordinator",
+            "checkpoint list /var/lib/coordinator",
         ),
         "verify": (
             checkpoint.verify,

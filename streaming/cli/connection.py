@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any
 
-from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, UNANSWERED, fail, key_values
+from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, USAGE, err, fail, key_values
+from streaming.cli.gateway_address import is_gateway
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
+from streaming.client.errors import TopicNotFound
 from streaming.contract.topics import TopicNames
+from streaming.contract.waits import announcing_waits
+from streaming.explain.error_sentences import sentence_of_failure
 
 BOOTSTRAP_VARIABLE = "GROUP_COORDINATOR_BOOTSTRAP_SERVERS"
 PREFIX_VARIABLE = "GROUP_COORDINATOR_TOPIC_PREFIX"
@@ -87,31 +91,53 @@ class Connection:
 
     @contextmanager
     def client(self) -> Iterator[CoordinatorClient]:
-        """A client of the coordinator; its errors end the command with one line and an exit code."""
-        with (
-            self.errors_as_lines(),
-            CoordinatorClient(
-                self.bootstrap_servers,
-                topic_prefix=self.topic_prefix,
-                client_id=CLIENT_ID,
-                principal=_principal(self.config),
-                request_timeout_ms=self.timeout * 1000,
-                config=self.config,
-            ) as client,
-        ):
+        """A client of the coordinator; its errors end the command with one line and an exit code.
+
+        What the command waits for longer than a second is said on standard error.
+        """
+        with self.errors_as_lines(), self._connected() as client:
             yield client
 
     @contextmanager
+    def live_client(self) -> Iterator[CoordinatorClient]:
+        """The same for a screen or a server: once it is connected, they show themselves who does not answer."""
+        with self._failures_as_lines():
+            with announcing_waits(err.line, self.bootstrap_servers):
+                connected = self._connected()
+            with connected as client:
+                yield client
+
+    def _connected(self) -> CoordinatorClient:
+        return CoordinatorClient(
+            self.bootstrap_servers,
+            topic_prefix=self.topic_prefix,
+            client_id=CLIENT_ID,
+            principal=_principal(self.config),
+            request_timeout_ms=self.timeout * 1000,
+            config=self.config,
+        )
+
+    @contextmanager
     def errors_as_lines(self) -> Iterator[None]:
-        """End the command with one line and an exit code on an error of the coordinator or the brokers."""
+        """End the command with one line and an exit code on an error of the coordinator or the brokers.
+
+        What the command waits for longer than a second is said on standard error.
+        """
+        with self._failures_as_lines(), announcing_waits(err.line, self.bootstrap_servers):
+            yield
+
+    @contextmanager
+    def _failures_as_lines(self) -> Iterator[None]:
         try:
             yield
         except RequestTimedOut as error:
-            fail(f"{error.message} (is `group-coordinator run` running?)", UNANSWERED)
+            fail(f"{error.message} (is `group-coordinator run` running?)", REFUSED)
         except CoordinatorNotAvailable as error:
-            fail(str(error), UNANSWERED)
+            if isinstance(error, TopicNotFound) and is_gateway(self.reader_config, self.topics):
+                fail(f"{self.bootstrap_servers} is a gateway: give a broker's address", USAGE)
+            fail(sentence_of_failure(error), REFUSED)
         except CoordinatorError as error:
-            fail(str(error), REFUSED)
+            fail(sentence_of_failure(error), REFUSED)
 
 
 def _principal(config: Mapping[str, object]) -> str | None:

@@ -1,24 +1,20 @@
 """What the commands share: output, exit codes, and options that several of them have."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from streaming.cli.boundary import errors_as_lines, print_error
+from streaming.cli.exit_codes import REFUSED as REFUSED
+from streaming.cli.exit_codes import USAGE as USAGE
 from streaming.cli.extras import missing_extras
 from streaming.cli.help_output import flag, option
-from streaming.contract.errors import BadOptions, CannotRun
 from streaming.contract.output import plain
 from streaming.contract.output.terminal import standard_error, standard_output
-from streaming.embedded.broker import BrokerStartError
-from streaming.embedded.jars import JarResolutionError, MissingPrerequisite
 from streaming.explain.time_travel.point_in_time import point_in_time
-
-REFUSED, USAGE, UNANSWERED, INTERRUPTED = 1, 2, 3, 130
-"""Exit codes; see :mod:`streaming.cli.main`."""
 
 KAFKA_PANEL = "Kafka"
 OUTPUT_PANEL = "Output"
@@ -68,15 +64,13 @@ def progress(as_json: bool) -> Callable[[str], None]:
 
 def fail(message: str, code: int) -> NoReturn:
     """Print the message to standard error and exit with the code."""
-    err.line(f"group-coordinator: {message}", style="red")
+    print_error(message.replace("\n", "\\u000a"))
     raise typer.Exit(code)
 
 
 def fail_in_lines(message: str, code: int) -> NoReturn:
     """The same for a message of several lines, which no client has broken."""
-    first, *others = message.split("\n")
-    for line in (f"group-coordinator: {first}", *others):
-        err.line(line, style="red")
+    print_error(message)
     raise typer.Exit(code)
 
 
@@ -87,15 +81,7 @@ def require(command: str, *extras: str) -> None:
         raise typer.Exit(REFUSED)
 
 
-@contextmanager
-def failures_as_lines() -> Iterator[None]:
-    """End the command with the message of an error that its user can mend, instead of a traceback."""
-    try:
-        yield
-    except BadOptions as error:
-        fail_in_lines(str(error), USAGE)
-    except (CannotRun, BrokerStartError, JarResolutionError, MissingPrerequisite) as error:
-        fail_in_lines(str(error), REFUSED)
+failures_as_lines = errors_as_lines
 
 
 def write_file(file: Path, content: bytes) -> None:

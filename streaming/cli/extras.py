@@ -1,12 +1,12 @@
 """The extras of the distribution, and the check that a command's extras are installed.
 
-Only the standard library is imported: the check runs before anything that an extra brings.
+Only the standard library is imported, directly or not: the check runs before anything that an extra brings.
 """
 
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-DISTRIBUTION = "spark-group-coordinator"
+from streaming.contract.distribution import DISTRIBUTION
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "job": ("pyspark", "pandas", "pyarrow", "prometheus_client", "tornado"),

@@ -1,15 +1,14 @@
 """How ``--help`` and wrong usage look: flags without a type, defaults in the text, examples after the options."""
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-from streaming.contract.output.text import printable
+from streaming.cli.boundary import errors_as_lines
+from streaming.embedded.interruption import stopping_in_order
 
 
 class Command(TyperCommand):
@@ -20,9 +19,23 @@ class Command(TyperCommand):
         return _without_flag_types(super().get_params(ctx))
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        """Parse the arguments; an error shows them with escapes."""
-        with _printable_errors():
+        """Parse the arguments."""
+        with errors_as_lines():
             return super().make_context(*args, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with errors_as_lines():
+            return super().invoke(ctx)
+
+
+class Service(Command):
+    """A command that Ctrl-C stops in order, and a second one at once."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with stopping_in_order():
+            return super().invoke(ctx)
 
 
 class Group(TyperGroup):
@@ -33,21 +46,14 @@ class Group(TyperGroup):
         return _without_flag_types(super().get_params(ctx))
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        """Parse the arguments; an error shows them with escapes."""
-        with _printable_errors():
+        """Parse the arguments."""
+        with errors_as_lines():
             return super().make_context(*args, **more)
 
-
-@contextmanager
-def _printable_errors() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        # Typer's own copy of click has the class of these errors, which it does not export.
-        if hasattr(error, "format_message"):
-            message = printable(error.format_message())
-            error.format_message = lambda: message
-        raise
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with errors_as_lines():
+            return super().invoke(ctx)
 
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:

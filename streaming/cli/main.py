@@ -1,29 +1,36 @@
 """The entry point of ``group-coordinator``, which works without any extra installed.
 
-Exit codes: 0 success; 1 the coordinator refused, the group was not found, or the command failed; 2 wrong usage or
-configuration; 3 no answer (no broker, no topics, or no running coordinator); 130 interrupted.
+The exit codes are in :mod:`streaming.cli.exit_codes`.
 """
 
 import sys
 
-from streaming.cli.extras import missing_extras
+from streaming.embedded.interruption import end_interrupted, interrupted, watch_for_interrupts
 
 
 def main() -> None:
     """Run the command line. Without the extra ``cli``, print the line that names it."""
+    # Before anything is imported: that takes a second, and Ctrl-C may come in it.
+    watch_for_interrupts()
+    try:
+        _run()
+    finally:
+        if interrupted():
+            end_interrupted()
+
+
+def _run() -> None:
+    from streaming.cli.extras import missing_extras
+
     if missing := missing_extras("group-coordinator", "cli"):
         sys.exit(missing)
     from streaming.cli.app import app
-    from streaming.cli.console import INTERRUPTED
     from streaming.contract.output.logs import log_to_stderr
     from streaming.contract.output.plain import replace_what_cannot_be_encoded
 
     replace_what_cannot_be_encoded()
     log_to_stderr()
-    try:
-        app(prog_name="group-coordinator")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    app(prog_name="group-coordinator")
 
 
 if __name__ == "__main__":

@@ -8,18 +8,20 @@ from typing import Annotated
 
 from streaming.cli.console import (
     KAFKA_PANEL,
-    UNANSWERED,
+    REFUSED,
     AnyOption,
     AsJson,
     Brokers,
     ConfigurationFile,
     Prefix,
+    err,
     fail,
     failures_as_lines,
     key_values,
 )
 from streaming.cli.help_output import option
 from streaming.client.errors import CoordinatorError
+from streaming.contract.waits import announcing_waits
 from streaming.job.options import JobOptions, load_options
 
 NOT_GIVEN = "-"
@@ -64,8 +66,8 @@ class CheckpointOptions(RunOptions):
     @contextmanager
     def errors_as_lines(self) -> Iterator[None]:
         """End the command with one line and an exit code on an error that its user can mend, or of the brokers."""
-        with failures_as_lines():
+        with failures_as_lines(), announcing_waits(err.line, self.bootstrap_servers):
             try:
                 yield
             except CoordinatorError as error:
-                fail(error.message, UNANSWERED)
+                fail(error.message, REFUSED)

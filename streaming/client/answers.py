@@ -41,7 +41,7 @@ class Answer(Generic[ResponseT]):
             # The APIs of consumer groups explain an error in their body.
             reason = self.message or getattr(self.body, "error_message", None)
             failure = coordinator_error(self.error_code, f"{request}: {reason}" if reason else request)
-            failure.body = self.body
+            failure.body, failure.group_id, failure.reason = self.body, self.group_id, reason
             raise failure
         if self.body is None:
             raise coordinator_error(Error.UNKNOWN_SERVER_ERROR, f"{request}: the answer has no body")

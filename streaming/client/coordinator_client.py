@@ -22,6 +22,7 @@ from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.request_reply import RequestReply
 from streaming.contract.records import UNREADABLE
 from streaming.contract.topics import TopicNames
+from streaming.contract.waits import COORDINATOR, begin_wait
 
 EntryT = TypeVar("EntryT")
 
@@ -112,8 +113,10 @@ class CoordinatorClient:
         limit = self.request_timeout_ms if timeout_ms is None else timeout_ms
         typed: Future[Answer[ResponseT]] = Future()
         typed.set_running_or_notify_cancel()
+        end_wait = begin_wait(COORDINATOR, limit / 1000)
 
         def finish(answered: Future[ResponseEnvelope]) -> None:
+            end_wait()
             try:
                 typed.set_result(_decode_answer(api, answered.result()))
             except Exception as failure:

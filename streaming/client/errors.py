@@ -15,6 +15,7 @@ class CoordinatorError(Exception):
 
     error: Kafka's error. message: the request that failed, and the reason if one is known.
     body: the body of the error answer, if it has one: that of MEMBER_ID_REQUIRED has the member id.
+    group_id, reason: the group of the request that the coordinator refused, and its explanation, if it gives one.
     """
 
     def __init__(self, error: Error, message: str) -> None:
@@ -22,6 +23,8 @@ class CoordinatorError(Exception):
         self.error = error
         self.message = message
         self.body: Message | None = None
+        self.group_id: str | None = None
+        self.reason: str | None = None
 
     @property
     def retriable(self) -> bool:
@@ -59,6 +62,10 @@ class CoordinatorNotAvailable(_ErrorWithOwnClass):
     """A topic of the coordinator does not exist, no broker answers, or the coordinator cannot serve the group."""
 
     code = Error.COORDINATOR_NOT_AVAILABLE
+
+
+class TopicNotFound(CoordinatorNotAvailable):
+    """A topic of the coordinator does not exist, or the brokers do not show it to this client."""
 
 
 class IllegalGeneration(_ErrorWithOwnClass):

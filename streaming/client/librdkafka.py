@@ -11,10 +11,11 @@ from confluent_kafka.admin import AdminClient
 from coordinator_logic.errors import Error
 from streaming.client.errors import (
     CoordinatorError,
-    CoordinatorNotAvailable,
     RequestTimedOut,
+    TopicNotFound,
     coordinator_error,
 )
+from streaming.contract.waits import KAFKA, waiting_for
 
 LibrdkafkaConfig = Mapping[str, str | int | float | bool]
 
@@ -114,9 +115,10 @@ def required_partition_count(consumer: Consumer, topic: str, timeout: float) -> 
             raise KafkaException(metadata.error)
         return 0 if metadata.error is not None else len(metadata.partitions)
 
-    count = _query_with_retries(f"the partitions of topic {topic!r}", query, timeout)
+    with waiting_for(KAFKA, timeout):
+        count = _query_with_retries(f"the partitions of topic {topic!r}", query, timeout)
     if count == 0:
-        raise CoordinatorNotAvailable(
+        raise TopicNotFound(
             f"topic {topic!r} does not exist: is the coordinator running, and is the topic prefix correct?"
         )
     return count

@@ -1,6 +1,6 @@
 """Serves metrics and health over HTTP: ``/metrics``, ``/health/live`` and ``/health/ready``.
 
-A health page is JSON with every check, and has the status 200 if all hold, else 503.
+A health page is JSON with every check, and has the status 200 if all hold, else 503. Any other path is not found (404).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
-from streaming.contract.errors import CannotRun
 from streaming.contract.http_server import Application, serving_http
+from streaming.contract.ports import cannot_listen
 
-LIVE_PATH, READY_PATH = "/health/live", "/health/ready"
+METRICS_PATH, LIVE_PATH, READY_PATH = "/metrics", "/health/live", "/health/ready"
 
 
 class Check(NamedTuple):
@@ -38,13 +38,13 @@ class Health(NamedTuple):
 def serving_monitoring(host: str, port: int, registry: CollectorRegistry, health: Health) -> Iterator[int]:
     """Serve on threads of this process until the block ends; yields the port, which 0 lets the system choose.
 
-    Raises :class:`CannotRun` when the address cannot be opened.
+    Raises :class:`~streaming.contract.errors.CannotRun` when the address cannot be opened.
     """
     with ExitStack() as stack:
         try:
             served = stack.enter_context(serving_http(_app(registry, health), host, port, "monitoring"))
         except OSError as error:
-            raise CannotRun(f"metrics-port {port} cannot be used at {host}: {error.strerror}") from error
+            raise cannot_listen(host, port, "--metrics-port", error) from error
         yield served
 
 
@@ -53,9 +53,13 @@ def _app(registry: CollectorRegistry, health: Health) -> Application:
     pages = {LIVE_PATH: health.live, READY_PATH: health.ready}
 
     def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
-        checks = pages.get(environ["PATH_INFO"])
-        if checks is None:
+        path = environ["PATH_INFO"]
+        if path == METRICS_PATH:
             return metrics(environ, start_response)
+        checks = pages.get(path)
+        if checks is None:
+            start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
+            return [f"not found; served are {METRICS_PATH}, {LIVE_PATH} and {READY_PATH}\n".encode()]
         found = checks()
         ok = all(check.ok for check in found)
         start_response("200 OK" if ok else "503 Service Unavailable", [("Content-Type", "application/json")])

@@ -47,9 +47,9 @@ def active_job(bootstrap_servers: str, prefix: str, config: LibrdkafkaConfig) ->
             watch.look()
             newest = watch.newest
     except CoordinatorError as failure:
-        raise CannotRun(f"nobody can tell which job is active: {failure}") from failure
+        raise CannotRun(f"which job is active is not known: {failure}") from failure
     if newest is None or newest.is_released:
-        raise CannotRun(f"no job has announced itself on {topic} as the active one")
+        raise CannotRun(f"{topic} names no active job")
     return newest
 
 

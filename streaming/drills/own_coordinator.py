@@ -10,6 +10,7 @@ from streaming.contract.output.plain import line_writer
 from streaming.drills.recording import StepKind
 from streaming.drills.waiting import DrillFailed, await_until
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.broker_watch import ending_with_broker
 from streaming.embedded.child_process import ChildProcess
 from streaming.embedded.job_process import PROGRAM, JobProcess
 from streaming.embedded.ports import free_address
@@ -77,6 +78,7 @@ class OwnCoordinator:
             on_failure.callback(self.__exit__)
             self._say("step", "a broker, a job and a gateway are started")
             self._stack.enter_context(self.broker)
+            self._stack.enter_context(ending_with_broker(self.broker, keeps_log=False))
             self._say("step", "the broker is ready")
             self.start_job().await_ready()
             self._say("step", "the job is ready")

@@ -8,6 +8,7 @@ Kafka's own code (see `ivy.xml`) runs in a JVM of its own, as broker and control
 """
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -27,13 +28,17 @@ from confluent_kafka.admin import AdminClient
 
 from streaming.embedded import die_with_parent
 from streaming.embedded.class_archive import BROKER, archive_path, options_to_use
+from streaming.embedded.folder_lock import folder_lock
 from streaming.embedded.jars import java_executable, resolve_jars
+from streaming.embedded.ports import HOST, free_ports
 
 __all__ = ["BrokerStartError", "EmbeddedBroker"]
 
-HOST = "127.0.0.1"
 NODE_ID = "1"
 PORT_ATTEMPTS = 5
+PORT_FILE = "port"
+"""In a given data folder: the port of its broker, which a later one takes again if it is free."""
+
 TAIL_LINES = 25
 FORMAT_LIMIT_SECONDS = 60.0
 START_LIMIT_SECONDS = 60.0
@@ -71,6 +76,9 @@ SINGLE_NODE_PROPERTIES = {
     "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
 }
 
+LOGGED_ERROR = re.compile(r"\[[^\]]*\] (?:ERROR|FATAL) (.*)")
+"""A line of an error, as LOG4J2_CONFIGURATION formats it."""
+
 LOG4J2_CONFIGURATION = """\
 <Configuration status="WARN" shutdownHook="disable">
   <Appenders>
@@ -97,7 +105,7 @@ class EmbeddedBroker:
     Args:
         data_dir: Folder of the data and of the log (`broker.log`). The folder is kept, and a later broker on it
             has the same cluster id, topics and records. None: a temporary folder, which `stop` removes.
-        port: Port on 127.0.0.1, or 0 for any free one. `restart` keeps it.
+        port: Port on 127.0.0.1, or 0 for the last one of a given data folder, or any free one. `restart` keeps it.
         properties: Broker properties that add to or replace SINGLE_NODE_PROPERTIES and Kafka's defaults.
         jvm_options: Options of the broker's JVM. None: JVM_OPTIONS, and the class archive if there is one.
         environment: Adds to the variables of this process; a change of the attribute applies from the next start.
@@ -124,6 +132,10 @@ class EmbeddedBroker:
         self._ports: tuple[int, int] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
+        self._lock = ExitStack()
+        self._inherited: tuple[int, ...] = ()
+        self._serves = False
+        self._log_start = 0
 
     def __enter__(self) -> Self:
         self.start()
@@ -167,22 +179,37 @@ class EmbeddedBroker:
         """Whether the broker's process is running."""
         return self._guard is not None and self._guard.poll() is None
 
+    @property
+    def failure(self) -> str | None:
+        """Why the broker ended although nobody has stopped it, on one line; None if it has not."""
+        guard = self._guard
+        # In this order: whoever stops the broker clears `_serves` first.
+        if guard is None or guard.poll() is None or not self._serves:
+            return None
+        return _last_words(self.log_file, self._log_start) or _exit(guard.returncode)
+
     def start(self) -> None:
         """Start the broker, and return when it answers.
 
         Raises:
             MissingPrerequisite, JarResolutionError: see `streaming.embedded.jars`.
             BrokerStartError: the broker ended at its start, or did not answer in time.
+            CannotRun: another process uses the data folder.
         """
         if self.is_running:
             raise RuntimeError("the broker is already running")
         with ExitStack() as on_failure:
             on_failure.callback(self.stop)
+            # What is missing is reported before a folder is made.
+            java_executable()
+            resolve_jars()
             self._make_data_dir()
             if self._ports is None:
                 self._launch_on_free_ports()
             else:
                 self._launch()
+            self._remember_port()
+            self._serves = True
             on_failure.pop_all()
 
     def stop(self) -> None:
@@ -206,14 +233,18 @@ class EmbeddedBroker:
 
     def _make_data_dir(self) -> None:
         if self._given_data_dir is not None:
-            self._given_data_dir.mkdir(parents=True, exist_ok=True)
+            try:
+                self._given_data_dir.mkdir(parents=True, exist_ok=True)
+            except OSError as failure:
+                raise BrokerStartError(f"{self._given_data_dir} cannot be created: {failure.strerror}") from None
+            self._inherited = (self._lock.enter_context(folder_lock(self._given_data_dir)),)
             self._data_dir = self._given_data_dir
         elif self._data_dir is None:
             self._data_dir = Path(tempfile.mkdtemp(prefix="embedded-broker-"))
 
     def _launch_on_free_ports(self) -> None:
         for attempt in range(1, PORT_ATTEMPTS + 1):
-            self._ports = _free_ports(self._given_port)
+            self._ports = _free_ports(self._given_port or self._last_port())
             try:
                 self._launch()
             except _PortTakenError:
@@ -222,6 +253,24 @@ class EmbeddedBroker:
                     raise
             else:
                 return
+
+    def _last_port(self) -> int:
+        """The port that a broker on a given data folder listened on before, or else one that stays free; 0 for any.
+
+        Clients of the folder's broker keep its address. A port that the system gives to connections would be taken
+        sooner or later.
+        """
+        if self._given_data_dir is None:
+            return 0
+        with suppress(OSError, ValueError, BrokerStartError):
+            return _free_ports(int((self.data_dir / PORT_FILE).read_text()))[0]
+        with suppress(OSError):
+            return free_ports(1)[0]
+        return 0
+
+    def _remember_port(self) -> None:
+        if self._given_data_dir is not None and (self._given_port or not (self.data_dir / PORT_FILE).exists()):
+            (self.data_dir / PORT_FILE).write_text(f"{self._listening_on()[0]}\n")
 
     def _launch(self) -> None:
         jars = resolve_jars().broker
@@ -233,9 +282,9 @@ class EmbeddedBroker:
         kafka = [java_executable(), *options, logging, "-cp", os.pathsep.join(map(str, jars))]
         if not (self.data_dir / "log" / "meta.properties").exists():
             self._format(kafka, properties_file)
-        log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
+        self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
         self._run([*kafka, "kafka.Kafka", str(properties_file)])
-        self._await_answer(log_start)
+        self._await_answer()
 
     def _write_configuration(self) -> Path:
         port, controller_port = self._listening_on()
@@ -262,6 +311,7 @@ class EmbeddedBroker:
             text=True,
             timeout=FORMAT_LIMIT_SECONDS,
             check=False,
+            pass_fds=self._inherited,
         )
         if outcome.returncode != 0:
             raise BrokerStartError(f"Kafka's tool could not format {self.data_dir}:\n{outcome.stdout}")
@@ -279,12 +329,14 @@ class EmbeddedBroker:
                 # Ctrl-C in a terminal reaches the whole process group. It should reach this process only,
                 # which then shuts the broker down.
                 start_new_session=True,
+                # The guard and the broker hold the folder's lock, too, if this process is killed.
+                pass_fds=self._inherited,
             )
         assert self._guard.stdout is not None
         with self._guard.stdout as pid:
             self._pid = int(pid.readline() or 0) or None
 
-    def _await_answer(self, log_start: int) -> None:
+    def _await_answer(self) -> None:
         admin = AdminClient(
             {
                 "bootstrap.servers": self.bootstrap_servers,
@@ -297,32 +349,32 @@ class EmbeddedBroker:
         deadline = time.monotonic() + START_LIMIT_SECONDS
         while time.monotonic() < deadline:
             if not self.is_running:
-                raise self._failure("The broker ended at its start", log_start)
+                raise self._failure("The broker ended at its start")
             with suppress(KafkaException):
                 metadata = admin.list_topics(timeout=0.5)
                 # The answer may come from another broker that took the port.
                 if metadata.brokers and metadata.cluster_id == self.cluster_id:
                     return
             time.sleep(0.02)
-        raise self._failure(f"The broker did not answer within {START_LIMIT_SECONDS:g} s", log_start)
+        raise self._failure(f"The broker did not answer within {START_LIMIT_SECONDS:g} s")
 
-    def _failure(self, what: str, log_start: int) -> BrokerStartError:
-        with self.log_file.open("rb") as log:
-            log.seek(log_start)
-            lines = log.read().decode(errors="replace").splitlines()
+    def _failure(self, what: str) -> BrokerStartError:
+        lines = _lines_since(self.log_file, self._log_start)
         kind = _PortTakenError if any("failed to bind to" in line for line in lines) else BrokerStartError
         return kind("\n".join([f"{what}. Its log ends with:", *lines[-TAIL_LINES:]]))
 
     def _end(self, with_signal: signal.Signals) -> None:
-        if self._guard is None:
-            return
-        self._signal(with_signal)
-        try:
-            self._guard.wait(self._stop_limit_seconds)
-        except subprocess.TimeoutExpired:
-            self._signal(signal.SIGKILL)
-            self._guard.wait(KILL_LIMIT_SECONDS)
+        self._serves = False
+        if self._guard is not None:
+            self._signal(with_signal)
+            try:
+                self._guard.wait(self._stop_limit_seconds)
+            except subprocess.TimeoutExpired:
+                self._signal(signal.SIGKILL)
+                self._guard.wait(KILL_LIMIT_SECONDS)
         self._guard = self._pid = None
+        self._lock.close()
+        self._inherited = ()
 
     def _signal(self, number: signal.Signals) -> None:
         if self._guard is None or self._guard.poll() is not None:
@@ -339,6 +391,28 @@ class EmbeddedBroker:
         if self._ports is None:
             raise RuntimeError("the broker has no address yet: it has not started")
         return self._ports
+
+
+def _lines_since(log_file: Path, start: int) -> list[str]:
+    with log_file.open("rb") as log:
+        log.seek(start)
+        return log.read().decode(errors="replace").splitlines()
+
+
+def _last_words(log_file: Path, start: int) -> str | None:
+    """The last error in a broker's log, without its time; None if there is none."""
+    with suppress(OSError):
+        errors = [found[1] for line in _lines_since(log_file, start) if (found := LOGGED_ERROR.match(line))]
+        return errors[-1] if errors else None
+    return None
+
+
+def _exit(code: int) -> str:
+    """How a process has ended, by the exit code of its guard."""
+    number = code - 128 if code > 128 else -code
+    with suppress(ValueError):
+        return f"killed by {signal.Signals(number).name}" if number > 0 else f"exit code {code}"
+    return f"exit code {code}"
 
 
 def _new_cluster_id() -> str:

@@ -49,6 +49,8 @@ def main(parent_pid: int, folder: str, command_line: list[str]) -> int:
     command = subprocess.Popen(
         command_line,
         stdout=sys.stderr,
+        # It inherits what this process has, and that is only what was passed on: the lock of a broker's folder.
+        close_fds=False,
         # Safe: no other thread exists yet whose locks the fork could copy.
         preexec_fn=_be_killed_with_the_forking_thread,  # noqa: PLW1509
     )

@@ -5,7 +5,8 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from streaming.embedded.broker import HOST
+HOST = "127.0.0.1"
+"""The address of every server of the embedded broker."""
 
 EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 """The ports that Linux gives to connections: such a port may be taken before the server has started."""

@@ -13,6 +13,9 @@ from typing import NoReturn
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+CHILD_ENDED = signal.SIGUSR1
+"""A program's signal to its own main thread: a process without which it cannot go on has ended."""
+
 
 class StopRequest:
     """An event that a signal's handler may set, for a program whose main thread alone waits for it.
@@ -51,9 +54,11 @@ def end_at_once(code: int) -> NoReturn:
 
 @contextmanager
 def ending_late_stop(
-    limit_seconds: float, end: Callable[[], object], on_signal: Callable[[], object] = lambda: None
+    limit_seconds: float, end: Callable[[int], object], on_signal: Callable[[], object] = lambda: None
 ) -> Iterator[None]:
-    """Call ``end`` if the block lasts longer than ``limit_seconds`` after a stop signal. Use it on the main thread.
+    """Call ``end`` if the block lasts longer than ``limit_seconds`` after a stop signal, or after CHILD_ENDED.
+
+    Use it on the main thread. ``end`` gets the number of the first signal.
 
     A stop waits for brokers, processes and threads, each with a limit of its own; a supervisor has one for all. Both
     functions are called on a thread, ``on_signal`` at the first signal: the main thread handles signals only when what
@@ -65,7 +70,7 @@ def ending_late_stop(
     received, signalled = os.pipe()
     os.set_blocking(signalled, False)
     former = signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
-    watch = threading.Thread(target=_watch_stop, args=(received, limit_seconds, end, on_signal), daemon=True)
+    watch = threading.Thread(target=_watch_stop, args=(received, former, limit_seconds, end, on_signal), daemon=True)
     watch.start()
     try:
         yield
@@ -77,20 +82,28 @@ def ending_late_stop(
 
 
 def _watch_stop(
-    received: int, limit_seconds: float, end: Callable[[], object], on_signal: Callable[[], object]
+    received: int, former: int, limit_seconds: float, end: Callable[[int], object], on_signal: Callable[[], object]
 ) -> None:
-    """Wait for a stop signal, then for the end of the pipe, which the end of the block closes."""
+    """Wait for a stop signal, then for the end of the pipe, which the end of the block closes.
+
+    ``former``: where the numbers of signals went before; they go there, too. -1 for nowhere.
+    """
     deadline: float | None = None
+    first = 0
     while True:
         wait = None if deadline is None else max(0.0, deadline - time.monotonic())
         if not select.select([received], [], [], wait)[0]:
-            end()
+            end(first)
             return
         numbers = os.read(received, 64)
         if not numbers:
             return
-        if deadline is None and not {*numbers}.isdisjoint(STOP_SIGNALS):
-            deadline = time.monotonic() + limit_seconds
+        if former >= 0:
+            with suppress(BlockingIOError):
+                os.write(former, numbers)
+        stops = [number for number in numbers if number in (*STOP_SIGNALS, CHILD_ENDED)]
+        if deadline is None and stops:
+            deadline, first = time.monotonic() + limit_seconds, stops[0]
             on_signal()
 
 

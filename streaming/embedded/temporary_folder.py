@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from streaming.embedded.interruption import cleaned_up_when_ended
+
 PREFIX = "group-coordinator-"
 
 UNFINISHED_PREFIX = "unfinished-group-coordinator-"
@@ -38,11 +40,12 @@ def temporary_folder() -> Iterator[TemporaryFolder]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # With its name, others see it: from now on, it is locked.
         path = unfinished.rename(unfinished.with_name(unfinished.name.replace(UNFINISHED_PREFIX, PREFIX)))
-        try:
-            yield TemporaryFolder(path, lock.fileno())
-        finally:
-            # A killed JVM may still write for a moment.
-            _remove(path)
+        with cleaned_up_when_ended(lambda: _remove(path)):
+            try:
+                yield TemporaryFolder(path, lock.fileno())
+            finally:
+                # A killed JVM may still write for a moment.
+                _remove(path)
 
 
 def clear_leftovers() -> None:

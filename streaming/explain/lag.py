@@ -57,6 +57,10 @@ class CommittedOverTime(Observer):
         self._next: int | None = None
         self._last = 0
 
+    def note_before(self, entry: JournalEntry) -> None:
+        """Note an entry of before the first sample: what it commits is the offset with which they begin."""
+        self._positions.note(entry.record)
+
     def on_entry(self, entry: JournalEntry) -> None:
         if self._next is None:
             self._next = entry.timestamp + self._width

@@ -14,6 +14,7 @@ import tomli_w
 
 from streaming.contract.errors import CannotRun
 from streaming.embedded import die_with_parent
+from streaming.embedded.interruption import interrupt_this_process
 
 CONFIGURATION = "/dev/stdin"
 
@@ -121,7 +122,7 @@ class _Output(threading.Thread):
         if self._serves and not self._end_expected:
             self.ended_early = True
             self._report("stopping: the gateway has ended")
-            os.kill(os.getpid(), signal.SIGINT)
+            interrupt_this_process()
 
 
 def _parse(line: str) -> tuple[str, bool]:

@@ -3,9 +3,10 @@
 from functools import partial
 
 from kio.schema.errors import ErrorCode
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 from streaming.client.directory import GroupDirectory
+from streaming.contract.process_metrics import process_registry
 from streaming.contract.record_metrics import show_skipped_records
 from streaming.gateway.wire.api_keys import API_NAMES
 from streaming.gateway.wire.codec import KNOWN_VERSIONS
@@ -35,7 +36,7 @@ class GatewayMetrics:
     """The metrics of one gateway, in a registry of their own. Their labels are known names, or :data:`OTHER`."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = process_registry(PREFIX, ("confluent-kafka",))
         self._answers: dict[tuple[str, int, str], Counter] = {}
         counter = partial(Counter, namespace=PREFIX, registry=self.registry)
         gauge = partial(Gauge, namespace=PREFIX, registry=self.registry)

@@ -13,6 +13,7 @@ import msgspec
 
 from streaming.contract.errors import BadOptions
 from streaming.contract.option_sources import OptionLoader
+from streaming.contract.ports import require_free_port
 from streaming.gateway.limits import GatewayLimits, Milliseconds
 from streaming.gateway.wire.brokers import Address
 
@@ -76,6 +77,11 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     separated by semicolons as in a broker's ``super.users``. None by default: only the job and gateways need those
     topics."""
 
+    hide_offsets_topic: bool = False
+    """Hide the brokers' topic ``__consumer_offsets`` from clients, except from ``internal-topic-principals``. Tools
+    that read it, such as Burrow, show the groups of the brokers' coordinator and none of this one; if it is hidden,
+    they fail instead. Off: the gateway passes it on, as it does the brokers' other topics."""
+
     identity_key_file: str | None = None
     """A file with the key with which the gateway signs the client of each request event, 32 bytes or more; of several
     lines it takes the first. The job has the same file. Without it, the journal marks the client as claimed."""
@@ -111,6 +117,12 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         """The host that the gateway advertises to clients."""
         return self.advertised_host or self.listen_address.host
 
+    def require_free_ports(self, listen_option: str = "--listen") -> None:
+        """Check that the gateway can listen. ``listen_option`` chooses the first listener's port. Raises CannotRun."""
+        require_free_port(*self.listen_address, listen_option)
+        if self.metrics_port is not None:
+            require_free_port(self.metrics_host, self.metrics_port, "--metrics-port")
+
     @property
     def requires_sasl(self) -> bool:
         """Whether clients must authenticate with the brokers."""
@@ -132,10 +144,13 @@ _LOADER = OptionLoader(GatewayOptions, ENVIRONMENT_PREFIX)
 
 
 def load_gateway_options(
-    flags: Mapping[str, object], environ: Mapping[str, str] | None = None, file: Path | None = None
+    flags: Mapping[str, object],
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+    defaults: Mapping[str, object] | None = None,
 ) -> GatewayOptions:
     """Load the gateway's options, see :meth:`OptionLoader.load`. Raises :class:`BadOptions`."""
-    options = _LOADER.load(flags, environ, file)
+    options = _LOADER.load(flags, environ, file, defaults)
     if options.effective_advertised_host in WILDCARDS:
         raise BadOptions(f"listen {options.listen}: this host cannot be advertised to clients, give --advertised-host")
     if options.tls_key is not None and options.tls_cert is None:

@@ -3,13 +3,15 @@
 import asyncio
 import gc
 import resource
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 
 from streaming.contract.identity import read_identity_keys
 from streaming.contract.monitoring_server import serving_monitoring
-from streaming.embedded.stop_signals import STOP_SIGNALS, end_at_once
+from streaming.embedded.interruption import exit_code, take_time_to_stop
+from streaming.embedded.stop_signals import STOP_SIGNALS, end_at_once, restored_handlers
 from streaming.gateway.groups.serving import serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from streaming.gateway.health import GatewayHealth
@@ -40,7 +42,8 @@ def run_gateway(options: GatewayOptions, report: Callable[[str], None]) -> None:
     report: receives each status line for the user; the line that begins with ``ready`` means that clients may connect.
     """
     _allow_connections(options.limits.max_connections)
-    asyncio.run(_serve(options, report))
+    with restored_handlers():
+        asyncio.run(_serve(options, report))
 
 
 def _allow_connections(count: int) -> None:
@@ -64,8 +67,7 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
             stop.set()
             late.start()
 
-    for number in STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, request_stop)
+    _on_stop_signals(asyncio.get_running_loop(), request_stop)
     gc.set_threshold(*gc.get_threshold()[:2], FULL_COLLECTION_THRESHOLD)
     gc.freeze()
     metrics = GatewayMetrics()
@@ -100,9 +102,24 @@ async def _serve(options: GatewayOptions, report: Callable[[str], None]) -> None
     report("stopped")
 
 
+def _on_stop_signals(loop: asyncio.AbstractEventLoop, request_stop: Callable[[], None]) -> None:
+    """Call the function on the loop at each stop signal.
+
+    Not with ``add_signal_handler``, which would hide the signals from the thread that watches for a second Ctrl-C.
+    """
+
+    def handle(_number: int, _frame: object) -> None:
+        # The loop may have ended a moment ago.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(request_stop)
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, handle)
+
+
 def _end_at_once(seconds: float, report: Callable[[str], None]) -> None:
     report(f"the stop has taken {seconds:g} s: ending at once")
-    end_at_once(0)
+    end_at_once(exit_code())
 
 
 @asynccontextmanager
@@ -121,6 +138,7 @@ async def _run_until(stop: asyncio.Event, server: GatewayServer, report: Callabl
     try:
         await server.start()
         brokers = ", ".join(f"{node_id} at {address}" for node_id, address in server.addresses.items())
+        take_time_to_stop()
         report(f"ready: clients connect to {server.address}; advertised brokers: {brokers}")
         await stop.wait()
         report("stopping: answering the requests in flight")

@@ -110,6 +110,8 @@ READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
 """For each of Spark's readers of the coordinator's topics. Kafka's Java client, and so Spark, reads aborted records by
 default; librdkafka does not."""
 
+WAREHOUSE = "spark.sql.warehouse.dir"
+
 JAVA_TEMPORARY_FOLDER = "java.io.tmpdir"
 
 LONGEST_SOCKET_FOLDER = 60
@@ -224,7 +226,8 @@ def with_temporary_folder(settings: Mapping[str, str], folder: Path) -> dict[str
     Spark's go there too: ``spark.local.dir`` has it as its default, and warns if it is set. Executors on other hosts
     have folders of their cluster manager's.
     """
-    changed = dict(settings)
+    # Spark would make one in the current folder, without a table.
+    changed = {WAREHOUSE: str(folder / "spark-warehouse"), **settings}
     java_options = changed.get("spark.driver.extraJavaOptions", "")
     if JAVA_TEMPORARY_FOLDER not in java_options:
         changed["spark.driver.extraJavaOptions"] = (

@@ -32,6 +32,10 @@ DOES_NOT_FIT = (IllegalState, IllegalTransition, KeyError, ValueError)
 """What applying a record to a group raises that it does not fit."""
 
 
+UNKNOWN = "Unknown"
+"""Kafka's name of a state or a type that is not known: the journal no longer has what would tell it."""
+
+
 class Known(Enum):
     """How much of a group is known."""
 

@@ -17,22 +17,16 @@ class GroupJournal:
     Args:
         reader: A reader of the journal, which nothing else uses.
         group_id: The group.
-        since: Entries that were appended before are left out, ms since the epoch.
         report: Is called with a line about the progress of a reading that takes long.
     """
 
     def __init__(
-        self, reader: JournalReader, group_id: str, since: int = 0, report: Callable[[str], object] = lambda _line: None
+        self, reader: JournalReader, group_id: str, report: Callable[[str], object] = lambda _line: None
     ) -> None:
         self._reader = reader
         self._key = group_id.encode()
-        self._since = since
         self._report = report
         self._partitions = frozenset({partition_of_key(self._key, len(reader.partitions))})
-
-    def count(self) -> int:
-        """How many records its partition holds now, of all groups."""
-        return self._reader.count(self._partitions)
 
     def entries(self) -> Iterator[JournalEntry]:
         """The entries up to the journal's present end."""
@@ -51,6 +45,6 @@ class GroupJournal:
 
     def _read(self, partitions: frozenset[int]) -> Iterator[JournalEntry]:
         progress = ReadingProgress(self._reader.count(partitions), self._report)
-        for entry in self._reader.entries(partitions, self._since, self._key, progress.add):
+        for entry in self._reader.entries(partitions, key=self._key, on_read=progress.add):
             if entry is not None:
                 yield entry

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.support.coordinator_process import CoordinatorProcess
+from streaming.cli.app import app
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
+from tests.support.gateway_process import GatewayProcess
 from tests.support.waiting import LIMIT_SECONDS
 
 COMMAND = Path(sys.executable).with_name("group-coordinator")
@@ -54,8 +57,7 @@ def group() -> str:
 
 
 def test_a_group_is_created_listed_described_and_deleted(coordinator: CoordinatorProcess, group: str) -> None:
-    committed = run_for(coordinator, "offsets", "commit", group, "orders:0=42", "orders:1=7", "--metadata", "by hand")
-    assert (committed.returncode, committed.stdout) == (0, f"{group}: committed 2 offset(s)\n")
+    commit_offsets(coordinator, group, 42, 7)
 
     listed = printed_json(run_for(coordinator, "groups", "list", "--state", "empty", "--json"))
     assert {"groupId": group, "protocolType": "", "groupState": "Empty", "groupType": "classic"} in listed
@@ -63,14 +65,65 @@ def test_a_group_is_created_listed_described_and_deleted(coordinator: Coordinato
     assert f"{group}: Empty" in run_for(coordinator, "groups", "describe", group).stdout
 
     topics = printed_json(run_for(coordinator, "offsets", "list", group, "--json"))["topics"]
-    assert [(p["partitionIndex"], p["committedOffset"], p["metadata"]) for p in topics[0]["partitions"]] == [
-        (0, 42, "by hand"),
-        (1, 7, "by hand"),
-    ]
+    assert [(p["partitionIndex"], p["committedOffset"]) for p in topics[0]["partitions"]] == [(0, 42), (1, 7)]
 
     assert run_for(coordinator, "groups", "delete", group).stdout == f"{group}: deleted\n"
     gone = run_for(coordinator, "groups", "describe", group)
-    assert (gone.returncode, gone.stderr) == (1, f"group-coordinator: {group}: GROUP_ID_NOT_FOUND\n")
+    assert (gone.returncode, gone.stderr.endswith(f"error: group {group} does not exist\n")) == (1, True), gone.stderr
+
+
+def test_patterns_name_groups_and_what_they_match_is_deleted_on_request_only(
+    coordinator: CoordinatorProcess, group: str
+) -> None:
+    both = [f"{group}-{name}" for name in ("a", "b")]
+    for each in both:
+        commit_offsets(coordinator, each, 1)
+    listed = printed_json(run_for(coordinator, "groups", "list", f"{group}-*", "--json"))
+    assert [each["groupId"] for each in listed] == both
+    described = printed_json(run_for(coordinator, "groups", "describe", f"{group}-?", "--json"))
+    assert [each["groupId"] for each in described] == both
+    shown = run_for(coordinator, "groups", "delete", f"{group}-*")
+    assert shown.returncode == 0
+    assert "Nothing was deleted: this was a dry run. --execute deletes 2 groups." in shown.stdout
+    assert run_for(coordinator, "groups", "delete", f"{group}-*", "--execute").stdout == "".join(
+        f"{each}: deleted\n" for each in both
+    )
+    gone = run_for(coordinator, "groups", "delete", f"{group}-*")
+    assert (gone.returncode, gone.stderr.endswith(f"error: no group matches '{group}-*'\n")) == (1, True), gone.stderr
+
+
+def test_a_state_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    refused = run("groups", "list", "-b", UNREACHABLE, "--state", "Stabel")
+    assert refused.returncode == 2
+    assert "--state: 'Stabel' is none of Empty, PreparingRebalance, CompletingRebalance, Stable," in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["groups", "describe"],
+        ["groups", "describe", "--at", "0s"],
+        ["groups", "delete"],
+        ["groups", "configure"],
+        ["offsets", "list"],
+        ["offsets", "history"],
+        ["offsets", "diff", "--from", "1h"],
+        ["offsets", "export"],
+        ["offsets", "undo"],
+        ["offsets", "delete", "--topic", "orders"],
+        ["offsets", "reset", "--all-topics", "--to-earliest"],
+        ["offsets", "clone", "copy"],
+        ["explain"],
+    ],
+    ids=" ".join,
+)
+def test_a_group_that_does_not_exist_is_named_by_every_command(
+    coordinator: CoordinatorProcess, command: list[str]
+) -> None:
+    where = ("-b", coordinator.bootstrap_servers, "--topic-prefix", coordinator.topics.prefix, "--timeout", "60")
+    words = 1 if command[0] == "explain" else 2
+    refused = CliRunner().invoke(app, [*command[:words], "nosuch", *command[words:], *where])
+    assert (refused.exit_code, "group nosuch does not exist" in refused.stderr) == (1, True), refused.stderr
 
 
 def test_a_group_is_configured(coordinator: CoordinatorProcess, group: str) -> None:
@@ -87,7 +140,7 @@ def test_a_group_is_configured(coordinator: CoordinatorProcess, group: str) -> N
 
 
 def test_groups_and_offsets_are_printed_as_tables(coordinator: CoordinatorProcess, group: str) -> None:
-    run_for(coordinator, "offsets", "commit", group, "orders:0=42")
+    commit_offsets(coordinator, group, 42)
     table = run_for(coordinator, "offsets", "list", group).stdout
     assert re.search(r"orders\W+0\W+42", table)
     assert re.search(rf"{group}\W+Empty\W+classic", run_for(coordinator, "groups", "list").stdout)
@@ -100,11 +153,11 @@ def test_a_malformed_position_exits_with_the_usage_code(position: str) -> None:
     assert "is not TOPIC:PARTITION=OFFSET" in refused.stderr
 
 
-def test_an_unreachable_broker_is_reported_in_one_line() -> None:
+def test_an_unreachable_broker_is_reported_in_one_line_after_the_wait() -> None:
     refused = run("offsets", "list", "billing", "-b", UNREACHABLE, "--timeout", "2")
-    assert refused.returncode == 3
-    assert refused.stderr.startswith("group-coordinator: ")
-    assert refused.stderr.count("\n") == 1
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("waiting for Kafka at 127.0.0.1:1, 2 s\nerror: ")
+    assert refused.stderr.count("\n") == 2
 
 
 def test_a_missing_broker_address_names_the_option() -> None:
@@ -141,6 +194,15 @@ def test_an_invalid_option_in_a_file_is_reported_with_the_name_of_the_file(tmp_p
     assert refused.returncode == 2
     assert "trigger-interval-ms" in refused.stderr
     assert str(file) in refused.stderr
+
+
+def test_a_gateways_address_is_told_from_a_brokers(coordinator: CoordinatorProcess) -> None:
+    with GatewayProcess(coordinator.bootstrap_servers, coordinator.topics.prefix) as gateway:
+        gateway.start()
+        where = ("-b", gateway.bootstrap_servers, "--topic-prefix", coordinator.topics.prefix, "--timeout", "60")
+        refused = run("groups", "describe", "billing", *where)
+    sentence = f"error: {gateway.bootstrap_servers} is a gateway: give a broker's address\n"
+    assert (refused.returncode, refused.stderr) == (2, sentence)
 
 
 @pytest.mark.jvm

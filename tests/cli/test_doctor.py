@@ -1,6 +1,8 @@
 """``group-coordinator doctor`` against a real broker, and against an address where no broker is."""
 
 import json
+import os
+import re
 import time
 import uuid
 from pathlib import Path
@@ -54,6 +56,7 @@ def test_a_sound_installation_has_no_problem(broker: EmbeddedBroker, topics: Top
     options = ["-b", broker.bootstrap_servers, "--topic-prefix", topics.prefix, "--checkpoint", str(tmp_path)]
     code, findings = examine(*options)
     assert (code, [finding for finding in findings.values() if finding.status == "problem"]) == (0, [])
+    assert re.fullmatch(r"\d+\S* at /.*java", findings["Java"].detail)
     for check in ("Python", "packages", "extra job", "Java", "Python worker", "Spark internals", "topics", "clocks"):
         assert findings[check].status == "ok", findings[check]
     assert broker.bootstrap_servers in findings["brokers"].detail
@@ -158,13 +161,13 @@ def test_a_checkpoint_that_fits_the_options_and_topics_is_described(
 ) -> None:
     write_plan(tmp_path, topics.requests, 2)
     options = ["-b", broker.bootstrap_servers, "--topic-prefix", topics.prefix, "--checkpoint", str(tmp_path)]
-    detail = f"{tmp_path}: batch 0, state store memory, 2 state partition(s)"
+    detail = f"{tmp_path}: batch 0, state store memory, 2 state partitions"
     _, findings = examine(*options)
     assert (findings["checkpoint"].status, findings["checkpoint"].detail) == ("ok", detail)
     with checkpoint_lock(tmp_path) as lock:
         lock.acquire()
         _, findings = examine(*options)
-    assert findings["checkpoint"].detail == f"{detail}, in use by a running job"
+    assert findings["checkpoint"].detail.startswith(f"{detail}, in use by process {os.getpid()} (")
 
 
 def test_a_checkpoint_of_a_topic_with_more_partitions_is_a_problem(

@@ -4,6 +4,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from coordinator_logic.messages import (
     OffsetCommitRequest,
     PartitionToCommit,
     Protocol,
+    SyncGroupRequest,
     TopicDescription,
     TopicIdPartitions,
     TopicToCommit,
@@ -94,6 +96,28 @@ def test_explain_names_the_cause_of_each_rebalance(
     assert {"joined", "left"} <= {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
     of_nobody = printed_json(run_for(coordinator, "explain", group, "--member", "nobody", "--json"))
     assert of_nobody["rebalances"] == []
+
+
+def test_a_part_of_a_story_begins_with_what_was_before_it(
+    coordinator: CoordinatorProcess, client: CoordinatorClient
+) -> None:
+    group = unique("group")
+    member_id = joined_member(client, group)
+    assert client.sync_group(SyncGroupRequest(group, 1, member_id, None, "consumer", "range")).error_code == Error.NONE
+    begin = datetime.now(UTC).isoformat()
+    commit = OffsetCommitRequest(group, [TopicToCommit("orders", [PartitionToCommit(0, 1)])], 1, member_id)
+    assert client.offset_commit(commit).topics[0].partitions[0].error_code == Error.NONE
+
+    def told() -> Any:
+        return run_for(coordinator, "explain", group, "--json", "--since", begin)
+
+    wait_until(lambda: told().returncode == 0, "the journal has the commit")
+    story = printed_json(told())
+    assert [one["member"] for one in story["now"]["members"]] == [member_id]
+    assert (story["now"]["state"], story["rebalances"]) == ("Stable", [])
+    nothing = run_for(coordinator, "explain", group, "--since", "2100-01-01T00:00:00Z")
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+    assert f"no entries of {group} since 2100-01-01T00:00:00.000Z: the newest one is of " in nothing.stderr
 
 
 def test_the_page_has_the_lag_of_the_groups_partitions(
@@ -216,7 +240,7 @@ def test_explain_tells_refused_requests_and_to_what_they_lost(
     assert (fenced["member"], fenced["lostTo"]) == (old.member_id, new.member_id)
     assert [one["record"] for one in fenced["evidence"]] == ["StaticMemberReplaced"]
     text = run_for(coordinator, "explain", group).stdout
-    assert "Refused: 3 request(s), 1 of them commits" in text
+    assert "Refused: 3 requests, among them a commit" in text
     assert "a join with the protocols [roundrobin]: the others have [range] in common" in text
     without = printed_json(run_for(coordinator, "explain", group, "--json", "--no-refused"))
     assert without["refused"] is None
@@ -241,7 +265,7 @@ def test_lag_is_that_of_a_page_up_to_now(options: Sequence[str]) -> None:
 def test_a_group_without_entries_is_named(coordinator: CoordinatorProcess) -> None:
     ended = run_for(coordinator, "explain", "nothing")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "no entries of group nothing" in ended.stderr
+    assert "group nothing does not exist" in ended.stderr
 
 
 def test_a_time_that_is_none_is_named_before_the_journal_is_read() -> None:

@@ -58,7 +58,7 @@ class Operator:
     def commit(self, *offsets: int) -> str:
         """Commit an offset for each partition without a member; returns a time after it, once the journal has it."""
         places = [f"{self.topic}:{number}={offset}" for number, offset in enumerate(offsets)]
-        assert self.run("offsets", "commit", self.group, *places).exit_code == 0
+        assert self.run("offsets", "commit", self.group, *places, "--execute").exit_code == 0
         wait_until(self._is_journalled, "the commit is in the journal")
         return datetime.now(UTC).isoformat()
 
@@ -127,7 +127,8 @@ def committed_by(consumer: Consumer, operator: Operator, offsets: dict[int, int]
         (["reset", "g", "--all-topics", "--to-earliest", "--to-latest"], "give one of --to-earliest"),
         (["reset", "g", "--all-topics", "--to-datetime", "2h", "--by-duration", "2h"], "give one of --to-earliest"),
         (["reset", "g", "--from-file", "offsets.txt"], "ends in none of .csv, .json, .parquet"),
-        (["restore", "g", "--as-of", "yesterday"], "--as-of: 'yesterday' is no time"),
+        (["restore", "g", "--as-of", "yesterday"], "--as-of: 'yesterday' is not a time"),
+        (["commit", "g", "orders:0=1", "orders:0=2"], "orders:0 is given twice"),
         (["history", "g", "orders:x"], "'orders:x' is not TOPIC or TOPIC:PARTITIONS"),
         (["export", "g", "-o", "offsets.txt"], "ends in none of .csv, .json, .parquet"),
     ],
@@ -173,7 +174,7 @@ def test_offsets_are_reset_restored_and_undone_and_the_history_says_by_whom(oper
     back = operator.json("offsets", "history", operator.group, "--backwards")
     assert [(row["before"], row["after"]) for row in back] == [(6, 0), (6, 0)]
     never = operator.run("offsets", "restore", operator.group, "--as-of", "1d")
-    assert (never.exit_code, "no such group at that time" in never.stderr) == (1, True)
+    assert (never.exit_code, "did not exist at that time" in never.stderr) == (1, True)
 
     file = tmp_path / "offsets.parquet"
     assert operator.run("offsets", "export", operator.group, "-o", str(file), "--as-of", committed_at).exit_code == 0
@@ -201,6 +202,38 @@ def test_commits_between_the_dry_run_and_the_execution_are_reported(operator: Op
     assert operator.offsets() == {0: 5, 1: 6}
 
 
+def test_a_commit_is_shown_checked_and_carried_out_and_its_offsets_are_deleted(operator: Operator) -> None:
+    commit = ("offsets", "commit", operator.group)
+    for place, why in {
+        f"{operator.topic}:99=1": f"{operator.topic} has 2 partitions: there is no {operator.topic}:99",
+        f"{operator.topic}-missing:0=1": f"topic {operator.topic}-missing does not exist",
+    }.items():
+        refused = operator.run(*commit, place)
+        assert (refused.exit_code, why in refused.stderr) == (1, True), refused.stderr
+    planned = operator.json(*commit, f"{operator.topic}:0=99")["offsets"][0]
+    assert (planned["to"], planned["note"]) == (RECORDS, "99 is after the last offset")
+    missing = operator.run("offsets", "list", operator.group)
+    assert (missing.exit_code, missing.stderr.endswith(f"error: group {operator.group} does not exist\n")) == (
+        1,
+        True,
+    ), missing.stderr
+
+    operator.commit(6, 7)
+    topic = operator.json("offsets", "list", operator.group)["topics"][0]
+    figures = [(each["logEndOffset"], each["lag"], each["owner"], each["note"]) for each in topic["partitions"]]
+    assert figures == [(RECORDS, 4, None, ""), (RECORDS, 3, None, "")]
+
+    delete = ("offsets", "delete", operator.group, "--topic", f"{operator.topic}:1")
+    assert operator.json(*delete)["offsets"][0]["to"] is None
+    assert operator.offsets() == {0: 6, 1: 7}
+    assert operator.run(*delete, "--execute").stdout.splitlines()[-1] == f"{operator.group}: 1 offset deleted"
+    assert operator.offsets() == {0: 6}
+    again = operator.run(*delete)
+    assert (again.exit_code, f"has no committed offset of {operator.topic}:1" in again.stderr) == (1, True)
+    assert operator.json("offsets", "undo", operator.group, "--execute")["executed"]
+    assert operator.offsets() == {0: 6, 1: 7}
+
+
 # ---- a group with a member -------------------------------------------------------------------------------------
 
 
@@ -212,8 +245,17 @@ def test_a_live_consumer_reloads_the_offsets_of_a_forced_reset_and_of_its_undo(
     reset = ("offsets", "reset", operator.group, "--topic", f"{operator.topic}:0", "--to-offset", "4", "--execute")
 
     refused = operator.run(*reset)
-    assert (refused.exit_code, "has members" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "has 1 member: stop it first, or use --force" in refused.stderr) == (1, True)
     assert operator.offsets() == {0: RECORDS, 1: RECORDS}
+
+    busy = operator.run("offsets", "delete", operator.group, "--topic", operator.topic, "--execute")
+    assert (busy.exit_code, f"subscribes to {operator.topic}" in busy.stderr) == (1, True), busy.stderr
+    (described,) = operator.json("groups", "describe", operator.group)
+    (member,) = described["members"]
+    assigned = [{"topicName": operator.topic, "partitions": [0, 1]}]
+    assert (member["subscribedTopicNames"], member["assignment"]) == ([operator.topic], {"topicPartitions": assigned})
+    shown = [(each["logEndOffset"], each["lag"], each["owner"]["memberId"]) for each in described["partitions"]]
+    assert shown == [(RECORDS, 0, member["memberId"])] * 2
 
     assert operator.json(*reset, "--force", "--reason", "replay")["rejoining"] == 1
     assert operator.offsets() == {0: 4, 1: RECORDS}

@@ -84,7 +84,9 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
     job.append("healthy", commit("healthy", 1))
 
     refused = run("offsets", "list", "billing", *connection)
-    assert refused.stderr == "group-coordinator: billing: COORDINATOR_NOT_AVAILABLE\n"
+    assert refused.stderr.endswith(
+        "error: the coordinator cannot serve billing: its stored state may be unreadable, see groups quarantine list\n"
+    )
     assert printed_json(run("groups", "quarantine", "list", *connection, "--json")) == ["billing"]
     listed = {
         group["groupId"]: group["groupState"] for group in printed_json(run("groups", "list", *connection, "--json"))
@@ -104,12 +106,16 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
     assert file.read_bytes() == STORED
 
     kept = run("groups", "quarantine", "drop", "healthy", *connection)
-    assert (kept.returncode, kept.stderr) == (1, "group-coordinator: group 'healthy' is not quarantined\n")
+    assert (kept.returncode, kept.stderr.endswith("error: group 'healthy' is not quarantined\n")) == (1, True), (
+        kept.stderr
+    )
 
     assert (
         run("groups", "quarantine", "drop", "billing", "--reason", "test", *connection).stdout == "billing: dropped\n"
     )
     assert printed_json(run("groups", "quarantine", "list", *connection, "--json")) == []
     gone = run("groups", "quarantine", "show", "billing", *connection)
-    assert (gone.returncode, gone.stderr) == (1, "group-coordinator: group 'billing' does not exist\n")
-    assert run("offsets", "commit", "billing", "orders:0=1", *connection).stdout == "billing: committed 1 offset(s)\n"
+    assert (gone.returncode, gone.stderr.endswith("error: group 'billing' does not exist\n")) == (1, True), gone.stderr
+    job.append("billing", commit("billing", 1))
+    listed = printed_json(run("offsets", "list", "billing", *connection, "--json"))
+    assert [len(topic["partitions"]) for topic in listed["topics"]] == [1]

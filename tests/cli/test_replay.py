@@ -9,12 +9,12 @@ import pytest
 from streaming.explain.replay.what_if import lived
 from tests.cli.test_commands import UNREACHABLE, printed_json, run, run_for
 from tests.explain.replay.recorded import load_case
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 
 
 def test_a_replay_shows_what_the_group_did_and_writes_its_case(coordinator: CoordinatorProcess, tmp_path: Path) -> None:
     group, file = f"group-{uuid.uuid4().hex[:8]}", tmp_path / "case.json"
-    assert run_for(coordinator, "offsets", "commit", group, "orders:0=42").returncode == 0
+    commit_offsets(coordinator, group, 42)
     assert run_for(coordinator, "groups", "delete", group).returncode == 0
     replayed = printed_json(
         run_for(coordinator, "replay", group, "--case", str(file), "--anonymise", "--static", "--json")

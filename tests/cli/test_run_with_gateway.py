@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,4 +85,22 @@ def test_the_command_ends_with_an_error_when_its_gateway_dies(command: Process) 
     os.kill(gateway_process(command), signal.SIGKILL)
     assert command.wait() == 1
     command.await_line("why", lambda line: "the gateway ended with exit code 137" in line)
+    wait_until(lambda: not any(map(exists, started)), "the end of all processes")
+
+
+@pytest.mark.jvm
+def test_the_command_ends_with_an_error_when_its_broker_dies(command: Process, tmp_path: Path) -> None:
+    command.await_line("that it is ready", reports_ready)
+    command.await_line("what to try first", lambda line: "to list the groups: group-coordinator groups list -b" in line)
+    command.await_line("where clients connect", lambda line: "kafka-console-consumer.sh --bootstrap-server" in line)
+    data_dir = tmp_path / "checkpoint.kafka"
+    again = [sys.executable, "-m", "streaming.cli", "run", "--embedded", "--checkpoint", str(tmp_path / "checkpoint")]
+    refused = subprocess.run([*again, "--gateway"], capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    in_use = f"error: {data_dir} is in use by process {command.pid} (group-coordinator run)\n"
+    assert (refused.returncode, refused.stdout + refused.stderr) == (1, in_use)
+    started = descendants(command.pid)
+    os.kill([pid for pid in started if b"kafka.Kafka" in command_line(pid)][-1], signal.SIGKILL)
+    assert command.wait() == 1
+    ended = f"error: the Kafka broker has ended: killed by SIGKILL; its log: {data_dir / 'broker.log'}"
+    command.await_line("why", lambda line: line == ended)
     wait_until(lambda: not any(map(exists, started)), "the end of all processes")

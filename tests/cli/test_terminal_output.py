@@ -33,6 +33,8 @@ EXPECTED_LINES = [
     r"(starting with no groups: checkpoint \S+ is new|loading groups from checkpoint \S+)",
     r"ready: .+",
     r"gateway: ready: .+",
+    r"Kafka clients connect to 127\.0\.0\.1:\d+, for example: .+",
+    r"to list the groups: group-coordinator groups list .+",
     r"stopping after the batch in flight",
     r"stopped",
     r"gateway: stopping: .+",

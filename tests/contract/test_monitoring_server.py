@@ -4,13 +4,15 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from streaming.contract.errors import CannotRun
 from streaming.contract.monitoring_server import Check, Health, serving_monitoring
+from streaming.contract.process_metrics import process_registry
 from tests.support.waiting import LIMIT_SECONDS
 
 LOOPBACK = "127.0.0.1"
@@ -66,6 +68,28 @@ def test_metrics_and_both_health_pages_share_a_port(port: int) -> None:
     assert health(port, "/health/ready")[0] == 200
 
 
+@pytest.mark.parametrize("path", ["/", "/healthz", "/metrics/", "/favicon.ico", "/health", "/%2e"])
+def test_any_other_path_is_not_found_and_the_answer_names_those_that_are(port: int, path: str) -> None:
+    status, body = page(port, path)
+    assert (status, body) == (404, b"not found; served are /metrics, /health/live and /health/ready\n")
+
+
+def test_a_registry_has_the_versions_and_no_creation_times() -> None:
+    registry = process_registry("part", ("prometheus-client", "not-installed"))
+    Counter("requests", "Requests.", ["api"], registry=registry).labels("JoinGroup").inc()
+    Histogram("seconds", "Seconds.", registry=registry).observe(1)
+    text = generate_latest(registry).decode()
+    assert "_created" not in text
+    (labels,) = [
+        dict(sample.labels) for family in registry.collect() for sample in family.samples if "build" in family.name
+    ]
+    assert labels == {
+        "version": version("spark-group-coordinator"),
+        "prometheus_client": version("prometheus-client"),
+        "not_installed": "unknown",
+    }
+
+
 def test_a_check_that_fails_turns_its_page_to_503(port: int, checked: Checked) -> None:
     checked.serves = False
     assert health(port, "/health/live")[0] == 200
@@ -75,7 +99,7 @@ def test_a_check_that_fails_turns_its_page_to_503(port: int, checked: Checked) -
 
 
 def test_a_port_in_use_is_named(port: int, checked: Checked) -> None:
-    message = f"metrics-port {port} cannot be used at {LOOPBACK}"
+    message = f"^port {port} is in use: choose another with --metrics-port$"
     with pytest.raises(CannotRun, match=message):  # noqa: SIM117
         with serving_monitoring(LOOPBACK, port, CollectorRegistry(), checked.health):
             pass

@@ -9,8 +9,7 @@ import pytest
 
 from docs import generate as documents
 from streaming.client import CoordinatorClient
-from tests.cli.test_commands import run_for
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 from tests.support.waiting import wait_until
 
 NOTEBOOKS = sorted((documents.ROOT / "docs" / "notebooks").glob("*.ipynb"))
@@ -35,7 +34,7 @@ def test_the_cells_about_a_group_find_its_commit(
     coordinator: CoordinatorProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"
-    assert run_for(coordinator, "offsets", "commit", group, "orders:0=42").returncode == 0
+    commit_offsets(coordinator, group, 42)
     with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) as client:
 
         def is_listed() -> bool:

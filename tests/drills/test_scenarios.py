@@ -20,7 +20,7 @@ from streaming.job.checkpoints.damage import REPLACE, check_damage
 from streaming.job.checkpoints.local_folder import LocalFolder
 from tests.support.waiting import wait_until
 
-DAMAGED = "group-coordinator: checkpoint /c is damaged: commits/71 is not a batch that Spark has completed: truncated: "
+DAMAGED = "error: checkpoint /c is damaged: commits/71 is not a batch that Spark has completed: truncated: "
 
 
 def test_the_command_knows_every_drill_in_their_order() -> None:

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from confluent_kafka.admin import (
 )
 
 import streaming.embedded.broker
+from streaming.contract.errors import CannotRun
 from streaming.embedded.broker import BrokerStartError, EmbeddedBroker
+from streaming.embedded.broker_watch import ending_with_broker
 from tests.support.kafka_io import consume_all, produce_all
 from tests.support.processes import exists, is_running
 from tests.support.topics import create_topic, unique
@@ -82,8 +85,38 @@ def test_a_later_broker_continues_on_the_same_data_folder(tmp_path: Path) -> Non
         produce_all(first.bootstrap_servers, topic, [b"kept"])
 
     with EmbeddedBroker(data_dir=tmp_path) as second:
+        assert second.bootstrap_servers == first.bootstrap_servers
         assert second.cluster_id == cluster_id
         assert consume_all(second.bootstrap_servers, topic, 1) == [b"kept"]
+
+
+def test_a_second_broker_on_a_folder_in_use_is_refused_and_writes_nothing(tmp_path: Path) -> None:
+    with EmbeddedBroker(data_dir=tmp_path) as first:
+        configuration = {path: path.read_bytes() for path in (tmp_path / "server.properties", tmp_path / "port")}
+        for _ in range(2):
+            with pytest.raises(CannotRun, match=rf"^{tmp_path} is in use by process {os.getpid()} \("):
+                EmbeddedBroker(data_dir=tmp_path).start()
+        assert {path: path.read_bytes() for path in configuration} == configuration
+        produce_all(first.bootstrap_servers, _new_topic(first), [b"works"])
+        # A second process that holds the lock, if this one is killed.
+        held = [os.readlink(entry) for entry in Path(f"/proc/{first.pid}/fd").iterdir()]
+        assert str(tmp_path / ".lock") in held
+
+
+def test_a_broker_that_ends_by_itself_interrupts_what_runs_on_it(tmp_path: Path) -> None:
+    reported: list[str] = []
+
+    def kill_after_a_restart(broker: EmbeddedBroker) -> None:
+        with ending_with_broker(broker, reported.append):
+            broker.restart()
+            assert broker.failure is None
+            os.kill(broker.pid, signal.SIGKILL)
+            threading.Event().wait(LIMIT_SECONDS)
+
+    why = f"^the Kafka broker has ended: killed by SIGKILL; its log: {tmp_path / 'broker.log'}$"
+    with EmbeddedBroker(data_dir=tmp_path) as broker, pytest.raises(CannotRun, match=why):
+        kill_after_a_restart(broker)
+    assert reported == ["stopping: the Kafka broker has ended"]
 
 
 def test_a_killed_broker_restarts_at_its_address_with_its_data() -> None:

@@ -86,7 +86,7 @@ def test_a_line_of_a_job_is_found_whether_it_is_json_or_not(tmp_path: Path) -> N
     unknown = ("--set", "no.such.option=1")
     with JobProcess("job-1", "unused:1", tmp_path / "c", tmp_path / "job.log", arguments=unknown) as job:
         line = job.await_line("what is wrong", lambda line: "no.such.option" in line)
-    assert line.startswith("group-coordinator: ")
+    assert line.startswith("error: ")
 
 
 def test_a_free_address_is_one_of_this_machine() -> None:

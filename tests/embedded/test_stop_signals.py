@@ -1,5 +1,6 @@
 """A signal that requests a stop while the main thread waits for it."""
 
+import signal
 import subprocess
 import sys
 
@@ -35,7 +36,8 @@ from streaming.embedded.stop_signals import ending_late_stop, stop_requested
 def note():
     print("signal", flush=True)
 
-with stop_requested(), ending_late_stop(0.3, lambda: os._exit(7), note):
+signal.signal(signal.SIGUSR1, lambda *_: None)
+with stop_requested(), ending_late_stop(0.3, lambda number: os._exit(number), note):
     os.kill(os.getpid(), signal.{name})
     time.sleep({seconds})
 """
@@ -45,8 +47,9 @@ with stop_requested(), ending_late_stop(0.3, lambda: os._exit(7), note):
 @pytest.mark.parametrize(
     ("name", "seconds", "code", "output"),
     [
-        pytest.param("SIGTERM", 3600, 7, "signal\n", id="a stop that would last an hour"),
-        pytest.param("SIGINT", 3600, 7, "signal\n", id="the same after Ctrl-C"),
+        pytest.param("SIGTERM", 3600, signal.SIGTERM, "signal\n", id="a stop that would last an hour"),
+        pytest.param("SIGINT", 3600, signal.SIGINT, "signal\n", id="the same after Ctrl-C"),
+        pytest.param("SIGUSR1", 3600, signal.SIGUSR1, "signal\n", id="the same after the end of a child"),
         pytest.param("SIGTERM", 0, 0, "", id="a stop in time"),
         pytest.param("SIGWINCH", 1, 0, "", id="another signal"),
     ],

@@ -165,10 +165,7 @@ def test_a_job_that_cannot_continue_ends_with_a_message(running: CoordinatorProc
     os.kill(jvm, signal.SIGKILL)
     assert coordinator.wait() != 0
     # At the same time, threads of pyspark print tracebacks about the lost JVM, sometimes into the same line.
-    assert any(
-        "group-coordinator: Spark's JVM has ended unexpectedly, with exit code -9" in line
-        for line in coordinator.output
-    )
+    assert any("error: Spark's JVM has ended unexpectedly, with exit code -9" in line for line in coordinator.output)
 
     coordinator.options["state-partitions"] = 3
     coordinator.launch()

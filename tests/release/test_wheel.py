@@ -30,6 +30,7 @@ READY_SECONDS, DEMO_SECONDS = 300, 600
 PACKAGE_DATA = {
     "streaming/embedded/ivy.xml",
     "streaming/explain/page/template/page.html",
+    "streaming/explain/page/template/picture.html",
     "streaming/explain/ui/template/ui.js",
     "streaming/job/log4j2.properties",
     "streaming/py.typed",

@@ -32,6 +32,7 @@ TESTS = {
     "release": "tests/release/test_release.py",
 }
 REASONS = {
+    "console-pages": "it writes the pages, and needs fixed ports for them",
     "help": "make itself prints it",
     "setup": "every other target begins with it",
     "archive": "make test begins with it",

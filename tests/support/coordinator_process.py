@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
+from streaming.client import CoordinatorClient
 from streaming.contract.topics import TopicNames
 from tests.support.processes import Process
 
@@ -102,3 +104,11 @@ def linked_spark_home(folder: Path) -> Path:
     for entry in Path(pyspark.origin).parent.iterdir():
         (home / entry.name).symlink_to(entry)
     return home
+
+
+def commit_offsets(coordinator: CoordinatorProcess, group: str, *offsets: int, topic: str = "orders") -> None:
+    """Commit an offset for each partition of a topic from 0 on. Fails if one is refused."""
+    partitions = [PartitionToCommit(number, offset) for number, offset in enumerate(offsets)]
+    with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) as client:
+        answer = client.offset_commit(OffsetCommitRequest(group, [TopicToCommit(topic, partitions)]))
+    assert not any(each.error_code for topic in answer.topics for each in topic.partitions)

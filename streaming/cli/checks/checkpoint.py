@@ -6,6 +6,7 @@ from pathlib import Path
 from streaming.cli.checks.finding import Finding, note, ok, problem
 from streaming.cli.extras import missing_modules
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.job.options import JobOptions
 from streaming.job.state_stores import store_of
 from streaming.job.topics.layout import Partitions
@@ -47,12 +48,12 @@ def _check_layout(
     from streaming.job.checkpoints.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id
     from streaming.job.checkpoints.damage import check_damage
     from streaming.job.checkpoints.local_folder import LocalFolder
-    from streaming.job.checkpoints.lock import is_locked
+    from streaming.job.checkpoints.lock import user_of
     from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
     from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, is_used
 
-    is_used_by_job = is_locked(folder)
-    if not is_used_by_job and is_used(CHECKPOINT_LAYOUT):
+    user = user_of(folder)
+    if user is None and is_used(CHECKPOINT_LAYOUT):
         # A running job writes and removes files meanwhile.
         try:
             check_damage(LocalFolder(folder), str(folder))
@@ -75,8 +76,8 @@ def _check_layout(
         return problem(CHECK, f"{newest} cannot be read: {failure}", "restore the checkpoint, or choose another one")
     except CannotRun as misfit:
         return _misfit(misfit)
-    in_use = ", in use by a running job" if is_used_by_job else ""
-    stored = f"state store {state_store}, {state_partitions} state partition(s)"
+    in_use = "" if user is None else f", in use by {user}"
+    stored = f"state store {state_store}, {counted(state_partitions, 'state partition')}"
     return ok(CHECK, f"{folder}: batch {newest.name}, {stored}{in_use}")
 
 

@@ -9,6 +9,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.cli.checks.finding import Finding, note, ok, problem, risk
+from streaming.cli.console import err
+from streaming.contract.waits import KAFKA, announcing_waits, waiting_for
 from streaming.job.options import JobOptions
 from streaming.job.topics.inspection import TopicInspection, inspect_topics
 
@@ -34,7 +36,8 @@ def check_kafka(options: JobOptions, timeout_seconds: float) -> KafkaReport:
     settings: dict[str, Any] = {"log_level": 0, **options.librdkafka_config, "error_cb": errors.append}
     admin = AdminClient(settings)
     try:
-        brokers = admin.list_topics(timeout=timeout_seconds).brokers.values()
+        with announcing_waits(err.line, options.bootstrap_servers), waiting_for(KAFKA, timeout_seconds):
+            brokers = admin.list_topics(timeout=timeout_seconds).brokers.values()
         addresses = ", ".join(f"{broker.host}:{broker.port}" for broker in brokers)
         report.findings.append(ok(BROKERS, f"{len(brokers)} reachable: {addresses}"))
         inspection = inspect_topics(admin, options.topics, options.layout)

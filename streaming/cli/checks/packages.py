@@ -7,19 +7,12 @@ from collections.abc import Iterator
 from importlib import metadata
 
 from streaming.cli.checks.finding import Finding, note, ok, problem
-from streaming.cli.extras import DISTRIBUTION, EXTRAS, missing_modules
+from streaming.cli.extras import EXTRAS, missing_modules
+from streaming.contract.distribution import DISTRIBUTION, installed_version
 
 _OPERATORS = {"==": operator.eq, ">=": operator.ge, "<": operator.lt}
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<range>[^;\[]*)(?:;\s*extra\s*==\s*['\"](?P<extra>\w+)['\"])?$")
 _BOUND = re.compile(r"(==|>=|<)\s*([\d.]+)")
-
-
-def installed_version(distribution: str) -> str | None:
-    """The version of an installed distribution, None if it is not installed."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def check_packages() -> Iterator[Finding]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from streaming.cli.checks.finding import Finding, note, ok, problem
-from streaming.cli.checks.packages import installed_version
 from streaming.cli.extras import missing_modules
-from streaming.embedded.jars import Jars, MissingPrerequisite, cached_jars, java_executable
+from streaming.contract.distribution import installed_version
+from streaming.embedded.jars import Jars, MissingPrerequisite, cached_jars, java_executable, reported_version
 from streaming.job.spark_internals.worker_choice import ARROW, STOCK, choose
 
 JAVA, JARS, ARCHIVE, WORKER, INTERNALS = "Java", "jars", "class archive", "Python worker", "Spark internals"
@@ -25,7 +25,8 @@ def check_runtime(python_worker: str) -> Iterator[Finding]:
 
 def _check_java() -> Finding:
     try:
-        return ok(JAVA, java_executable())
+        java = java_executable()
+        return ok(JAVA, f"{reported_version(java)} at {java}")
     except MissingPrerequisite as missing:
         return _of_missing(JAVA, missing)
 

@@ -1,4 +1,4 @@
-"""``group-coordinator checkpoint``: back up, verify, restore, rebuild, repartition and migrate a job's checkpoint."""
+"""``group-coordinator checkpoint``: back up, list, verify, restore, rebuild and change a job's checkpoint."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from streaming.cli.console import (
 from streaming.cli.help_output import flag, option
 from streaming.cli.run_options import NOT_GIVEN, CheckpointOptions
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.job.options import JobOptions
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 Place = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The place of the checkpoint: empty or missing.")]
 Existing = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint, which no job uses.")]
-AcceptsLosses = Annotated[bool, flag("--yes", "Go on although something is lost, or may be.")]
+AcceptsLosses = Annotated[bool, flag("--yes", "Continue although something is lost, or may be.")]
 StatePartitions = Annotated[
     int | None, option(metavar="COUNT", text="The number of state partitions.", default="as before, or 1", min=1)
 ]
@@ -75,6 +76,34 @@ def backup(
         out.line(f"{taken.folder}: batch {taken.batch}, {taken.files} files, {taken.size} bytes, {taken.copied} copied")
 
 
+def list_contents(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="The folder of the backups, a backup or a checkpoint.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """List the backups in a folder, or the batches that a checkpoint has. Needs no brokers, and changes nothing."""
+    require("checkpoint list", "job")
+    from streaming.job.backups.contents import batches_in
+
+    with failures_as_lines():
+        held = batches_in(local_folder(folder))
+    if as_json:
+        print_json(held)
+        return
+    rows = [
+        (
+            datetime.fromtimestamp(each.taken_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ"),
+            str(each.batch),
+            *("-" if number is None else f"{number:,}" for number in (each.files, each.size)),
+            each.version or "-",
+            each.folder,
+        )
+        for each in held
+    ]
+    out.table(("TIME", "BATCH", "FILES", "BYTES", "VERSION", "FOLDER"), rows)
+
+
 @with_options("given", VerificationOptions)
 def verify(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="A backup, or a checkpoint that no job uses.")],
@@ -111,7 +140,7 @@ def _print_verification(found: "Verification") -> None:
             f"{found.compared_in_part} as far as the journal goes back, {alone} not in it"
         )
     out.line(f"batch {found.batch}: {found.files} files, {found.groups} groups; {compared}")
-    out.line(f"{len(found.differences)} difference(s)" if found.differences else "no difference")
+    out.line(counted(len(found.differences), "difference") if found.differences else "no difference")
 
 
 @with_options("given", CheckpointOptions)
@@ -124,7 +153,7 @@ def restore(
     """Copy a backup into the place of the job's checkpoint, and compare every file with the manifest.
 
     First it says what is lost: the requests since the backup that their topic no longer has. Without brokers it cannot
-    know. If something is lost, or may be, it goes on with --yes only. A restore that is interrupted leaves the place as
+    know. If something is lost, or may be, it needs --yes. A restore that is interrupted leaves the place as
     it was; the next one removes its files.
     """
     require("checkpoint restore", "job")
@@ -153,7 +182,7 @@ def rebuild(
 ) -> None:
     """Make a new checkpoint from the journal, for when there is none to restore, or one that is too old.
 
-    First it says which groups the journal no longer has, or only in part; then it goes on with --yes only. Members keep
+    First it says which groups the journal no longer has, or only in part; then it needs --yes. Members keep
     their ids and generations, and get new sessions. The job reads the last requests again, and applies those that the
     journal lacks. A rebuild that is interrupted leaves the place as it was.
     """

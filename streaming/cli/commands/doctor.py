@@ -36,8 +36,8 @@ def doctor(
 ) -> None:
     """Check this machine, the brokers, the topics and the checkpoint, and say what to do about each problem.
 
-    Takes the options of run, also from the environment and from a file. Checks that lack an option are left out.
-    Nothing is created or written. Exit code 0: no problem; 1: at least one.
+    Takes the options of run, also from the environment and from a file. A check whose option is not
+    given is skipped. Nothing is created or written. Exit code 0: no problem; 1: at least one.
     """
     findings = list(check_packages())
     try:

@@ -36,7 +36,7 @@ Output = Annotated[
 ]
 ProcessId = Annotated[
     int | None,
-    option("--pid", metavar="PID", text="The active job's process, to confirm the drill.", panel=KAFKA_PANEL),
+    option("--pid", metavar="PID", text="The active job's process, to confirm the drill.", panel=KAFKA_PANEL, min=1),
 ]
 
 

@@ -91,4 +91,6 @@ def gateway(
 
     flags = {name: context.params[name] for name in FLAGS} | key_values(settings, "--set")
     with failures_as_lines():
-        run_gateway(load_gateway_options(flags, os.environ, config), reporter(as_json))
+        options = load_gateway_options(flags, os.environ, config)
+        options.require_free_ports()
+        run_gateway(options, reporter(as_json))

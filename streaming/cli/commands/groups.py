@@ -1,26 +1,43 @@
 """``group-coordinator groups``: list, describe, delete and configure groups."""
 
-from collections.abc import Collection, Iterable
-from typing import Annotated
+from collections.abc import Collection, Iterable, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from coordinator_logic.errors import Error
 from coordinator_logic.handlers.list_groups import list_groups as filtered
-from coordinator_logic.messages import DescribedGroup, ListGroupsRequest, ListGroupsResponse
+from coordinator_logic.messages import DeletedGroup, DescribedGroup, ListGroupsRequest, ListGroupsResponse
 from coordinator_logic.records import JournalEntry
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, PointInTime, err, fail, key_values, out, print_json, time_given
+from streaming.cli.group_selection import (
+    STATES,
+    TYPE_NAMES,
+    is_pattern,
+    known_groups,
+    matches,
+    named_groups,
+    require_group,
+    valid_filter,
+)
 from streaming.cli.group_types import MEMBER_TABLES
+from streaming.client import CoordinatorClient
 from streaming.client.errors import CoordinatorError, error_of
 from streaming.client.group_types import AnyDescribedGroup, type_of
+from streaming.contract.output.text import counted
+from streaming.explain.error_sentences import members_sentence, sentence_of, sentence_of_failure
 from streaming.explain.live.group import headline
+from streaming.explain.live.group_types import description_of
+from streaming.explain.live.partitions import PARTITION_COLUMNS, PartitionNow, partitions_now
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
 from streaming.journal.folded_group import Known
 from streaming.journal.reader import journal_entries
 
-GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.")]
+GroupPatterns = Annotated[
+    list[str], typer.Argument(metavar="GROUP...", help="Group ids, or patterns such as 'billing-*'.")
+]
 GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 Changes = Annotated[
     list[str] | None,
@@ -31,51 +48,87 @@ Changes = Annotated[
 @connected
 def list_groups(
     connection: Connection,
+    group: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[GROUP]...", help="Only these groups: ids, or patterns such as 'billing-*'."),
+    ] = None,
     state: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATE", help="Only groups in this state, for example Stable. Repeatable."),
+        typer.Option(
+            metavar="STATE",
+            help=f"Only groups in this state: {', '.join(STATES)}. Repeatable.",
+            autocompletion=lambda: list(STATES),
+        ),
     ] = None,
     group_type: Annotated[
-        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only groups of this type. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help=f"Only groups of this type: {', '.join(TYPE_NAMES)}. Repeatable.",
+            autocompletion=lambda: list(TYPE_NAMES),
+        ),
     ] = None,
     at: PointInTime = None,
 ) -> None:
-    """List all groups, as the coordinator's directory topic has them, or with --at as the journal tells them.
+    """List groups, as the coordinator's directory topic has them, or with --at as the journal tells them.
 
     Where the journal no longer has the members of a group, its state is Unknown.
     """
+    states, types = valid_filter(state, "--state", STATES), valid_filter(group_type, "--type", TYPE_NAMES)
     if at is None:
         with connection.client() as client:
-            listing = client.list_groups(state or (), group_type or ())
+            listing = client.list_groups(states, types)
     else:
-        listing = _listed_at(connection, at, ListGroupsRequest(list(state or ()), list(group_type or ())))
+        listing = _listed_at(connection, at, ListGroupsRequest(states, types))
+    groups = [each for each in listing.groups if matches(each.group_id, group or ())]
     if connection.as_json:
-        print_json(listing.groups)
+        print_json(groups)
         return
-    rows = [(each.group_id, each.group_state, each.group_type, each.protocol_type or "-") for each in listing.groups]
+    rows = [(each.group_id, each.group_state, each.group_type, each.protocol_type or "-") for each in groups]
     out.table(("GROUP", "STATE", "TYPE", "PROTOCOL TYPE"), rows)
 
 
 @connected
-def describe_groups(connection: Connection, group: GroupIds, at: PointInTime = None) -> None:
-    """Show the state and protocol of groups, and each member with its assignment.
+def describe_groups(connection: Connection, group: GroupPatterns, at: PointInTime = None) -> None:
+    """Show the state and protocol of groups, each member with its assignment, and the lag of each partition.
 
     Of a consumer group (KIP-848) it shows the epochs, what each member has yet to revoke or to get, and for whom it
-    waits.
+    waits. END is the log end offset, OWNER the member that has the partition.
 
-    With --at, as the journal tells them. Where it no longer has the members of a group, the state is Unknown.
+    With --at, as the journal tells them, without lag. Where it no longer has the members of a group, the state is
+    Unknown.
     """
+    partitions: dict[str, list[PartitionNow]] = {}
     if at is None:
         with connection.client() as client:
-            described = client.describe_any(group)
+            described = client.describe_any(named_groups(group, known_groups(client)))
+            partitions = partitions_now(client, described, connection.timeout)
     else:
         described = _described_at(connection, at, group)
     if connection.as_json:
-        print_json(described)
+        print_json([_as_json(entry, partitions.get(entry.group_id)) for entry in described])
     else:
         for entry in described:
             print_group(entry)
+            print_partitions(partitions.get(entry.group_id, ()))
     exit_on_errors({entry.group_id: entry.error_code for entry in described})
+
+
+def _as_json(group: AnyDescribedGroup, partitions: Iterable[PartitionNow] | None) -> dict[str, Any]:
+    data = description_of(type_of(group)).data(group)
+    if partitions is None:
+        return data
+    rows = [
+        {
+            "topic": each.partition.topic,
+            "partition": each.partition.partition,
+            "committedOffset": None if each.committed is None else each.committed.offset,
+            **each.figures(),
+        }
+        for each in partitions
+    ]
+    return {**data, "partitions": rows}
 
 
 def _listed_at(connection: Connection, at: str, request: ListGroupsRequest) -> ListGroupsResponse:
@@ -83,11 +136,11 @@ def _listed_at(connection: Connection, at: str, request: ListGroupsRequest) -> L
     return filtered([directory_entry_at(each) for each in found.values()], request)
 
 
-def _described_at(connection: Connection, at: str, group_ids: Collection[str]) -> list[AnyDescribedGroup]:
-    found = _groups_at(connection, at, group_ids)
+def _described_at(connection: Connection, at: str, arguments: Sequence[str]) -> list[AnyDescribedGroup]:
+    found = _groups_at(connection, at, None if any(map(is_pattern, arguments)) else arguments)
     return [
         described_at(found[group_id]) if group_id in found else DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND)
-        for group_id in group_ids
+        for group_id in named_groups(arguments, found.keys)
     ]
 
 
@@ -101,22 +154,70 @@ def _groups_at(connection: Connection, at: str, group_ids: Collection[str] | Non
     with connection.errors_as_lines():
         found = groups_at(journal, time, group_ids)
     if partly := sum(each.known is not Known.ALL for each in found.values()):
-        err.line(f"{partly} group(s) are older than {topic}: members or offsets may be missing")
+        are = "is" if partly == 1 else "are"
+        err.line(f"{counted(partly, 'group')} {are} older than {topic}: members or offsets may be missing")
     return found
 
 
 @connected
-def delete_groups(connection: Connection, group: GroupIds) -> None:
-    """Delete groups that have no members, with their committed offsets."""
+def delete_groups(
+    connection: Connection,
+    group: GroupPatterns,
+    execute: Annotated[
+        bool | None,
+        typer.Option(
+            "--execute/--dry-run",
+            help="Delete the groups, or only show them.",
+            show_default="a pattern is only shown",
+        ),
+    ] = None,
+) -> None:
+    """Delete groups that have no members, with their committed offsets.
+
+    Groups that are named by their ids are deleted at once. What a pattern matches is shown, and deleted with --execute.
+    """
     with connection.client() as client:
-        results = client.delete_groups(group).results
+        group_ids = named_groups(group, known_groups(client))
+        is_executed = set(group_ids) <= set(group) if execute is None else execute
+        if is_executed:
+            _delete(connection, client, group_ids)
+        else:
+            _show_deletion(connection, client, group_ids)
+
+
+def _show_deletion(connection: Connection, client: CoordinatorClient, group_ids: Sequence[str]) -> None:
+    described = client.describe_any(group_ids)
+    exit_on_errors({each.group_id: each.error_code for each in described})
+    if connection.as_json:
+        shown = [(each.group_id, each.group_state, len(each.members)) for each in described]
+        print_json([{"groupId": name, "groupState": state, "members": members} for name, state, members in shown])
+        return
+    out.table(
+        ("GROUP", "STATE", "MEMBERS"), [(each.group_id, each.group_state, str(len(each.members))) for each in described]
+    )
+    out.line(f"Nothing was deleted: this was a dry run. --execute deletes {counted(len(described), 'group')}.")
+
+
+def _delete(connection: Connection, client: CoordinatorClient, group_ids: Sequence[str]) -> None:
+    results = client.delete_groups(group_ids).results
     if connection.as_json:
         print_json(results)
     else:
         for result in results:
             if not result.error_code:
                 out.line(f"{result.group_id}: deleted")
-    exit_on_errors({result.group_id: result.error_code for result in results})
+    if refused := [result for result in results if result.error_code]:
+        fail("; ".join(_why_not_deleted(client, refused)), REFUSED)
+
+
+def _why_not_deleted(client: CoordinatorClient, refused: Sequence[DeletedGroup]) -> Iterable[str]:
+    busy = [each.group_id for each in refused if each.error_code == Error.NON_EMPTY_GROUP]
+    members = {each.group_id: len(each.members) for each in client.describe_any(busy)}
+    for each in refused:
+        if count := members.get(each.group_id):
+            yield members_sentence(each.group_id, count)
+        else:
+            yield sentence_of(each.error_code, each.group_id)
 
 
 @connected
@@ -130,7 +231,9 @@ def configure_group(connection: Connection, group: GroupId, changes: Changes = N
         try:
             configs = client.set_group_config(group, wanted)
         except CoordinatorError as failure:
-            fail(failure.message, REFUSED)
+            fail(failure.reason or sentence_of_failure(failure), REFUSED)
+        if not (wanted or configs):
+            require_group(client, group)
     if connection.as_json:
         print_json(configs)
         return
@@ -148,8 +251,15 @@ def print_group(group: AnyDescribedGroup) -> None:
         out.table(members.columns, members.rows(group))
 
 
+def print_partitions(partitions: Iterable[PartitionNow]) -> None:
+    """Print the offsets, the lag and the owner of each partition; nothing without any."""
+    rows = [(*each.cells(), each.note) for each in partitions]
+    if rows:
+        out.table((*PARTITION_COLUMNS, "NOTE"), rows)
+
+
 def exit_on_errors(error_codes: dict[str, int]) -> None:
-    """Exit with code 1, naming the error of each failed entry; return when no entry failed."""
-    failed = {name: error_of(code).name for name, code in error_codes.items() if code != Error.NONE}
+    """Exit with code 1, saying what is wrong with each group whose entry failed; return when none failed."""
+    failed = {group_id: code for group_id, code in error_codes.items() if error_of(code) is not Error.NONE}
     if failed:
-        fail("; ".join(f"{name}: {error}" for name, error in failed.items()), REFUSED)
+        fail("; ".join(sentence_of(code, group_id) for group_id, code in failed.items()), REFUSED)

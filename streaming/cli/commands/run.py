@@ -21,15 +21,23 @@ from streaming.cli.console import (
     reporter,
     require,
 )
+from streaming.cli.first_steps import FirstSteps
 from streaming.cli.help_output import flag, option
 from streaming.contract.errors import BadOptions
+from streaming.contract.ports import require_free_port
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.broker_watch import ending_with_broker
+from streaming.embedded.folder_lock import require_unused
+from streaming.embedded.ports import HOST
 from streaming.embedded.temporary_folder import temporary_folder
 from streaming.job.options import JobOptions, load_options
 from streaming.job.profiles import DEFAULT_PROFILE
 from streaming.job.state_stores import DEFAULT_STATE_STORE
 
 CHECKPOINT_VARIABLE = "GROUP_COORDINATOR_CHECKPOINT"
+EMBEDDED = "embedded"
+"""What stands for the address of an embedded broker until it has started."""
+
 STATE_PANEL, TOPICS_PANEL, GATEWAY_PANEL, SPARK_PANEL = "State and pace", "New topics", "Gateway", "Spark and metrics"
 
 CHECKPOINT_HELP = "Folder in which the groups are kept. With --embedded: a temporary folder unless given."
@@ -46,7 +54,7 @@ EmbeddedPort = Annotated[
         metavar="PORT",
         text="Port of the embedded broker.",
         panel=KAFKA_PANEL,
-        default="any free port",
+        default="the last one, or any free one",
         min=0,
         max=65535,
     ),
@@ -130,43 +138,65 @@ def run(
     flags: dict[str, object] = {name: context.params[name] for name in JOB_FLAGS} | key_values(settings, "--set")
     report = reporter(as_json)
     with failures_as_lines(), ExitStack() as stack:
-        if embedded:
-            if bootstrap_servers is not None:
-                raise BadOptions("--embedded starts a broker of its own: leave out --bootstrap-servers")
-            bootstrap_servers = _start_embedded_broker(flags, config, embedded_port, stack, report)
-        options = load_options({**flags, "bootstrap_servers": bootstrap_servers}, os.environ, config)
+        if embedded and bootstrap_servers is not None:
+            raise BadOptions("--embedded starts a broker of its own: leave out --bootstrap-servers")
+        data_dir = _embedded_data_dir(flags, config, stack, report) if embedded else None
+        servers = EMBEDDED if embedded else bootstrap_servers
+        options = load_options({**flags, "bootstrap_servers": servers}, os.environ, config)
+        # What refuses a start is found before anything is started or written: a broker and Spark take seconds.
+        require_unused(data_dir)
+        require_free_port(HOST, embedded_port, "--embedded-port")
+        _require_free_ports(options, _gateway_options(options, gateway_listen) if gateway else None)
+        if data_dir is not None:
+            servers = _start_broker(data_dir, embedded_port, stack, report)
+            options = load_options({**flags, "bootstrap_servers": servers}, os.environ, config)
         # Imported late: pyspark takes seconds, and wrong options are reported at once.
         from streaming.gateway.child import running_gateway
         from streaming.job.lifecycle.run import run_job
 
+        guide = FirstSteps(report, options.bootstrap_servers, options.topic_prefix)
         if not gateway:
-            run_job(options, report)
+            run_job(options, guide.report)
             return
-        stop_gateway = stack.enter_context(running_gateway(_gateway_options(options, gateway_listen), report))
+        stop_gateway = stack.enter_context(running_gateway(_gateway_options(options, gateway_listen), guide.report))
         # Together with the job: one after the other, the two would take twice as long while the brokers are away.
-        run_job(options, report, on_stop=stop_gateway)
+        run_job(options, guide.report, on_stop=stop_gateway)
 
 
-def _start_embedded_broker(
-    flags: dict[str, object], config: Path | None, port: int, stack: ExitStack, report: Callable[[str], None]
-) -> str:
-    """Start a broker and return its address. It keeps its data beside the checkpoint.
+def _embedded_data_dir(
+    flags: dict[str, object], config: Path | None, stack: ExitStack, report: Callable[[str], None]
+) -> Path:
+    """The folder of the embedded broker's data, beside the checkpoint.
 
     Adds a checkpoint in a temporary folder to the flags if none is given.
     """
     if flags.get("checkpoint") is None and CHECKPOINT_VARIABLE not in os.environ and config is None:
         flags["checkpoint"] = str(stack.enter_context(temporary_folder()).path / "checkpoint")
         report("no checkpoint is given: the groups are lost when this command ends")
-    # Checked first, because starting a broker takes seconds.
-    checkpoint = load_options({**flags, "bootstrap_servers": "embedded"}, os.environ, config).checkpoint
-    data_dir = Path(f"{checkpoint.rstrip('/')}.kafka")
+    checkpoint = load_options({**flags, "bootstrap_servers": EMBEDDED}, os.environ, config).checkpoint
     if "://" in checkpoint:
         raise BadOptions(
             f"checkpoint {checkpoint}: --embedded needs a local folder, beside which the broker keeps its data"
         )
+    return Path(f"{checkpoint.rstrip('/')}.kafka")
+
+
+def _require_free_ports(options: JobOptions, gateway_options: dict[str, str] | None) -> None:
+    """Check the ports of the metrics and of the gateway. Raises BadOptions and CannotRun."""
+    if options.metrics_port is not None:
+        require_free_port(options.metrics_host, options.metrics_port, "--metrics-port")
+    if gateway_options is not None:
+        from streaming.gateway.options import load_gateway_options
+
+        load_gateway_options({}, os.environ, defaults=gateway_options).require_free_ports("--gateway-listen")
+
+
+def _start_broker(data_dir: Path, port: int, stack: ExitStack, report: Callable[[str], None]) -> str:
+    """Start a broker and return its address. If it ends by itself, so does what runs until the end of the stack."""
     report("starting a Kafka broker")
     broker = stack.enter_context(EmbeddedBroker(data_dir=data_dir, port=port))
     report(f"Kafka listens on {broker.bootstrap_servers}")
+    stack.enter_context(ending_with_broker(broker, report))
     return broker.bootstrap_servers
 
 

@@ -2,9 +2,8 @@
 
 import platform
 
-from streaming.cli.checks.packages import installed_version
 from streaming.cli.console import AsJson, out, print_json
-from streaming.cli.extras import DISTRIBUTION
+from streaming.contract.distribution import DISTRIBUTION, installed_version
 
 SHOWN = (DISTRIBUTION, "pyspark", "confluent-kafka", "msgspec", "pyarrow", "pandas", "kio")
 

@@ -27,6 +27,11 @@ def _escaped(character: str) -> str:
     return f"\\u{number:04x}" if number <= LARGEST_OF_FOUR_DIGITS else f"\\U{number:08x}"
 
 
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """A number with its noun: ``1 member``, ``2 members``. ``plural`` is for nouns that take more than an ``s``."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
 def html_text(text: str) -> str:
     """A text as the content of an element or the value of an attribute in HTML or SVG."""
     return html.escape(printable(text))

@@ -79,7 +79,7 @@ def damage(stage: Stage) -> None:
     tear(torn)
     stage.step(f"commits/{torn.name} is torn; the job is started")
     line = coordinator.start_job().await_line("that it refuses the checkpoint", lambda line: "is damaged" in line)
-    stage.step(f"the job refuses: {line.removeprefix('group-coordinator: ')}")
+    stage.step(f"the job refuses: {line.removeprefix('error: ')}")
     coordinator.job.wait(JVM_END_LIMIT_SECONDS)
     removed = files_to_remove(line)
     stage.repair(f"removed, as the line says: {', '.join(removed)}; the job is started")

@@ -1,9 +1,10 @@
 """The columns of the table of groups, and the line above it."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from streaming.contract.output.text import counted
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import Pulse
 
@@ -12,13 +13,17 @@ SILENT_SECONDS = 2.0
 
 
 class Column(NamedTuple):
-    """A column: its name in options, its title, what it sorts by, and its text; numbers stand to the right."""
+    """A column: its name in options, its title, what it sorts by, and its text; numbers are aligned to the right.
+
+    is_word: each text is a single word, such as a state.
+    """
 
     key: str
     title: str
     value: Callable[[FleetRow], Any]
     text: Callable[[FleetRow], str]
     justify: Literal["left", "right"] = "left"
+    is_word: bool = False
 
     @property
     def is_descending(self) -> bool:
@@ -28,8 +33,8 @@ class Column(NamedTuple):
 
 COLUMNS = (
     Column("group", "GROUP", lambda row: row.group_id, lambda row: row.group_id),
-    Column("state", "STATE", lambda row: row.state, lambda row: row.state),
-    Column("type", "TYPE", lambda row: row.group_type, lambda row: row.group_type),
+    Column("state", "STATE", lambda row: row.state, lambda row: row.state, is_word=True),
+    Column("type", "TYPE", lambda row: row.group_type, lambda row: row.group_type, is_word=True),
     Column("members", "MEMBERS", lambda row: row.members, lambda row: str(row.members), "right"),
     Column("generation", "GENERATION/EPOCH", lambda row: row.generation, lambda row: str(row.generation), "right"),
     Column(
@@ -64,6 +69,17 @@ COLUMNS = (
 )
 
 
+def column_of(key: str) -> Column:
+    """The column with a name that an option has."""
+    return next(column for column in COLUMNS if column.key == key)
+
+
+def ordered(rows: Iterable[FleetRow], column: Column, *, is_descending: bool) -> list[FleetRow]:
+    """The rows sorted by a column; groups that are alike in it by their ids."""
+    by_id = sorted(rows, key=lambda row: row.group_id)
+    return sorted(by_id, key=column.value, reverse=is_descending)
+
+
 def matches(row: FleetRow, pattern: str) -> bool:
     """Whether the group's id or state contains the pattern, without regard to case."""
     wanted = pattern.casefold()
@@ -72,24 +88,23 @@ def matches(row: FleetRow, pattern: str) -> bool:
 
 def coordinator_line(pulse: Pulse, rows: Sequence[FleetRow], is_complete: bool) -> str:
     """What the line above the table says: the active job, its backlog and answers, and sums over all groups."""
+    if not is_complete:
+        return pulse.problem or "reading the coordinator's topics ..."
     parts = [_active(pulse)]
     if pulse.backlog is not None:
         parts.append(f"backlog {pulse.backlog:,}")
     if pulse.answer_ms is not None:
         parts.append(f"answers in {pulse.answer_ms:.0f} ms")
-    if is_complete:
-        rebalances = sum(row.rebalances_a_minute for row in rows)
-        parts.append(f"{len(rows):,} groups, {sum(row.members for row in rows):,} members")
-        parts.append(f"{rebalances:.1f} rebalances/min")
-    else:
-        parts.append("reading the directory ...")
+    rebalances = sum(row.rebalances_a_minute for row in rows)
+    parts.append(f"{counted(len(rows), 'group')}, {counted(sum(row.members for row in rows), 'member')}")
+    parts.append(f"{rebalances:.1f} rebalances/min")
     return " | ".join(parts)
 
 
 def _active(pulse: Pulse) -> str:
     job = pulse.active
     if job is None:
-        return "no job has announced itself"
+        return pulse.problem or "the active job is not known yet"
     if job.is_released:
         return f"no active job: that on {job.host} has stopped"
     line = f"active: {job.host}, process {job.process_id}, epoch {job.epoch}"

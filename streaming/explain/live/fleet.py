@@ -5,10 +5,13 @@ from itertools import pairwise
 
 import msgspec
 
-from coordinator_logic.records import GroupDirectoryEntry, JournalEntry
+from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, OffsetRecord
 from coordinator_logic.states import State
 from streaming.explain.live.positions import EndOffsets, Positions
 from streaming.explain.live.transitions import BEGINS_REBALANCE, Transition, Transitions
+from streaming.explain.story.telling import StoryTeller
+from streaming.explain.story.triggers import is_reset
+from streaming.explain.story.words import cause_in_short
 from streaming.journal.fold import GroupFold, JournalFold, Observer
 
 REBALANCING = frozenset(
@@ -18,7 +21,7 @@ REBALANCING = frozenset(
 MINUTE_MS = 60_000
 
 
-class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
+class FleetRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One group now, and how it has fared in the window.
 
     rebalances: how many began in the window. rebalances_a_minute: the same, by the window's length. rebalancing_share:
@@ -45,15 +48,32 @@ class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _History(Observer):
-    """The transitions of one group in the window, and its offsets."""
+    """The transitions of one group in the window, its offsets, and why its newest rebalance began, as its story says.
 
-    def __init__(self) -> None:
+    Most groups only commit: those have no story, which takes memory.
+    """
+
+    def __init__(self, group_id: str) -> None:
         self.transitions = Transitions()
         self.positions = Positions()
+        self.cause: str | None = None
+        self._group_id = group_id
+        self._teller: StoryTeller | None = None
 
     def on_entry(self, entry: JournalEntry) -> None:
         self.positions.note(entry.record)
         self.transitions.note(entry.record, entry.timestamp)
+        if self._teller is None and (not isinstance(entry.record, OffsetRecord) or is_reset(entry.cause)):
+            self._teller = StoryTeller(self._group_id)
+        if self._teller is not None:
+            self._teller.on_entry(entry)
+            if self._teller.rebalances:
+                self.cause = cause_in_short(self._teller.rebalances[-1])
+                self._teller.pop_ended()
+
+    def on_turn(self, turn: Sequence[JournalEntry]) -> None:
+        if self._teller is not None:
+            self._teller.on_turn(turn)
 
 
 class Fleet:
@@ -64,7 +84,7 @@ class Fleet:
 
     def __init__(self, window_ms: int = 10 * MINUTE_MS) -> None:
         self.window_ms = window_ms
-        self._journal = JournalFold(lambda _: GroupFold(_History()))
+        self._journal = JournalFold(lambda group_id: GroupFold(_History(group_id)))
         self._newest = 0
 
     def note(self, entry: JournalEntry) -> None:
@@ -107,7 +127,7 @@ class Fleet:
             rebalancing_share=_rebalancing_ms(transitions, entry.group_state, now - self.window_ms, now)
             / self.window_ms,
             since=transitions[-1].at if transitions else None,
-            reason=begun[-1].reason if begun else None,
+            reason=history.cause if history is not None and begun else None,
             lag=history.positions.lag(ends) if history is not None else None,
         )
 

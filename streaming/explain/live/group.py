@@ -1,24 +1,15 @@
 """One group as the coordinator describes it now: its state, its members with their partitions, and its offsets."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from coordinator_logic.messages import GroupToFetch
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
 from streaming.client.group_types import AnyDescribedGroup, type_of
-from streaming.contract.output.text import printable
+from streaming.contract.output.text import counted, printable
 from streaming.explain.live.group_types import MemberNow, TypeDescription, description_of
-
-
-class CommittedPosition(NamedTuple):
-    """A committed offset."""
-
-    topic: str
-    partition: int
-    offset: int
+from streaming.explain.live.partitions import PARTITION_COLUMNS, PartitionNow, partitions_now
 
 
 class GroupNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,21 +38,11 @@ def groups_now(client: CoordinatorClient, types: Mapping[str, str]) -> dict[str,
     return {answer.group_id: group_now(answer) for answer in answers}
 
 
-def one_group_now(client: CoordinatorClient, group_id: str) -> GroupNow:
-    """The group of this id, of whichever type it is. Raises as :func:`groups_now`."""
-    return group_now(client.describe_any([group_id])[0])
-
-
-def offsets_now(client: CoordinatorClient, group_id: str) -> list[CommittedPosition] | str:
-    """A group's committed offsets, sorted, or the name of the coordinator's error. Raises as :func:`groups_now`."""
-    fetched = client.offset_fetch([GroupToFetch(group_id)]).groups[0]
-    if fetched.error_code:
-        return error_of(fetched.error_code).name
-    return sorted(
-        CommittedPosition(topic.name, partition.partition_index, partition.committed_offset)
-        for topic in fetched.topics
-        for partition in topic.partitions
-    )
+def group_with_partitions(client: CoordinatorClient, group_id: str) -> tuple[GroupNow, list[PartitionNow]]:
+    """The group of this id, and its partitions; none of a group with an error. Raises as :func:`groups_now`."""
+    described = client.describe_any([group_id])
+    partitions = partitions_now(client, described, client.request_timeout_ms / 1000)
+    return group_now(described[0]), partitions.get(group_id, [])
 
 
 def group_now(group: AnyDescribedGroup) -> GroupNow:
@@ -81,24 +62,34 @@ def group_now(group: AnyDescribedGroup) -> GroupNow:
 def headline(group: AnyDescribedGroup) -> tuple[str, str]:
     """A group's id, and the rest of its headline: its state, its protocol or epochs, and its number of members."""
     protocol = description_of(type_of(group)).protocol(group)
-    return group.group_id, f": {group.group_state} ({protocol}), {len(group.members)} member(s)"
+    return group.group_id, f": {group.group_state} ({protocol}), {counted(len(group.members), 'member')}"
 
 
-def description(group: GroupNow, offsets: list[CommittedPosition] | str) -> str:
+def description(group: GroupNow, partitions: Iterable[PartitionNow]) -> str:
     """The group as text, in lines that no text of a client breaks."""
     if group.error:
         return group.error
-    lines = [f"{group.group_id}: {group.state} ({group.protocol}), {len(group.members)} member(s)", ""]
+    lines = [f"{group.group_id}: {group.state} ({group.protocol}), {counted(len(group.members), 'member')}", ""]
     for member in group.members:
         instance = f", instance {member.instance_id}" if member.instance_id else ""
         standing = f", {member.standing}" if member.standing else ""
         lines.append(f"{member.member_id} ({member.client_id} at {member.client_host}{instance}){standing}")
         lines += [f"    {line}" for line in member.assignment.splitlines()]
-    return "\n".join(map(printable, [*lines, "", *_offset_lines(offsets)]))
+    return "\n".join(map(printable, [*lines, "", *_partition_lines(partitions)]))
 
 
-def _offset_lines(offsets: list[CommittedPosition] | str) -> list[str]:
-    if isinstance(offsets, str):
-        return [f"offsets: {offsets}"]
-    lines = [f"    {each.topic}:{each.partition} = {each.offset}" for each in offsets]
-    return ["committed offsets:", *lines] if lines else ["no committed offsets"]
+def _partition_lines(partitions: Iterable[PartitionNow]) -> list[str]:
+    rows = [tuple(map(printable, (*each.cells(), each.note))) for each in partitions]
+    if not rows:
+        return ["no committed offsets, and no member has a partition"]
+    table = [(*PARTITION_COLUMNS, ""), *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(map(_aligned, row, widths, range(len(row)))).rstrip() for row in table]
+
+
+def _aligned(cell: str, width: int, place: int) -> str:
+    return cell.rjust(width) if place in _NUMBERS else cell.ljust(width)
+
+
+_NUMBERS = range(PARTITION_COLUMNS.index("PARTITION"), PARTITION_COLUMNS.index("OWNER"))
+"""The places of the columns that are aligned to the right."""

@@ -3,7 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coordinator_logic.embedded_protocols import ConsumerProtocolError, TopicPartition, decode_assignment
+import msgspec
+
+from coordinator_logic.embedded_protocols import (
+    CONSUMER_PROTOCOL_TYPE,
+    ConsumerProtocolError,
+    TopicPartition,
+    decode_assignment,
+    subscribed_topics,
+)
 from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
 from coordinator_logic.messages import (
     DescribedAssignment,
@@ -36,6 +44,15 @@ class MemberNow(NamedTuple):
     standing: str = ""
 
 
+class Holder(NamedTuple):
+    """A member that has a partition."""
+
+    partition: TopicPartition
+    member_id: str
+    client_id: str
+    client_host: str
+
+
 class MemberText(NamedTuple):
     """A member of a consumer group, in the order of the table's columns.
 
@@ -54,18 +71,22 @@ class MemberText(NamedTuple):
     changes: str
 
 
+def classic_partitions(protocol_type: str, member: DescribedMember) -> list[TopicPartition] | None:
+    """What a consumer is assigned; None for a member of any other protocol type, and for bytes that are unreadable."""
+    if protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    try:
+        return decode_assignment(member.member_assignment).partitions if member.member_assignment else []
+    except ConsumerProtocolError:
+        return None
+
+
 def classic_assignment(protocol_type: str, member: DescribedMember) -> str:
     """A consumer's assignment as ``topic: 0, 1``; an assignment of any other protocol type by its size."""
-    assignment = member.member_assignment
-    if not assignment:
-        return NOTHING
-    if protocol_type != "consumer":
-        return f"{len(assignment)} bytes"
-    try:
-        partitions = decode_assignment(assignment).partitions
-    except ConsumerProtocolError:
-        return f"{len(assignment)} bytes, unreadable"
-    return "\n".join(_by_topic(partitions)) or NOTHING
+    size, partitions = len(member.member_assignment), classic_partitions(protocol_type, member)
+    if partitions is None and size:
+        return f"{size} bytes, unreadable" if protocol_type == CONSUMER_PROTOCOL_TYPE else f"{size} bytes"
+    return "\n".join(_by_topic(partitions or ())) or NOTHING
 
 
 def members_of(group: DescribedConsumerGroup) -> Iterator[MemberText]:
@@ -151,26 +172,76 @@ def _by_topic(places: Iterable[TopicPartition]) -> list[str]:
     return [f"{printable(topic)}: {', '.join(map(str, numbers))}" for topic, numbers in grouped.items()]
 
 
+def _classic_data(group: DescribedGroup) -> dict[str, Any]:
+    """The group as JSON: what a consumer sends and gets as topics and partitions, other members' bytes as base64."""
+    data: dict[str, Any] = msgspec.to_builtins(group)
+    for member, shown in zip(group.members, data["members"], strict=True):
+        metadata, assignment = shown.pop("memberMetadata"), shown.pop("memberAssignment")
+        topics, partitions = _subscribed(group.protocol_type, member), classic_partitions(group.protocol_type, member)
+        if topics is None:
+            shown["metadataBase64"] = metadata
+        else:
+            shown["subscribedTopicNames"] = topics
+        if partitions is None:
+            shown["assignmentBase64"] = assignment
+        else:
+            grouped = grouped_by_topic(sorted(partitions)).items()
+            shown["assignment"] = {
+                "topicPartitions": [{"topicName": topic, "partitions": list(numbers)} for topic, numbers in grouped]
+            }
+    return data
+
+
+def _subscribed(protocol_type: str, member: DescribedMember) -> list[str] | None:
+    if protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    try:
+        return sorted(subscribed_topics(member.member_metadata)) if member.member_metadata else []
+    except ConsumerProtocolError:
+        return None
+
+
+def _classic_holders(group: DescribedGroup) -> Iterator[Holder]:
+    for member in group.members:
+        for partition in classic_partitions(group.protocol_type, member) or ():
+            yield Holder(partition, member.member_id, member.client_id, member.client_host)
+
+
+def _consumer_holders(group: DescribedConsumerGroup) -> Iterator[Holder]:
+    for member in group.members:
+        for partition in _places(member.assignment):
+            yield Holder(partition, member.member_id, member.client_id, member.client_host)
+
+
 class TypeDescription(NamedTuple):
     """Describes groups of one type, from the answers of the coordinator.
 
     ask: the answers for groups; raises CoordinatorError if the coordinator does not answer. protocol: how the members
     of a group share the partitions: a protocol type and a protocol, or epochs and an assignor. members: the members.
+    data: the group as JSON, without bytes where the text has none. holders: which member has which partition.
     """
 
     ask: Callable[[CoordinatorClient, Sequence[str]], Sequence[AnyDescribedGroup]]
     protocol: Callable[[Any], str]
     members: Callable[[Any], list[MemberNow]]
+    data: Callable[[Any], dict[str, Any]]
+    holders: Callable[[Any], Iterable[Holder]]
 
 
 DESCRIPTIONS: Mapping[str, TypeDescription] = {
     CLASSIC_TYPE: TypeDescription(
-        lambda client, group_ids: client.describe_groups(group_ids).groups, _classic_protocol, _classic_members
+        lambda client, group_ids: client.describe_groups(group_ids).groups,
+        _classic_protocol,
+        _classic_members,
+        _classic_data,
+        _classic_holders,
     ),
     CONSUMER_TYPE: TypeDescription(
         lambda client, group_ids: client.describe_consumer_groups(group_ids).groups,
         _consumer_protocol,
         lambda group: [_consumer_member(member) for member in members_of(group)],
+        msgspec.to_builtins,
+        _consumer_holders,
     ),
 }
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from coordinator_logic import apis
 from coordinator_logic.messages import FindCoordinatorRequest
-from streaming.client import CoordinatorClient, CoordinatorError
+from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
 from streaming.client.directory import GroupDirectory
 from streaming.client.librdkafka import admin_config, required_partition_count
 from streaming.client.topic_consumer import is_end
@@ -30,23 +30,29 @@ log = logging.getLogger(__name__)
 TIMEOUT_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 ENDS_SECONDS = 2.0
+"""Between two requests for the ends of the logs; as often as the screen is drawn."""
+
+READY_LOOK_SECONDS = 0.05
 
 CLOSE_SECONDS = 2.0
 """How long the end waits for requests under way. Those that brokers which are away do not answer are left."""
+
+NO_JOB = "no job has run on these topics yet"
 
 PROBED_GROUP = "group-coordinator-top"
 """A group that nobody is a member of: looking up its coordinator changes nothing."""
 
 
-class Pulse(msgspec.Struct, frozen=True, kw_only=True):
+class Pulse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The coordinator itself now.
 
     active: the job that has announced itself as the active one, or was the last one; None before the first look.
-    silent_seconds: for how long it has announced nothing. backlog: how many requests wait. answer_ms: how long the
-    last probe waited for its answer; None if it got none.
+    problem: why the last look has found none, as a sentence. silent_seconds: for how long it has announced nothing.
+    backlog: how many requests wait. answer_ms: how long the last probe waited for its answer; None if it got none.
     """
 
     active: ActiveJob | None = None
+    problem: str = ""
     silent_seconds: float = 0.0
     backlog: int | None = None
     answer_ms: float | None = None
@@ -81,6 +87,7 @@ class LiveFleet:
         self._ends: EndOffsets = {}
         self._pulse = Pulse()
         self._ending = threading.Event()
+        self._journal_is_read = threading.Event()
         servers, config, topics = client.bootstrap_servers, client.config, client.topics
         self._directory = GroupDirectory(servers, topics.directory, client.client_id, config)
         self._journal = TopicReader(servers, topics.journal, client.client_id, config, self._read_journal)
@@ -109,6 +116,20 @@ class LiveFleet:
         """Whether the directory was read to its end once."""
         return self._directory.is_complete
 
+    def wait_until_read(self, timeout: float) -> None:
+        """Wait until the groups, the journal's last minutes, the ends of the logs and the active job are known.
+
+        timeout: in seconds. Raises CoordinatorError if a topic does not exist, or is not read in time.
+        """
+        deadline = time.monotonic() + timeout
+        while not (self.is_complete and self._journal_is_read.is_set() and self.pulse().active is not None):
+            if problem := self.pulse().problem:
+                raise CoordinatorNotAvailable(problem)
+            if time.monotonic() >= deadline:
+                raise RequestTimedOut(f"the coordinator's topics were not read within {timeout:g} s")
+            self._ending.wait(READY_LOOK_SECONDS)
+        self._read_ends(self._new_admin())
+
     def rows(self) -> list[FleetRow]:
         """A row for each group."""
         entries = self._directory.entries()
@@ -122,56 +143,60 @@ class LiveFleet:
 
     def _read_journal(self, consumer: Consumer) -> None:
         topic = self._client.topics.journal
-        count = required_partition_count(consumer, topic, TIMEOUT_SECONDS)
-        since = time.time_ns() // 1_000_000 - self._fleet.window_ms
-        wanted = [TopicPartition(topic, partition, since) for partition in range(count)]
-        ends = {each.partition: consumer.get_watermark_offsets(each, TIMEOUT_SECONDS)[1] for each in wanted}
-        found = consumer.offsets_for_times(wanted, TIMEOUT_SECONDS)
-        # Without a record since then, librdkafka would look the end up later, and miss what comes before that.
-        begins = [each.offset if each.offset >= 0 else ends[each.partition] for each in found]
-        consumer.assign(
-            [TopicPartition(topic, each.partition, begin) for each, begin in zip(found, begins, strict=True)]
-        )
+        begins = _begins(consumer, topic, time.time_ns() // 1_000_000 - self._fleet.window_ms)
+        consumer.assign(begins)
         decoder = RecordDecoder(topic, KIND, journal_entry, key_of)
+        unfinished = {begin.partition for begin in begins}
         for record in self._journal.records(consumer):
             error = record.error()
             if error is not None:
-                if not is_end(record):
+                if is_end(record):
+                    unfinished.discard(record.partition() or 0)
+                    if not unfinished:
+                        self._journal_is_read.set()
+                else:
                     log.warning("topic %s cannot be read at the moment, librdkafka retries: %s", topic, error.str())
             elif (entry := decoder.read(record)) is not None:
                 with self._lock:
                     self._fleet.note(entry)
 
+    def _new_admin(self) -> AdminClient:
+        return AdminClient(admin_config(self._client.bootstrap_servers, self._client.client_id, self._client.config))
+
     def _follow_ends(self) -> None:
-        admin = AdminClient(admin_config(self._client.bootstrap_servers, self._client.client_id, self._client.config))
+        admin = self._new_admin()
         while not self._ending.wait(ENDS_SECONDS):
-            with self._lock:
-                wanted = self._fleet.partitions()
-            ends = end_offsets(admin, wanted)
-            with self._lock:
-                self._ends = ends
+            self._read_ends(admin)
+
+    def _read_ends(self, admin: AdminClient) -> None:
+        active = self.pulse().active
+        read_until = {} if active is None else active.reach.read_until
+        requests = {(self._client.topics.requests, partition): offset for partition, offset in read_until.items()}
+        with self._lock:
+            wanted = self._fleet.partitions()
+        ends = end_offsets(admin, {*wanted, *requests})
+        waiting = [end - requests[place] for place, end in ends.items() if place in requests]
+        with self._lock:
+            self._ends = ends
+        self._note(backlog=max(0, sum(waiting)) if waiting else None)
 
     def _follow_active_job(self) -> None:
-        client, topics = self._client, self._client.topics
-        admin = AdminClient(admin_config(client.bootstrap_servers, client.client_id, client.config))
-        while not self._ending.wait(LOOK_SECONDS):
+        client = self._client
+        topic = client.topics.coordinators
+        while not self._ending.is_set():
             try:
                 with AnnouncementWatch(
-                    client.bootstrap_servers, client.client_id, client.config, topics.coordinators, TIMEOUT_SECONDS
+                    client.bootstrap_servers, client.client_id, client.config, topic, TIMEOUT_SECONDS
                 ) as watch:
-                    while not self._ending.wait(LOOK_SECONDS):
+                    while not self._ending.is_set():
                         watch.look()
-                        active = watch.newest
-                        read_until = {} if active is None else active.reach.read_until
-                        ends = end_offsets(admin, {(topics.requests, partition) for partition in read_until})
-                        backlog = sum(end - read_until[partition] for (_, partition), end in ends.items())
-                        self._note(
-                            active=active,
-                            silent_seconds=watch.silent_seconds,
-                            backlog=max(0, backlog) if ends else None,
-                        )
+                        problem = "" if watch.newest is not None else NO_JOB
+                        self._note(active=watch.newest, problem=problem, silent_seconds=watch.silent_seconds)
+                        self._ending.wait(LOOK_SECONDS)
             except CoordinatorError as failure:
                 log.debug("the active job is not known: %s", failure)
+                self._note(problem=failure.message)
+                self._ending.wait(LOOK_SECONDS)
 
     def _probe(self) -> None:
         if not self._probe_seconds:
@@ -196,3 +221,16 @@ def end_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> En
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     ends = listed_offsets(admin, partitions, latest, TIMEOUT_SECONDS, IsolationLevel.READ_COMMITTED)
     return {(topic, partition): end for (topic, partition), end in ends.items()}
+
+
+def _begins(consumer: Consumer, topic: str, since_ms: int) -> list[TopicPartition]:
+    """Return where to begin to read each partition: at the first record since a time, or at the end as it is now."""
+    count = required_partition_count(consumer, topic, TIMEOUT_SECONDS)
+    wanted = [TopicPartition(topic, partition, since_ms) for partition in range(count)]
+    ends = {each.partition: consumer.get_watermark_offsets(each, TIMEOUT_SECONDS)[1] for each in wanted}
+    found = consumer.offsets_for_times(wanted, TIMEOUT_SECONDS)
+    # Without a record since then, librdkafka would look the end up later, and miss what comes before that.
+    return [
+        TopicPartition(topic, each.partition, each.offset if each.offset >= 0 else ends[each.partition])
+        for each in found
+    ]

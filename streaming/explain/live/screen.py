@@ -1,23 +1,54 @@
 """The terminal's view of a fleet: a table of all groups that sorts and filters, and a page for one group."""
 
+import asyncio
+import signal
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
-from textual.screen import Screen
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen, Screen
 from textual.widgets import DataTable, Footer, Header, Input, Static
 
 from streaming.contract.output.text import printable
-from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
-from streaming.explain.live.fleet import FleetRow
+from streaming.embedded.interruption import INTERRUPTED
+from streaming.explain.live.columns import COLUMNS, Column, coordinator_line, matches, ordered
 from streaming.explain.live.readers import LiveSource
 
-REFRESH_SECONDS = 1.0
+REFRESH_SECONDS = 2.0
+"""To compute the rows of thousands of groups takes a part of a second."""
+
+KEYS = (
+    ("Up, Down", "choose a group"),
+    ("Enter", "show the group: its members, and each partition with its lag"),
+    ("s", "sort by the next column"),
+    ("r", "reverse the order"),
+    ("/", "filter by a part of a group id or a state; Enter returns to the table"),
+    ("Esc", "back to the table"),
+    ("?", "this help"),
+    ("q", "quit"),
+    ("Ctrl-C", f"quit with exit code {INTERRUPTED}"),
+)
 
 MAX_ROWS = 500
 """A table of more rows would take longer to make than the pause before the next one, and nobody reads it."""
+
+
+class KeysPage(ModalScreen[None]):
+    """The keys, until one of those that close it."""
+
+    CSS = """
+    KeysPage { align: center middle; }
+    #keys { width: auto; height: auto; padding: 1 2; border: round $primary; background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark,enter", "app.pop_screen", "Back")]
+
+    def compose(self) -> ComposeResult:
+        """A line for each key."""
+        width = max(len(key) for key, _ in KEYS)
+        lines = "\n".join(f"{key:{width}}  {what}" for key, what in KEYS)
+        yield Static(f"{lines}\n\nThe heads of the columns sort, too.", id="keys", markup=False)
 
 
 class GroupPage(Screen[None]):
@@ -47,7 +78,7 @@ class GroupPage(Screen[None]):
 
 
 class FleetScreen(App[None]):
-    """A table of all groups, updated every second.
+    """A table of all groups, which looks for changes every two seconds and draws only these.
 
     source: where the rows come from. describe: returns the text of one group's page; called on a thread.
     """
@@ -60,6 +91,8 @@ class FleetScreen(App[None]):
         ("s", "sort_next", "Sort by the next column"),
         ("r", "reverse", "Reverse"),
         ("escape", "table", "To the table"),
+        ("question_mark", "keys", "Keys"),
+        Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True),
     ]
 
     def __init__(self, source: LiveSource, describe: Callable[[str], str], sort: str = "rebalances") -> None:
@@ -69,6 +102,10 @@ class FleetScreen(App[None]):
         self._sorted_by = next(number for number, column in enumerate(COLUMNS) if column.key == sort)
         self._is_descending = COLUMNS[self._sorted_by].is_descending
         self._pattern = ""
+        self._shown: dict[str, list[str]] = {}
+        """The texts of the table's cells by group, in their order."""
+        self._heads: list[str] = []
+        self._line = ""
 
     def compose(self) -> ComposeResult:
         """The coordinator's line, the table, the filter, and the keys."""
@@ -79,7 +116,10 @@ class FleetScreen(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Show what is known, now and every second."""
+        """Show what is known, now and at each interval."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # The signal's default would leave the terminal as the screen has set it up.
+            asyncio.get_running_loop().add_signal_handler(number, self.action_interrupt)
         self._table.focus()
         self.refresh_rows()
         self.set_interval(REFRESH_SECONDS, self.refresh_if_shown)
@@ -93,6 +133,12 @@ class FleetScreen(App[None]):
 
     def action_table(self) -> None:
         self._table.focus()
+
+    def action_keys(self) -> None:
+        self.push_screen(KeysPage())
+
+    def action_interrupt(self) -> None:
+        self.exit(return_code=INTERRUPTED)
 
     def action_sort_next(self) -> None:
         self._sort_by((self._sorted_by + 1) % len(COLUMNS))
@@ -132,25 +178,42 @@ class FleetScreen(App[None]):
 
     def refresh_rows(self) -> None:
         """Show the rows as of now; the cursor stays at its group."""
-        # A page may be on top of the table.
-        table = self.screen_stack[0].query_one(DataTable)
         fleet = self._source.rows()
-        matching = sorted((row for row in fleet if matches(row, self._pattern)), key=lambda row: row.group_id)
-        matching.sort(key=COLUMNS[self._sorted_by].value, reverse=self._is_descending)
-        rows = matching[:MAX_ROWS]
-        selected = _selected(table)
-        table.clear(columns=True)
-        for number, column in enumerate(COLUMNS):
-            arrow = (" ▼" if self._is_descending else " ▲") if number == self._sorted_by else ""
-            table.add_column(column.title + arrow, key=column.key)
-        for row in rows:
-            cells = (Text(printable(column.text(row)), justify=column.justify) for column in COLUMNS)
-            table.add_row(*cells, key=row.group_id)
-        _select(table, rows, selected)
+        found = (row for row in fleet if matches(row, self._pattern))
+        matching = ordered(found, COLUMNS[self._sorted_by], is_descending=self._is_descending)
+        rows = {row.group_id: [printable(column.text(row)) for column in COLUMNS] for row in matching[:MAX_ROWS]}
+        self._draw_table(rows)
         line = coordinator_line(self._source.pulse(), fleet, self._source.is_complete)
         if len(matching) > MAX_ROWS:
             line += f" | the first {MAX_ROWS} of {len(matching):,}"
-        self.screen_stack[0].query_one("#coordinator", Static).update(printable(line))
+        if line != self._line:
+            self._line = line
+            self.screen_stack[0].query_one("#coordinator", Static).update(printable(line))
+
+    def _draw_table(self, rows: dict[str, list[str]]) -> None:
+        """Draw the cells that have changed; the whole table if other rows or another order are to be shown."""
+        # A page may be on top of the table.
+        table = self.screen_stack[0].query_one(DataTable)
+        arrow = " ▼" if self._is_descending else " ▲"
+        heads = [column.title + (arrow if place == self._sorted_by else "") for place, column in enumerate(COLUMNS)]
+        if heads != self._heads or list(rows) != list(self._shown):
+            selected = _selected(table)
+            table.clear(columns=True)
+            for head, column in zip(heads, COLUMNS, strict=True):
+                table.add_column(head, key=column.key)
+            for group_id, texts in rows.items():
+                table.add_row(*map(_cell, texts, COLUMNS), key=group_id)
+            _select(table, list(rows), selected)
+        else:
+            for group_id, texts in rows.items():
+                for text, before, column in zip(texts, self._shown[group_id], COLUMNS, strict=True):
+                    if text != before:
+                        table.update_cell(group_id, column.key, _cell(text, column), update_width=True)
+        self._shown, self._heads = rows, heads
+
+
+def _cell(text: str, column: Column) -> Text:
+    return Text(text, justify=column.justify)
 
 
 def _selected(table: DataTable[Text]) -> str | None:
@@ -159,8 +222,6 @@ def _selected(table: DataTable[Text]) -> str | None:
     return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
 
 
-def _select(table: DataTable[Text], rows: Sequence[FleetRow], group_id: str | None) -> None:
-    for number, row in enumerate(rows):
-        if row.group_id == group_id:
-            table.move_cursor(row=number)
-            return
+def _select(table: DataTable[Text], group_ids: Sequence[str], group_id: str | None) -> None:
+    if group_id in group_ids:
+        table.move_cursor(row=group_ids.index(group_id))

@@ -34,7 +34,6 @@ class Transition(NamedTuple):
     at: int
     from_state: str
     to_state: str
-    reason: str
 
 
 class Transitions:
@@ -52,13 +51,13 @@ class Transitions:
         self._note_members(record)
         match record:
             case StateChanged():
-                self._all.append(Transition(at, record.from_state, record.to_state, record.reason))
+                self._all.append(Transition(at, record.from_state, record.to_state))
             case ConsumerGroupFormed(epoch=epoch):
                 self._first_epoch = epoch
-            case ClassicGroupFormed(state=state, reason=reason):
-                self._change(at, state, reason)
-            case GroupEpochBumped(epoch=epoch, reason=reason) if epoch != self._first_epoch:
-                self._change(at, _ASSIGNING if self._members else _EMPTY, reason)
+            case ClassicGroupFormed(state=state):
+                self._change(at, state)
+            case GroupEpochBumped(epoch=epoch) if epoch != self._first_epoch:
+                self._change(at, _ASSIGNING if self._members else _EMPTY)
             case TargetAssignmentChanged(assignor=str()):
                 self._note_target(at)
             case MemberAssignmentChanged():
@@ -77,13 +76,13 @@ class Transitions:
         if self._all and self._all[-1].to_state == _EMPTY:
             # There are members of whom the window's records had not told.
             self._all[-1] = self._all[-1]._replace(to_state=_ASSIGNING)
-        self._change(at, _RECONCILING, "")
+        self._change(at, _RECONCILING)
 
     def _note_step(self, record: MemberAssignmentChanged, at: int) -> None:
         """Note a member's step: after one to the target, the group is Stable as far as is known."""
         last = self._all[-1] if self._all else None
         if record.epoch == STATIC_LEAVE_EPOCH:
-            self._change(at, _RECONCILING, "")
+            self._change(at, _RECONCILING)
             return
         if last is None or _RECONCILING not in (last.to_state, last.from_state):
             return
@@ -93,12 +92,12 @@ class Transitions:
             if is_stable:
                 self._all.append(last._replace(at=at))
         elif last.to_state == _RECONCILING and is_stable:
-            self._change(at, _STABLE, "")
+            self._change(at, _STABLE)
 
-    def _change(self, at: int, state: str, reason: str) -> None:
+    def _change(self, at: int, state: str) -> None:
         before = self._all[-1].to_state if self._all else _STABLE
         if state != before:
-            self._all.append(Transition(at, before, state, reason))
+            self._all.append(Transition(at, before, state))
 
     def forget_before(self, time: int) -> None:
         """Forget what happened before a time (ms since the epoch)."""

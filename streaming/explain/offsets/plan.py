@@ -135,6 +135,11 @@ def clone(group_id: str, offsets: Positions, logs: Logs) -> Plan:
     return Plan(group_id, [_planned(each, {}, offsets[each], logs) for each in sorted(offsets)], lists_all=True)
 
 
+def deletion(group_id: str, partitions: Iterable[TopicPartition], now: Positions, logs: Logs) -> Plan:
+    """Delete the committed offsets of partitions."""
+    return Plan(group_id, [_planned(each, now, None, logs) for each in sorted(partitions)])
+
+
 def undoing(group_id: str, changes: Iterable[OffsetChange], now: Positions, logs: Logs) -> Plan:
     """Give each partition of these changes the offset that it had before.
 

@@ -50,13 +50,13 @@ def reset_plan(
     return Plan(group_id, planned)
 
 
-def plan_from_file(
+def plan_of_positions(
     group_id: str,
     wanted: Mapping[TopicPartition, Position],
     now: Mapping[TopicPartition, Position],
     logs: Mapping[TopicPartition, Log],
 ) -> Plan:
-    """Plan to set the offsets of a file, each of whose partitions must be in ``logs``."""
+    """Plan to set given offsets, as those in a file, each of whose partitions must be in ``logs``."""
     planned = []
     for partition in sorted(wanted):
         target = wanted[partition]

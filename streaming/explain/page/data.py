@@ -61,7 +61,7 @@ class PageRebalance(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class PageLane(msgspec.Struct, frozen=True, rename="camel"):
-    """A lane: ``stays`` are member id, begin, end, reason, 1 if it was expelled, 1 if it began before the journal.
+    """A lane: ``stays`` are member id, begin, end, reason, 1 if it was expelled, 1 if it began before the page.
 
     ``owned`` alternates places in the page's times and sets, both as differences; ``commits`` alternates times and
     numbers of commits.
@@ -185,8 +185,8 @@ def _refusals(story: Story) -> Sequence[RefusedRequest]:
 
 
 def _first(story: Story) -> int:
-    """The beginning of the page: a request may have been refused before the first entry that the story has."""
-    return min([story.first, *(one.first for one in _refusals(story))])
+    """The beginning of the page: a request may have been refused, or a rebalance begun, before that of the story."""
+    return min([story.first, *(one.began for one in story.rebalances), *(one.first for one in _refusals(story))])
 
 
 def _refused(refused: Refused | None) -> dict[str, object] | None:

@@ -1,7 +1,7 @@
 """The members of a group as lanes: when each was there, what it owned, and when it committed."""
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.embedded_protocols.primitives import grouped_by_topic
@@ -37,7 +37,7 @@ def partitions_in_words(held: Held) -> str:
 class Stay:
     """The time of a member in its group, in ms; ``until`` and ``reason`` are None while it is there.
 
-    ``began_before``: it was there before the journal's first entry that was read.
+    ``began_before``: it was there before the beginning of the page.
     """
 
     member_id: str
@@ -66,6 +66,13 @@ class Lane:
         """Whether its last member has gone."""
         return not self.stays or self.stays[-1].until is not None
 
+    def begin(self, time: int) -> None:
+        """Forget what was before a time, in ms, but the member and what it owned then."""
+        newest = self.stays[-1]
+        self.stays = [replace(newest, since=time, began_before=True)]
+        self.owned = [(time, held) for _, held in self.owned[-1:] if held]
+        self.commits = array("q")
+
     def own(self, time: int, partitions: Held) -> None:
         """Note what its member owns from a time on."""
         if partitions != (self.owned[-1][1] if self.owned else frozenset()):
@@ -74,6 +81,8 @@ class Lane:
 
 class Lanes(Observer):
     """The lanes of one group; ``teller`` gets each entry first.
+
+    They begin with the teller's story: of the time before it, they keep who was a member then, and what it owned.
 
     A member goes into the lane of its instance id, or of its client id and host, if the former member has gone.
     """
@@ -84,6 +93,7 @@ class Lanes(Observer):
         """The times of commits of no member: of administrators, and of consumers that assign their partitions."""
         self._teller = teller
         self._first: int | None = None
+        self._has_begun = False
         self._of_member: dict[str, Lane] = {}
         self._by_client: dict[tuple[str, str | None], list[Lane]] = {}
 
@@ -91,6 +101,8 @@ class Lanes(Observer):
         record, time = entry.record, entry.timestamp
         if self._first is None:
             self._first = time
+        if self._teller.has_entries and not self._has_begun:
+            self.begin(self._teller.first)
         match record:
             case MemberAdded(member_id=member_id) | ConsumerMemberChanged(member_id=member_id):
                 self._enter(member_id, f"{record.client_id} at {record.client_host}", record.group_instance_id, time)
@@ -109,6 +121,19 @@ class Lanes(Observer):
                     self._go(member_id, time, "the group is empty", was_expelled=False)
             case OffsetsCommitted() | TransactionalOffsetsCommitted():
                 self._commit(entry)
+
+    def begin(self, time: int) -> None:
+        """Forget what was before a time, in ms, but the members and what they owned then."""
+        self._has_begun, self._first = True, time
+        self.lanes = [lane for lane in self.lanes if not lane.is_free]
+        self._by_client = {
+            client: kept
+            for client, lanes in self._by_client.items()
+            if (kept := [lane for lane in lanes if not lane.is_free])
+        }
+        self.outside = array("q")
+        for lane in self.lanes:
+            lane.begin(time)
 
     def _enter(self, member_id: str, name: str, instance_id: str | None, time: int, *, before: bool = False) -> Lane:
         if member_id in self._of_member:

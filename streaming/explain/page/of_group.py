@@ -7,7 +7,7 @@ from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.explain.lag import CommittedOverTime, Lag
 from streaming.explain.page.data import page_of
 from streaming.explain.page.lanes import Lanes
-from streaming.explain.page.writing import html_of
+from streaming.explain.page.writing import Picture, html_of, picture_of
 from streaming.explain.story.model import Story
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import now_lines
@@ -18,11 +18,14 @@ from streaming.journal.reader import CLIENT_ID, JournalReader
 
 
 class ToldGroup(Observer):
-    """A group's story and lanes, and with ``with_lag`` its committed offsets over time."""
+    """A group's story and lanes, and with ``with_lag`` its committed offsets over time.
 
-    def __init__(self, group_id: str, *, with_lag: bool = False) -> None:
+    They begin at ``since``, in ms; earlier entries tell how the group was then.
+    """
+
+    def __init__(self, group_id: str, since: int = 0, *, with_lag: bool = False) -> None:
         self.group_id = group_id
-        self.teller = StoryTeller(group_id)
+        self.teller = StoryTeller(group_id, since)
         self.lanes = Lanes(self.teller)
         self.committed = CommittedOverTime() if with_lag else None
 
@@ -34,8 +37,17 @@ class ToldGroup(Observer):
     def on_entry(self, entry: JournalEntry) -> None:
         self.teller.on_entry(entry)
         self.lanes.on_entry(entry)
-        if self.committed is not None:
+        if self.committed is None:
+            return
+        if self.teller.has_entries:
             self.committed.on_entry(entry)
+        else:
+            self.committed.note_before(entry)
+
+    def begin(self) -> None:
+        """Begin without an entry."""
+        self.teller.begin()
+        self.lanes.begin(self.teller.first)
 
     def on_turn(self, turn: Sequence[JournalEntry]) -> None:
         self.teller.on_turn(turn)
@@ -48,12 +60,12 @@ def page_of_group(config: LibrdkafkaConfig, topic: str, group_id: str, timeout: 
 
 
 def read_group(
-    config: LibrdkafkaConfig, topic: str, timeout: float, told: ToldGroup, client_id: str = CLIENT_ID, since: int = 0
+    config: LibrdkafkaConfig, topic: str, timeout: float, told: ToldGroup, client_id: str = CLIENT_ID
 ) -> ToldGroup:
-    """Add what the journal has since a time, ms since the epoch; other arguments as of :class:`JournalReader`."""
+    """Add what the journal has of a group; other arguments as of :class:`JournalReader`."""
     fold = GroupFold(told)
     with JournalReader(config, topic, timeout, client_id, told.decode) as reader:
-        for entry in GroupJournal(reader, told.group_id, since).entries():
+        for entry in GroupJournal(reader, told.group_id).entries():
             fold.add(entry)
     return told
 
@@ -61,3 +73,8 @@ def read_group(
 def page_of_story(story: Story, lanes: Lanes, lag: Lag | None = None) -> str:
     """The page of a story and its lanes, and of the lag if it was asked for."""
     return html_of(page_of(story, lanes, list(now_lines(story)), lag))
+
+
+def picture_of_story(story: Story, lanes: Lanes) -> Picture:
+    """The picture on that page, as a part of another one."""
+    return picture_of(page_of(story, lanes, list(now_lines(story))))

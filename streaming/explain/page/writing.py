@@ -4,16 +4,25 @@ import base64
 import hashlib
 from importlib import resources
 from string import Template
+from typing import NamedTuple
 
 from streaming.contract.output.text import html_text, json_text
 from streaming.explain.page.data import Page
 
-SCRIPTS = ("model.js", "view.js", "drawing.js", "details.js", "lag.js", "main.js")
+SCRIPTS = ("times.js", "model.js", "view.js", "drawing.js", "details.js", "lag.js", "main.js")
 """In the order in which they use each other."""
 
 
+class Picture(NamedTuple):
+    """A picture as a part of a page: its markup with its data, and the style and the script that it needs."""
+
+    markup: str
+    style: str
+    script: str
+
+
 def html_of(page: Page) -> str:
-    """The page as HTML.
+    """The page as HTML, with times in UTC, since others may read it elsewhere.
 
     What clients choose, such as ids and reasons, is only in the title, where it is escaped, and in the data, where it
     cannot end the element; the script shows it as text. The page's policy allows its own script and style, and no
@@ -24,9 +33,14 @@ def html_of(page: Page) -> str:
         title=f"{html_text(page.group)}: rebalances",
         policy=content_policy(style, script),
         style=style,
+        picture=_markup(page, "UTC"),
         script=script,
-        data=json_text(page).replace("<", "\\u003c"),
     )
+
+
+def picture_of(page: Page) -> Picture:
+    """The same picture for a page of a server, with times in the time zone of its reader."""
+    return Picture(_markup(page, "local"), _file("picture.css"), _script())
 
 
 def page_policy() -> str:
@@ -50,8 +64,17 @@ def base_style() -> str:
     return _file("base.css")
 
 
+def times_script() -> str:
+    """What shows the times of a server's page in the time zone of its reader."""
+    return _file("times.js")
+
+
+def _markup(page: Page, zone: str) -> str:
+    return Template(_file("picture.html")).substitute(zone=zone, data=json_text(page).replace("<", "\\u003c"))
+
+
 def _style() -> str:
-    return base_style() + _file("page.css")
+    return base_style() + _file("page.css") + _file("picture.css")
 
 
 def _script() -> str:

@@ -25,11 +25,12 @@ class Outbox:
 
     Args:
         positions: By partition of the journal, the offset of the first entry of which nothing has been published.
+        since: What ended before this time (ms) is not published.
     """
 
-    def __init__(self, positions: Mapping[int, int]) -> None:
+    def __init__(self, positions: Mapping[int, int], since: int = 0) -> None:
         self._positions = dict(positions)
-        self._story = RebalancesOfAllGroups()
+        self._story = RebalancesOfAllGroups(since)
         self._waiting: list[GroupRebalance] = []
 
     def __len__(self) -> int:

@@ -24,6 +24,7 @@ def publish_rebalances(
     *,
     client_id: str,
     begins_now: bool,
+    since: int = 0,
 ) -> Iterator[PublishedRebalance]:
     """Publish what ends with the entries that ``reader`` yields; yields each record once it is published.
 
@@ -37,6 +38,7 @@ def publish_rebalances(
         entries: Those to publish from; None when none has come for a moment.
         report: Is called with a line when it is ready.
         client_id: The client id of the consumer that reads the topic.
+        since: What ended before this time (ms) is not published.
         begins_now: Whether a topic that never had a record begins with the first entry from now on, and not with the
             first of these.
 
@@ -52,7 +54,7 @@ def publish_rebalances(
     published = published_positions(config, topic, client_id, timeout)
     positions = first_positions(published, reader.ends(reader.partitions), begins_now=begins_now)
     report(f"publishing to {topic}{'' if positions else ', from the beginning of the journal'}")
-    return sent(entries, lambda: reader.place, Outbox(positions), publisher.publish)
+    return sent(entries, lambda: reader.place, Outbox(positions, since), publisher.publish)
 
 
 def first_positions(

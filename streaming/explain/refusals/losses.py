@@ -7,6 +7,7 @@ from coordinator_logic.events import Request, Response
 from coordinator_logic.group import Group
 from coordinator_logic.messages import SyncGroupRequest, TxnOffsetCommitRequest
 from coordinator_logic.records import JournalEntry, RequestCause
+from streaming.contract.output.text import counted
 from streaming.explain.refusals.asked import instance_in, member_in, offsets_in, shortened
 from streaming.explain.refusals.group_types import lookup_in
 from streaming.explain.refusals.past_group import PastGroup
@@ -45,7 +46,7 @@ def _loss(request: Request, response: Response, error: Error, past: PastGroup) -
     if error is Error.INCONSISTENT_GROUP_PROTOCOL:
         return _inconsistent(body, group)
     if error is Error.NON_EMPTY_GROUP:
-        return Loss(f"the group has {len(group.part.member_ids)} member(s)")
+        return Loss(f"the group has {counted(len(group.part.member_ids), 'member')}")
     if error is Error.INVALID_PRODUCER_EPOCH and isinstance(body, TxnOffsetCommitRequest):
         epoch = group.open_transactions[body.producer_id].producer_epoch
         return Loss(f"its producer epoch is {body.producer_epoch}, a newer producer has epoch {epoch}")
@@ -74,7 +75,7 @@ def _taker(owner: str, taken: JournalEntry | None, past: PastGroup) -> str:
 def _unknown(member_id: str, past: PastGroup) -> Loss:
     group = past.group
     if not member_id and group is not None:
-        return Loss(f"it names no member, and the group has {len(group.part.member_ids)} member(s)")
+        return Loss(f"it names no member, and the group has {counted(len(group.part.member_ids), 'member')}")
     end = past.gone.get(member_id)
     if end is not None:
         when = clock(end.entry.timestamp)

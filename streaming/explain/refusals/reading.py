@@ -13,8 +13,6 @@ from streaming.explain.replay.case import Case
 from streaming.explain.replay.request_log import RequestLog, Stretch
 from streaming.explain.story.model import Refused
 from streaming.explain.story.words import clock
-from streaming.journal.fold import GroupFold
-from streaming.journal.group_journal import GroupJournal
 from streaming.journal.reader import ReadingProgress
 
 AFFORDABLE_RECORDS = 100_000
@@ -77,22 +75,6 @@ def kept_requests(
         if must_read:
             raise
         return _none(f"Refused requests are not told, because {topic} cannot be read: {error.message}")
-
-
-def with_earlier_entries(kept: KeptRequests, journal: GroupJournal, *, must_read: bool) -> KeptRequests:
-    """Let the judge see the whole journal, for a story that is told from a later time on; ``must_read`` as above."""
-    judge = kept.judge
-    if judge is None:
-        return kept
-    if not must_read and (records := journal.count()) > AFFORDABLE_RECORDS:
-        return _none(
-            f"Refused requests are not told: {records:,} records of the journal would be read, because who was a "
-            "member follows from all entries of the group. --refused reads them."
-        )
-    fold = GroupFold(judge)
-    for entry in journal.entries():
-        fold.add(entry)
-    return kept
 
 
 def _read(

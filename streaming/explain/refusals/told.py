@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from streaming.contract.output.text import counted
 from streaming.explain.refusals.asked import asked, generation_in, instance_in, member_in, sender_of, shortened
 from streaming.explain.refusals.judging import Judge, Judgement
 from streaming.explain.replay.world import COMMITS
@@ -37,17 +38,18 @@ def refused_of(judge: Judge, since: int | None, notes: Iterable[str] = ()) -> Re
 def _missing(judge: Judge) -> Iterable[str]:
     if judge.unknown:
         yield (
-            f"{judge.unknown} request(s) are left out: the journal does not tell who was a member when they were sent."
+            f"Left out: {counted(judge.unknown, 'request')} of times at which the journal does not tell the group's "
+            "members."
         )
     if judge.unexplained:
         yield (
-            f"{judge.unexplained} commit(s) should have been accepted, but the journal has no entry of them: the job "
-            "had other options, or it rejected them. They may have been refused."
+            f"Perhaps refused: {counted(judge.unexplained, 'commit')} that the group would have accepted, but of which "
+            "the journal has no entry. The job had other options, or rejected the records."
         )
     for error, count in sorted(judge.by_options.items()):
         yield (
-            f"{count} request(s) are not told: with the default options they would be refused {error}, but the journal "
-            "does not have the job's own options."
+            f"Not told: {counted(count, 'request')} that the default options refuse with {error}. The journal does not "
+            "have the job's own options."
         )
     if judge.has_other_partitions:
         yield "The group also had requests in other partitions, which were not read."

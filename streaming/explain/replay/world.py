@@ -23,6 +23,10 @@ from coordinator_logic.records import (
 )
 from coordinator_logic.states import State
 from coordinator_logic.step import step
+from streaming.contract.output.text import counted
+from streaming.explain.story.telling import StoryTeller
+from streaming.explain.story.words import cause_in_short
+from streaming.journal.fold import GroupFold
 
 COMMITS = frozenset({"OffsetCommit", "TxnOffsetCommit"})
 
@@ -58,6 +62,7 @@ class World:
         self._config = config
         self._since = since
         self._unstable_since: int | None = None
+        self._story = GroupFold(StoryTeller(group_id))
 
     def handle(self, request: Request) -> list[Response]:
         """Let the group handle a request; what is due fires before it."""
@@ -84,11 +89,12 @@ class World:
 
     def _note(self, entry: JournalEntry) -> None:
         record, is_counted, figures = entry.record, entry.timestamp >= self._since, self.figures
+        self._story.add(entry)
         if isinstance(record, StateChanged):
             self._note_state(record.to_state in _SETTLED, entry.timestamp)
             if is_counted:
                 figures.rebalances += record.to_state == State.PREPARING_REBALANCE.value
-        text = _in_words(record)
+        text = self._in_words(entry)
         if not is_counted or text is None:
             return
         figures.generations += isinstance(record, GenerationStarted)
@@ -96,6 +102,13 @@ class World:
         figures.members_expelled += isinstance(record, MemberRemoved) and not isinstance(entry.cause, RequestCause)
         cause = entry.cause.api if isinstance(entry.cause, RequestCause) else f"timer {entry.cause.timer}"
         self.decisions.append(Decision(entry.timestamp, text, cause))
+
+    def _in_words(self, entry: JournalEntry) -> str | None:
+        record, teller = entry.record, self._story.observer
+        if isinstance(record, StateChanged) and record.to_state == State.PREPARING_REBALANCE.value:
+            teller.pop_ended()
+            return f"{record.from_state} -> {record.to_state}: {cause_in_short(teller.rebalances[-1])}"
+        return _in_words(record)
 
     def _note_state(self, is_settled: bool, time: int) -> None:
         if self._unstable_since is not None:
@@ -140,7 +153,7 @@ def _in_words(record: object) -> str | None:
         case StaticMemberReplaced():
             return f"static member {record.group_instance_id} replaced, now {record.new_member_id}"
         case OffsetsCommitted() | TransactionalOffsetsCommitted():
-            return f"offsets of {len(record.offsets)} partition(s) committed"
+            return f"offsets of {counted(len(record.offsets), 'partition')} committed"
         case OffsetsDeleted():
             return f"offsets deleted: {record.reason}"
         case GenerationStarted():

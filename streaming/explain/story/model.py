@@ -163,15 +163,18 @@ class Owner(msgspec.Struct, frozen=True, rename="camel"):
 class Now(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """The group after its last entry.
 
-    ``waits_for`` are the members that it waits for, with what they are to do; one that has rejoined unchanged may be
-    among them. ``deadline`` is when the group goes on without them, null if it waits for none or the journal does not
-    say. The ends of sessions are never known: heartbeats are not journalled.
+    ``state`` is ``Unknown``, and ``since`` null, if the journal does not reach back to what tells it. Then it may also
+    have further members: ``knows_members`` says whether ``members`` are all. ``waits_for`` are the members that it
+    waits for, with what they are to do; one that has rejoined unchanged may be among them. ``deadline`` is when the
+    group goes on without them, null if it waits for none or the journal does not say. The ends of sessions are never
+    known: heartbeats are not journalled.
     """
 
     state: str
-    since: int
+    since: int | None
     generation: int | None
     members: list[Owner]
+    knows_members: bool
     waits_for: list[Wait]
     deadline: int | None
 
@@ -219,11 +222,11 @@ class Refused(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Story(msgspec.Struct, frozen=True, rename="camel"):
-    """What happened to a group between its first and its last entry, and its state after that.
+    """What happened to a group from a time on, or from its first entry, up to its last one, and its state after that.
 
-    ``is_complete``: the story begins with the group's creation. Otherwise the members and the assignment at its
-    beginning are not known. ``group_type`` is ``classic`` or ``consumer`` (KIP-848), as it is now. ``refused`` is null
-    if the requests were not asked for.
+    A rebalance that went on at the beginning is told, too. ``is_complete``: the members at the beginning are known;
+    otherwise the journal does not reach back so far. ``group_type`` is ``classic`` or ``consumer`` (KIP-848), as it is
+    now, ``Unknown`` if the journal does not tell it. ``refused`` is null if the requests were not asked for.
     """
 
     group_id: str

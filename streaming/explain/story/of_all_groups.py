@@ -19,10 +19,12 @@ class GroupRebalance(NamedTuple):
 class RebalancesOfAllGroups:
     """Yields each rebalance of any group when it has ended; the entries of each group come in their order.
 
-    A rebalance that has been yielded is forgotten, and so is a group that is deleted.
+    A rebalance that has been yielded is forgotten, and so is a group that is deleted. Those that ended before ``since``
+    (ms) are not yielded. Their entries are to be added all the same: later rebalances follow from them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, since: int = 0) -> None:
+        self._since = since
         self._journal = JournalFold(lambda group_id: GroupFold(StoryTeller(group_id)))
 
     def add(self, entry: JournalEntry) -> Iterator[GroupRebalance]:
@@ -31,6 +33,7 @@ class RebalancesOfAllGroups:
         if fold is None:
             return
         for rebalance in fold.observer.pop_ended():
-            yield GroupRebalance(entry.group_id, rebalance)
+            if rebalance.ended is not None and rebalance.ended >= self._since:
+                yield GroupRebalance(entry.group_id, rebalance)
         if isinstance(entry.record, GroupDeleted):
             self._journal.forget(entry.group_id, entry.incarnation)

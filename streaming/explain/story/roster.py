@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from coordinator_logic.embedded_protocols import ConsumerProtocolError, decode_subscription
 from coordinator_logic.group.record import Record
-from coordinator_logic.groups.classic.records import ClassicGroupFormed, MemberAdded, MemberUpdated
+from coordinator_logic.groups.classic.records import ClassicGroupFormed, MemberAdded, MemberUpdated, StateChanged
 from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, ConsumerMemberChanged
 from coordinator_logic.messages import Protocol
 from coordinator_logic.records import (
@@ -14,9 +14,15 @@ from coordinator_logic.records import (
     QuarantinedStateDropped,
     StaticMemberReplaced,
 )
+from coordinator_logic.states import State
 
 NO_MEMBERS = (GroupCreated, GroupDeleted, QuarantinedStateDropped, ClassicGroupFormed, ConsumerGroupFormed)
 """The records after which a group has no member; those that it keeps are told of again."""
+
+
+def leaves_no_member(record: Record) -> bool:
+    """Whether a group has no member after a record, whichever it had before."""
+    return isinstance(record, NO_MEMBERS) or (isinstance(record, StateChanged) and record.to_state == State.EMPTY.value)
 
 
 class KnownMember(NamedTuple):
@@ -71,7 +77,7 @@ class Roster:
             case StaticMemberReplaced(old_member_id=old, new_member_id=new):
                 self._names[new] = self.name(old)
                 self._identities[new] = self._identities.get(old, frozenset()) | {record.group_instance_id}
-            case _ if isinstance(record, NO_MEMBERS):
+            case _ if leaves_no_member(record):
                 self.is_complete = True
 
     def change(self, record: Record) -> None:
@@ -88,7 +94,7 @@ class Roster:
                 members[new] = members.pop(old)
             case MemberRemoved(member_id=member_id):
                 members.pop(member_id, None)
-            case _ if isinstance(record, NO_MEMBERS):
+            case _ if leaves_no_member(record):
                 members.clear()
 
 

@@ -15,6 +15,7 @@ from streaming.explain.story.moves import Owners, partitions_of
 from streaming.explain.story.roster import Roster
 from streaming.explain.story.triggers import is_reset
 from streaming.journal.fold import Observer
+from streaming.journal.folded_group import UNKNOWN
 
 OFFSET_RECORDS = frozenset(get_args(OffsetRecord))
 
@@ -23,21 +24,38 @@ HOUR_MS = 3_600_000
 
 
 class StoryTeller(Observer):
-    """Tells the story of one group, as an observer of the :class:`~streaming.journal.fold.GroupFold` of its entries."""
+    """Tells the story of one group, as an observer of the :class:`~streaming.journal.fold.GroupFold` of its entries.
 
-    def __init__(self, group_id: str) -> None:
+    Args:
+        group_id: The group.
+        since: When the story begins, in ms. Earlier entries are to be added, too: they tell the state, the members and
+            the assignment with which it begins.
+    """
+
+    def __init__(self, group_id: str, since: int = 0) -> None:
         self._group_id = group_id
+        self._since = since
         self._first = self._last = 0
-        self._is_complete = False
+        self._has_begun = self._is_complete = False
         self._job_epoch: int | None = None
         self._telling = Telling()
-        self._type = FIRST_TYPE
+        self._type: str | None = None
         self._of_type: TypeTelling = TELLINGS[FIRST_TYPE](self._telling)
 
     @property
     def has_entries(self) -> bool:
-        """Whether an entry was added."""
-        return self._job_epoch is not None
+        """Whether the story has an entry."""
+        return self._has_begun
+
+    @property
+    def first(self) -> int:
+        """When the story begins, in ms."""
+        return self._first
+
+    @property
+    def newest(self) -> int | None:
+        """The time of the newest entry, also of one before the story, in ms; None without one."""
+        return None if self._job_epoch is None else self._last
 
     @property
     def knows_all_members(self) -> bool:
@@ -72,9 +90,8 @@ class StoryTeller(Observer):
 
     def on_entry(self, entry: JournalEntry) -> None:
         telling = self._telling
-        if self._job_epoch is None:
-            self._first = telling.state_since = entry.timestamp
-            self._is_complete = isinstance(entry.record, GroupCreated)
+        if not self._has_begun and entry.timestamp >= self._since:
+            self.begin(entry)
         self._last = entry.timestamp
         if entry.job_epoch != self._job_epoch:
             # Of the first entry it is not known when that start began.
@@ -87,11 +104,24 @@ class StoryTeller(Observer):
             telling.members_before = self._member_count(entry)
         telling.turn.append(entry)
         telling.roster.introduce(entry.record)
-        group_type = type_after(entry.record, self._type)
-        if group_type != self._type:
-            self._of_type.leave(entry)
-            self._type, self._of_type = group_type, TELLINGS[group_type](telling)
+        self._change_type(type_after(entry.record, self._type), entry)
         self._of_type.tell(entry)
+        if not self._has_begun:
+            telling.course.pop_ended()
+
+    def begin(self, entry: JournalEntry | None = None) -> None:
+        """Begin the story with this entry, or without one."""
+        has_earlier_entries, roster = self._job_epoch is not None, self._telling.roster
+        self._has_begun = True
+        self._first = self._since if has_earlier_entries or entry is None else entry.timestamp
+        self._is_complete = roster.is_complete or (entry is not None and isinstance(entry.record, GroupCreated))
+        self._telling.begin(self._first)
+
+    def _change_type(self, group_type: str | None, entry: JournalEntry) -> None:
+        if group_type is not None and group_type != (self._type or FIRST_TYPE):
+            self._of_type.leave(entry)
+            self._of_type = TELLINGS[group_type](self._telling)
+        self._type = group_type
 
     def on_turn(self, _turn: Sequence[JournalEntry]) -> None:
         """Remember the members after a turn: within it, a cause needs what was known of them before."""
@@ -119,9 +149,9 @@ class StoryTeller(Observer):
         return Story(
             self._group_id,
             self._first,
-            self._last,
+            max(self._first, self._last),
             self._is_complete,
-            self._type,
+            self._type or UNKNOWN,
             self._now(),
             list(course.rebalances),
             _summary(course.rebalances, self._telling.roster, self._last - self._first, unstable_ms),
@@ -131,13 +161,14 @@ class StoryTeller(Observer):
         telling, held = self._telling, partitions_of(self.owners)
         waits, deadline = self._of_type.waiting()
         return Now(
-            state=telling.state.value,
-            since=telling.state_since,
+            state=UNKNOWN if telling.state is None else telling.state.value,
+            since=None if telling.state is None else telling.state_since,
             generation=telling.generation,
             members=[
                 Owner(member, telling.roster.name(member), held.get(member, {}), epoch)
                 for member, epoch in self._of_type.epochs().items()
             ],
+            knows_members=telling.roster.is_complete,
             waits_for=waits,
             deadline=deadline,
         )

@@ -17,6 +17,9 @@ LEAVE_GROUP_FIRST_VERSION_WITH_REASON = 5
 POLL_TIMEOUT_WORDS = "poll timeout"
 """In the reason that Java's consumer sends when ``max.poll.interval.ms`` has passed (KIP-800)."""
 
+GIVEN_ID_WORDS = "need to re-join with the given member-id"
+"""How the reason of a first join begins that was sent again, with the member id of the answer (KIP-394)."""
+
 METADATA_WORDS = "cached metadata has changed"
 """In the reason that Java's leader sends when the partitions of a subscribed topic have changed (KIP-800)."""
 
@@ -45,11 +48,13 @@ def is_reset(cause: records.Cause) -> bool:
 
 
 class KnownBefore(NamedTuple):
-    """What was known before a turn. ``job_began`` is when the newest start of the coordinator's query wrote first."""
+    """What was known before a turn. ``job_began`` is when the newest start of the coordinator's query wrote first;
+    ``is_complete`` says whether ``members`` are all."""
 
     members: Mapping[str, KnownMember]
     leader: str | None
     job_began: int | None
+    is_complete: bool
 
 
 def evidence_of(entries: Sequence[JournalEntry]) -> list[Evidence]:
@@ -87,10 +92,10 @@ def _guesses(turn: Sequence[JournalEntry], reason: str, known: KnownBefore) -> I
     for entry in turn[:-1]:
         match entry.record:
             case MemberAdded(member_id=member_id):
-                yield Trigger.MEMBER_JOINED, True, member_id, f"joined{reason.partition(' joined')[2]}"
+                yield Trigger.MEMBER_JOINED, True, member_id, _first_join(member_id, reason)
                 return
             case StaticMemberReplaced(new_member_id=member_id):
-                yield Trigger.STATIC_MEMBER_RETURNED, True, member_id, reason
+                yield Trigger.STATIC_MEMBER_RETURNED, True, member_id, reason.replace(f" as {member_id}", "", 1)
                 return
             case MemberRemoved() as removed:
                 yield from _of_removal(removed, entry, known)
@@ -99,7 +104,7 @@ def _guesses(turn: Sequence[JournalEntry], reason: str, known: KnownBefore) -> I
                 yield from _of_update(update, reason, known)
                 return
             case ConsumerMemberChanged() as changed if changed.member_id not in known.members:
-                yield Trigger.MEMBER_JOINED, True, changed.member_id, "joined"
+                yield from _of_unknown_member(changed.member_id, known)
                 return
             case ConsumerMemberChanged() as changed if reason.startswith(f"member {changed.member_id} "):
                 yield _of_change(changed, reason, known.members[changed.member_id])
@@ -108,6 +113,24 @@ def _guesses(turn: Sequence[JournalEntry], reason: str, known: KnownBefore) -> I
         yield Trigger.TOPIC_CHANGED, True, None, reason
     elif isinstance(cause, RequestCause) and cause.api == "JoinGroup":
         yield from _of_unchanged_join(cause.member_id, reason, known)
+
+
+def _first_join(member_id: str, reason: str) -> str:
+    what, colon, said = _without_subject(reason, member_id).partition(": ")
+    return what if said.startswith(GIVEN_ID_WORDS) else f"{what}{colon}{said}"
+
+
+def _without_subject(reason: str, member_id: str) -> str:
+    """A reason of the coordinator's without the member that it is about, which the cause names."""
+    return reason.removeprefix("member ").removeprefix("leader ").removeprefix(f"{member_id} ")
+
+
+def _of_unknown_member(member_id: str, known: KnownBefore) -> Iterator[_Guess]:
+    """A member of a consumer group has told its subscription for the first time, as far as the journal goes back."""
+    yield Trigger.MEMBER_JOINED, known.is_complete, member_id, "joined"
+    if not known.is_complete:
+        text = "it may have been a member before, with other topics: the journal does not reach back so far"
+        yield Trigger.SUBSCRIPTION_CHANGED, False, member_id, text
 
 
 def _of_removal(removed: MemberRemoved, entry: JournalEntry, known: KnownBefore) -> Iterator[_Guess]:
@@ -158,27 +181,36 @@ def _of_expiry(removed: MemberRemoved, entry: JournalEntry, known: KnownBefore) 
 
 
 def _of_update(update: MemberUpdated, reason: str, known: KnownBefore) -> Iterator[_Guess]:
-    member_id = update.member_id
-    before = known.members.get(member_id)
+    member_id, text = update.member_id, _without_subject(reason, update.member_id)
+    before, is_leader = known.members.get(member_id), _is_leader(member_id, reason, known)
     after = None if before is None else updated(before, update)
-    if before is None or after is None or before.topics is None or after.topics is None:
-        yield Trigger.METADATA_CHANGED, True, member_id, reason
+    if before is None:
+        yield Trigger.METADATA_CHANGED, False, member_id, text
+        missing = "the journal does not reach back to the topics that it had before"
+        yield Trigger.SUBSCRIPTION_CHANGED, False, member_id, missing
+    elif after is None or before.topics is None or after.topics is None:
+        yield Trigger.METADATA_CHANGED, True, member_id, text
     elif before.topics != after.topics:
         yield Trigger.SUBSCRIPTION_CHANGED, True, member_id, _difference(before.topics, after.topics)
     elif after.owned < before.owned:
-        yield Trigger.PARTITIONS_GIVEN_UP, True, member_id, reason
-    elif member_id == known.leader and METADATA_WORDS in reason:
-        yield Trigger.TOPIC_CHANGED, True, member_id, reason
-    elif member_id == known.leader:
-        yield Trigger.METADATA_CHANGED, False, member_id, reason
+        yield Trigger.PARTITIONS_GIVEN_UP, True, member_id, text
+    elif is_leader and METADATA_WORDS in reason:
+        yield Trigger.TOPIC_CHANGED, True, member_id, text
+    elif is_leader:
+        yield Trigger.METADATA_CHANGED, False, member_id, text
         yield _topic_changed(member_id)
     else:
-        yield Trigger.METADATA_CHANGED, True, member_id, reason
+        yield Trigger.METADATA_CHANGED, True, member_id, text
+
+
+def _is_leader(member_id: str, reason: str, known: KnownBefore) -> bool:
+    return member_id == known.leader or reason.startswith(f"leader {member_id} ")
 
 
 def _of_change(changed: ConsumerMemberChanged, reason: str, before: KnownMember) -> _Guess:
     topics = frozenset(changed.subscribed_topic_names)
-    text = reason if topics == before.topics else _difference(before.topics or frozenset(), topics)
+    is_same = topics == before.topics
+    text = _without_subject(reason, changed.member_id) if is_same else _difference(before.topics or frozenset(), topics)
     return Trigger.SUBSCRIPTION_CHANGED, True, changed.member_id, text
 
 
@@ -188,13 +220,14 @@ def _difference(before: frozenset[str], after: frozenset[str]) -> str:
 
 
 def _of_unchanged_join(member_id: str, reason: str, known: KnownBefore) -> Iterator[_Guess]:
+    text = _without_subject(reason, member_id)
     if METADATA_WORDS in reason:
-        yield Trigger.TOPIC_CHANGED, True, member_id, reason
-    elif member_id == known.leader:
-        yield Trigger.LEADER_REJOINED, False, member_id, reason
+        yield Trigger.TOPIC_CHANGED, True, member_id, text
+    elif _is_leader(member_id, reason, known):
+        yield Trigger.LEADER_REJOINED, False, member_id, text
         yield _topic_changed(member_id)
     else:
-        yield Trigger.OTHER, True, member_id, reason
+        yield Trigger.OTHER, True, member_id, text
 
 
 def _topic_changed(member_id: str) -> _Guess:

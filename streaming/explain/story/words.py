@@ -1,11 +1,24 @@
 """A story in words: a line for the summary, then each rebalance with its cause, and each refused request."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from coordinator_logic.messages import LAST_TIME
+from coordinator_logic.states import State
+from streaming.contract.output.text import counted
 from streaming.explain.story.group_types import words_of
-from streaming.explain.story.model import Cause, Evidence, Moves, Rebalance, Refused, RefusedRequest, Story, Wait
+from streaming.explain.story.model import (
+    Cause,
+    Evidence,
+    Moves,
+    Now,
+    Partitions,
+    Rebalance,
+    Refused,
+    RefusedRequest,
+    Story,
+    Wait,
+)
 from streaming.explain.story.moves import in_words
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -18,7 +31,7 @@ def lines_of(story: Story) -> Iterator[str]:
     """The story, from its summary to the present state."""
     yield _summary(story)
     if not story.is_complete:
-        yield f"The journal begins at {clock(story.first)}: what the group was before is not known."
+        yield f"The journal does not reach back far enough: the group's members at {clock(story.first)} are not known."
     refused = story.refused
     if refused is not None and refused.requests:
         yield _refused_summary(refused)
@@ -59,7 +72,8 @@ def entries_in_words(evidence: list[Evidence]) -> str:
 
 def _refused_summary(refused: Refused) -> str:
     busiest = "" if refused.busiest is None else f", most from {refused.busiest} ({refused.busiest_count})"
-    return f"Refused: {refused.requests} request(s), {refused.commits} of them commits{busiest}"
+    commits = "a commit" if refused.commits == 1 else f"{refused.commits:,} commits"
+    return f"Refused: {counted(refused.requests, 'request')}, among them {commits}{busiest}"
 
 
 def rebalance_lines(rebalance: Rebalance) -> Iterator[str]:
@@ -75,11 +89,11 @@ def rebalance_lines(rebalance: Rebalance) -> Iterator[str]:
     for one in rebalance.went:
         yield f"  went: {one.name} ({one.reason})"
     if rebalance.moves is not None:
-        yield f"  {_moves(rebalance.moves)}"
+        yield f"  {_moves(rebalance, rebalance.moves)}"
     for share in rebalance.shares[:SHOWN_SHARES]:
         yield f"    {share.name}: {in_words(share.before) or 'none'} -> {in_words(share.after) or 'none'}"
     if (more := len(rebalance.shares) - SHOWN_SHARES) > 0:
-        yield f"    and {more} more members"
+        yield f"    and {counted(more, 'more member')}"
 
 
 def headline(rebalance: Rebalance) -> str:
@@ -98,7 +112,7 @@ def clock(time: int) -> str:
 def _summary(story: Story) -> str:
     summary = story.summary
     parts = [
-        f"{summary.rebalances} rebalance(s) from {clock(story.first)} to {clock(story.last)}",
+        f"{counted(summary.rebalances, 'rebalance')} from {clock(story.first)} to {clock(story.last)}",
         f"{summary.rebalances_an_hour:.1f} an hour",
         f"not Stable {summary.not_stable_share:.1%} of the time",
         f"flapping {summary.flapping:.0%}",
@@ -110,8 +124,11 @@ def _summary(story: Story) -> str:
 
 def _cause(cause: Cause) -> str:
     certainty = "certain" if cause.is_certain else "possible"
-    who = f"{cause.member}: " if cause.member else ""
-    return f"{who}{cause.text} [{certainty}; {entries_in_words(cause.evidence)}]"
+    return f"{_with_member(cause)} [{certainty}; {entries_in_words(cause.evidence)}]"
+
+
+def _with_member(cause: Cause) -> str:
+    return f"{cause.member}: {cause.text}" if cause.member else cause.text
 
 
 def event_line(group_id: str, rebalance: Rebalance) -> str:
@@ -122,11 +139,16 @@ def event_line(group_id: str, rebalance: Rebalance) -> str:
     if rebalance.is_interrupted:
         parts.append("interrupted")
     if rebalance.moves is not None:
-        parts.append(_moves(rebalance.moves))
+        parts.append(_moves(rebalance, rebalance.moves))
+    parts.append(cause_in_short(rebalance))
+    return "  ".join(parts)
+
+
+def cause_in_short(rebalance: Rebalance) -> str:
+    """The most probable cause of a rebalance, without the journal's evidence."""
     cause = rebalance.cause
     doubt = "" if cause.is_certain else f"perhaps: {' or '.join(one.trigger for one in rebalance.causes)}; "
-    parts.append(f"{doubt}{cause.member}: {cause.text}" if cause.member else f"{doubt}{cause.text}")
-    return "  ".join(parts)
+    return f"{doubt}{_with_member(cause)}"
 
 
 def phases(rebalance: Rebalance) -> str:
@@ -148,27 +170,44 @@ def now_lines(story: Story) -> Iterator[str]:
     """The group after its last entry: its state, what it waits for, and who owns what."""
     now = story.now
     reached = "" if now.generation is None else f" in {words_of(story.group_type).number} {now.generation}"
-    yield f"Now: {now.state} since {clock(now.since)}{reached}, {len(now.members)} member(s)"
+    state = "state not known" if now.since is None else f"{now.state} since {clock(now.since)}"
+    yield f"Now: {state}{reached}, {_members(now)}"
+    is_certain = now.state != State.PREPARING_REBALANCE.value
     for wait in now.waits_for[:SHOWN_MEMBERS]:
-        yield f"  waits for {wait.name} {wait.what}, since {clock(wait.since)}"
+        yield f"  {'waits' if is_certain else 'may wait'} for {wait.name} {wait.what}, since {clock(wait.since)}"
     if (more := len(now.waits_for) - SHOWN_MEMBERS) > 0:
-        yield f"  waits for {more} more members"
+        yield f"  {'waits' if is_certain else 'may wait'} for {counted(more, 'more member')}"
+    if now.waits_for and not is_certain:
+        yield "  a member that rejoins unchanged leaves no entry in the journal: it may have rejoined already"
     if now.deadline is not None:
         yield f"  goes on without them at {clock(now.deadline)}"
     for owner in now.members[:SHOWN_SHARES]:
         at = "" if owner.epoch is None else f" at epoch {owner.epoch}"
         yield f"  {owner.name}{at}: {in_words(owner.partitions) or 'no known partition'}"
     if (more := len(now.members) - SHOWN_SHARES) > 0:
-        yield f"  and {more} more members"
+        yield f"  and {counted(more, 'more member')}"
+
+
+def _members(now: Now) -> str:
+    if now.knows_members:
+        return counted(len(now.members), "member")
+    return f"at least {counted(len(now.members), 'member')}" if now.members else "members not known"
 
 
 def _duration(wait: Wait) -> str:
     return "" if wait.until is None else f"{(wait.until - wait.since) / 1000:.1f} s "
 
 
-def _moves(moves: Moves) -> str:
+def _moves(rebalance: Rebalance, moves: Moves) -> str:
     needless = f", {moves.needless} of them without need" if moves.needless else ""
-    return f"{moves.moved} of {moves.partitions} partitions moved{needless}"
+    before, after = (_owned(one.before for one in rebalance.shares), _owned(one.after for one in rebalance.shares))
+    assigned = f", {len(new)} newly assigned" if (new := after - before) else ""
+    lost = f", {len(gone)} no longer assigned" if (gone := before - after) else ""
+    return f"{moves.moved} of {counted(moves.partitions, 'partition')} moved{needless}{assigned}{lost}"
+
+
+def _owned(shares: Iterable[Partitions]) -> set[tuple[str, int]]:
+    return {(topic, number) for share in shares for topic, numbers in share.items() for number in numbers}
 
 
 def _some(names: list[str]) -> str:

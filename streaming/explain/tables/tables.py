@@ -77,7 +77,7 @@ class Tables:
     def at(self, time: str | datetime) -> "Tables":
         """The tables as of another time: a datetime, an ISO 8601 time, or an age such as ``2h``.
 
-        Raises ValueError for a text that is no time.
+        Raises ValueError for a text that is not a time.
         """
         text = time.isoformat() if isinstance(time, datetime) else time
         return Tables(self._spark, self._sources, point_in_time(text, datetime.now(UTC)))

@@ -9,10 +9,7 @@ from coordinator_logic.records import GroupDirectoryEntry, JournalEntry, directo
 from streaming.explain.time_travel.group_history import GroupAt, GroupHistory, group_at
 from streaming.explain.time_travel.group_types import rows_of_type
 from streaming.journal.fold import JournalFold
-from streaming.journal.folded_group import Known
-
-UNKNOWN = "Unknown"
-"""Kafka's name of a state or a type that is not known: the journal no longer has the group's members."""
+from streaming.journal.folded_group import UNKNOWN, Known
 
 Journal = Callable[[], Iterable[JournalEntry | None]]
 """Reads the journal from its first entry; None stands for a record that is no entry."""

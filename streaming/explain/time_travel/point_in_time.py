@@ -29,7 +29,7 @@ def point_in_time(text: str, now: datetime) -> int:
         else:
             then = datetime.fromisoformat(text_alone)
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is no time: give {FORMATS}") from None
+        raise ValueError(f"{text!r} is not a time: give {FORMATS}") from None
     if then.tzinfo is None:
         then = then.replace(tzinfo=UTC)
     return (then - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

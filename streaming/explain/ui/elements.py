@@ -9,10 +9,11 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 from urllib.parse import urlencode
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Comment, Element, tostring
 
 from streaming.contract.output.text import printable
-from streaming.explain.page.writing import base_style, content_policy
+from streaming.explain.page.writing import Picture, base_style, content_policy, times_script
+from streaming.explain.story.words import clock
 
 GROUPS, GROUP, TIMELINE, SEARCH = "/", "/group", "/timeline", "/search"
 """The paths of the pages."""
@@ -23,24 +24,39 @@ MAX_TARGET = 8_192
 MAX_SHOWN = 200
 """The longest part of an id in a list: a group id may have 32 kB."""
 
+_PICTURE = "picture"
+
 OWN_SERVER_ONLY = "form-action 'self'; connect-src 'self'; frame-ancestors 'none'"
 
 
 class Look(NamedTuple):
-    """The style and the script of all pages, and the policy that allows these and requests to this server."""
+    """The style and the script of a page, and the policy that allows these and requests to this server."""
 
     style: str
     script: str
+
+    @property
+    def policy(self) -> str:
+        return f"{content_policy(self.style, self.script)}; {OWN_SERVER_ONLY}"
+
+
+class HtmlPage(NamedTuple):
+    """A page, with the policy of what it may load and run."""
+
+    text: str
     policy: str
 
 
 @cache
-def look() -> Look:
-    """The pages' style and script."""
-    files = resources.files("streaming.explain.ui") / "template"
-    style = base_style() + (files / "ui.css").read_text("utf-8")
-    script = (files / "ui.js").read_text("utf-8")
-    return Look(style, script, f"{content_policy(style, script)}; {OWN_SERVER_ONLY}")
+def _template(name: str) -> str:
+    return (resources.files("streaming.explain.ui") / "template" / name).read_text("utf-8")
+
+
+def _look(picture: Picture | None) -> Look:
+    style = base_style() + _template("ui.css")
+    if picture is None:
+        return Look(style, times_script() + _template("ui.js"))
+    return Look(style + picture.style, picture.script)
 
 
 def element(tag: str, attributes: Mapping[str, str], *children: Element | str) -> Element:
@@ -65,9 +81,20 @@ def lines(text: Iterable[str]) -> Element:
     return made
 
 
-def dim(text: str) -> Element:
+def dim(*content: Element | str) -> Element:
     """A remark."""
-    return element("p", {"class": "dim"}, text)
+    return element("p", {"class": "dim"}, *content)
+
+
+def moment(time: int) -> Element:
+    """A time (ms since the epoch), to the second; the script of the page shows it in the reader's time zone."""
+    exact = clock(time)
+    return element("time", {"datetime": exact, "title": exact}, f"{exact[:10]} {exact[11:19]} UTC")
+
+
+def place_of_picture() -> Element:
+    """Where :func:`document` puts the picture."""
+    return element("div", {}, Comment(_PICTURE))  # type: ignore[arg-type]
 
 
 def page_address(path: str, **values: str) -> str:
@@ -96,15 +123,19 @@ def table(
     rows: Iterable[Iterable[Element | str]],
     numbers: Iterable[int] = (),
     order: Mapping[int, str] | None = None,
+    words: Iterable[int] = (),
 ) -> Element:
     """A table; the columns ``numbers`` are aligned to the right. Text with line breaks becomes lines.
 
+    ``words`` are the columns of single words, such as states. Neither these nor numbers are broken across lines.
+
     ``order`` has the direction of columns by which the rows are sorted: ``ascending`` or ``descending``.
     """
-    right, directions = frozenset(numbers), order or {}
+    directions = order or {}
+    classes = {**dict.fromkeys(words, "word"), **dict.fromkeys(numbers, "number")}
 
     def cell(tag: str, place: int, attributes: Mapping[str, str], *content: Element | str) -> Element:
-        return element(tag, {**attributes, **({"class": "number"} if place in right else {})}, *content)
+        return element(tag, {**attributes, **({"class": classes[place]} if place in classes else {})}, *content)
 
     def head_cell(place: int, content: Element | str) -> Element:
         sorting = {"aria-sort": directions[place]} if place in directions else {}
@@ -117,19 +148,23 @@ def table(
     )
 
 
-def document(title: str, *content: Element, query: str = "") -> str:
+def document(title: str, *content: Element, query: str = "", picture: Picture | None = None) -> HtmlPage:
     """A whole page, whose search field has the text ``query``."""
-    style, script, _ = look()
+    look = _look(picture)
     head = element(
         "head",
         {},
         element("meta", {"charset": "utf-8"}),
         element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
         element("title", {}, title),
-        _raw("style", style),
+        _raw("style", look.style),
     )
-    body = element("body", {}, _navigation(query), element("main", {}, *content), _raw("script", script))
-    return f"<!doctype html>\n{tostring(element('html', {'lang': 'en'}, head, body), 'unicode', 'html')}\n"
+    body = element("body", {}, _navigation(query), element("main", {}, *content), _raw("script", look.script))
+    text = tostring(element("html", {"lang": "en"}, head, body), "unicode", "html")
+    if picture is not None:
+        # No text of a client has this comment: it is escaped.
+        text = text.replace(f"<!--{_PICTURE}-->", picture.markup)
+    return HtmlPage(f"<!doctype html>\n{text}\n", look.policy)
 
 
 def _navigation(query: str) -> Element:

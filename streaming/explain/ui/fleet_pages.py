@@ -4,12 +4,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from streaming.explain.live.columns import COLUMNS, coordinator_line, matches
+from streaming.explain.live.columns import COLUMNS, coordinator_line, matches, ordered
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.group import GroupNow
 from streaming.explain.live.group_types import MemberNow
 from streaming.explain.live.readers import LiveSource
-from streaming.explain.ui.elements import GROUPS, dim, document, element, group_link, page_address, shortened, table
+from streaming.explain.ui.elements import (
+    GROUPS,
+    HtmlPage,
+    dim,
+    document,
+    element,
+    group_link,
+    page_address,
+    shortened,
+    table,
+)
 
 MAX_ROWS = 500
 REFRESH_MS = 2_000
@@ -42,11 +52,11 @@ class Selection(NamedTuple):
         return page_address(GROUPS, **{name: value for name, value in values.items() if value})
 
 
-def groups_page(source: LiveSource, selection: Selection) -> str:
+def groups_page(source: LiveSource, selection: Selection) -> HtmlPage:
     """The list of groups, which its script keeps current."""
     rows = source.rows()
-    found = sorted((row for row in rows if matches(row, selection.pattern)), key=lambda row: row.group_id)
-    found.sort(key=COLUMNS[selection.column].value, reverse=selection.is_descending)
+    matching = (row for row in rows if matches(row, selection.pattern))
+    found = ordered(matching, COLUMNS[selection.column], is_descending=selection.is_descending)
     line = coordinator_line(source.pulse(), rows, source.is_complete)
     if len(found) > MAX_ROWS:
         line += f" | the first {MAX_ROWS} of {len(found):,}"
@@ -60,7 +70,9 @@ def groups_page(source: LiveSource, selection: Selection) -> str:
     return document("Groups", element("h1", {}, "Groups"), _filter(selection), stale, live, dim(KEYS))
 
 
-def search_page(query: str, groups: Sequence[FleetRow], members: Sequence[tuple[str, MemberNow]], remark: str) -> str:
+def search_page(
+    query: str, groups: Sequence[FleetRow], members: Sequence[tuple[str, MemberNow]], remark: str
+) -> HtmlPage:
     """What a search has found: groups, and members with their groups. ``remark`` says what was searched."""
     heading = f"Search: {shortened(query)}" if query else "Search"
     parts = [element("h1", {}, heading), dim(remark)]
@@ -91,9 +103,10 @@ def matching_members(groups: Mapping[str, GroupNow], query: str) -> Iterator[tup
 def _table(rows: Sequence[FleetRow], selection: Selection | None) -> Element:
     """The columns of ``top``; with a selection, their heads sort."""
     numbers = [place for place, column in enumerate(COLUMNS) if column.justify == "right"]
+    words = [place for place, column in enumerate(COLUMNS) if column.is_word]
     body = [[group_link(row.group_id), *(shortened(column.text(row)) for column in COLUMNS[1:])] for row in rows]
     if selection is None:
-        return table([column.title for column in COLUMNS], body, numbers)
+        return table([column.title for column in COLUMNS], body, numbers, words=words)
     chosen = selection.column
     heads = [
         element(
@@ -103,7 +116,7 @@ def _table(rows: Sequence[FleetRow], selection: Selection | None) -> Element:
         )
         for place, column in enumerate(COLUMNS)
     ]
-    return table(heads, body, numbers, {chosen: "descending" if selection.is_descending else "ascending"})
+    return table(heads, body, numbers, {chosen: "descending" if selection.is_descending else "ascending"}, words)
 
 
 def _filter(selection: Selection) -> Element:

@@ -52,7 +52,7 @@ def refusal(request: HttpRequest, names: Collection[str]) -> HttpRefusal | None:
     if not _is_own(request.host, request.local_address, names):
         return HttpRefusal(
             HTTPStatus.MISDIRECTED_REQUEST,
-            "This is not the host that was asked for. Open it by its address, or start it with --allow-host NAME.",
+            "This server does not answer to this host name. Open it by its address, or start it with --allow-host.",
         )
     is_followed_link = request.fetch_mode == "navigate" and request.fetch_destination == "document"
     if request.fetch_site not in ("", "none", "same-origin") and not is_followed_link:

@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 
 from streaming.explain.lag import Lag
 from streaming.explain.live.fleet import FleetRow
-from streaming.explain.live.group import CommittedPosition, GroupNow
-from streaming.explain.live.positions import EndOffsets
+from streaming.explain.live.group import GroupNow
+from streaming.explain.live.partitions import PartitionNow
 from streaming.explain.live.readers import LiveSource
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.story.model import Story
@@ -21,14 +21,10 @@ class Told(NamedTuple):
 
 
 class Described(NamedTuple):
-    """What the coordinator says of a group, and the ends of the partitions that it has committed.
-
-    ``offsets`` is the name of an error if the coordinator does not tell them.
-    """
+    """What the coordinator says of a group, and its partitions with their lag and their owners."""
 
     group: GroupNow
-    offsets: list[CommittedPosition] | str
-    ends: EndOffsets
+    partitions: list[PartitionNow]
 
 
 class UiSource(LiveSource, Protocol):

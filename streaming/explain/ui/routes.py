@@ -14,7 +14,7 @@ from streaming.explain.page.of_group import page_of_story
 from streaming.explain.page.writing import page_policy
 from streaming.explain.story.words import clock
 from streaming.explain.time_travel.point_in_time import point_in_time
-from streaming.explain.ui.elements import GROUP, GROUPS, SEARCH, TIMELINE, document, element, look, shortened
+from streaming.explain.ui.elements import GROUP, GROUPS, SEARCH, TIMELINE, HtmlPage, document, element, shortened
 from streaming.explain.ui.fleet_pages import DEFAULT_SORT, Selection, groups_page, matching_members, search_page
 from streaming.explain.ui.group_page import group_page
 from streaming.explain.ui.guard import METHODS, HttpRequest, refusal
@@ -66,7 +66,7 @@ class Site:
         self._names = names
         self._now = now
         self._readings = threading.BoundedSemaphore(MAX_READINGS)
-        self._pages: dict[str, Callable[[dict[str, str]], str]] = {
+        self._pages: dict[str, Callable[[dict[str, str]], HtmlPage]] = {
             GROUPS: self._groups,
             GROUP: self._group,
             TIMELINE: self._timeline,
@@ -88,12 +88,9 @@ class Site:
         except Exception:
             log.exception("the page %s cannot be made", request.path)
             return _problem_page(HTTPStatus.INTERNAL_SERVER_ERROR, "This page cannot be made; the log says why.")
-        policy = look().policy
-        if request.path == TIMELINE:
-            policy = f"{page_policy()}; form-action 'none'; frame-ancestors 'none'"
-        return HttpResponse(HTTPStatus.OK, page, policy)
+        return HttpResponse(HTTPStatus.OK, page.text, page.policy)
 
-    def _page(self, request: HttpRequest) -> str:
+    def _page(self, request: HttpRequest) -> HtmlPage:
         made = self._pages.get(request.path)
         if made is None:
             raise _Problem(HTTPStatus.NOT_FOUND, "There is no such page.")
@@ -108,11 +105,11 @@ class Site:
         finally:
             self._readings.release()
 
-    def _groups(self, values: dict[str, str]) -> str:
+    def _groups(self, values: dict[str, str]) -> HtmlPage:
         selection = Selection(values.get("filter", ""), values.get("sort", DEFAULT_SORT), bool(values.get("reverse")))
         return groups_page(self._source, selection)
 
-    def _group(self, values: dict[str, str]) -> str:
+    def _group(self, values: dict[str, str]) -> HtmlPage:
         group_id = _group_id(values)
         row = next((one for one in self._source.rows() if one.group_id == group_id), None)
         described, told = self._described(group_id), self._told(group_id)
@@ -133,7 +130,7 @@ class Site:
         except CoordinatorError as failure:
             return f"The journal cannot be read: {failure}"
 
-    def _timeline(self, values: dict[str, str]) -> str:
+    def _timeline(self, values: dict[str, str]) -> HtmlPage:
         group_id, since = _group_id(values), 0
         if values.get("since"):
             try:
@@ -145,9 +142,10 @@ class Site:
             time = f" since {clock(since)}" if since else ""
             text = f"The journal has no entries of the group {shortened(group_id)}{time}."
             raise _Problem(HTTPStatus.NOT_FOUND, text)
-        return page_of_story(told.story, told.lanes, told.lag)
+        policy = f"{page_policy()}; form-action 'none'; frame-ancestors 'none'"
+        return HtmlPage(page_of_story(told.story, told.lanes, told.lag), policy)
 
-    def _search(self, values: dict[str, str]) -> str:
+    def _search(self, values: dict[str, str]) -> HtmlPage:
         query = values.get("q", "").strip()
         if not query:
             text = "Type a part of a group id, a member id, an instance id, a client id or a host."
@@ -188,4 +186,4 @@ def _problem_page(status: HTTPStatus, text: str, headers: tuple[tuple[str, str],
     page = document(status.phrase, element("h1", {}, status.phrase), element("p", {}, text))
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers = (*headers, ("Retry-After", "2"))
-    return HttpResponse(status, page, look().policy, headers)
+    return HttpResponse(status, page.text, page.policy, headers)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from streaming.contract.errors import CannotRun
 from streaming.contract.http_server import Application, serving_http
+from streaming.contract.ports import cannot_listen
 from streaming.explain.ui.guard import HttpRequest
 from streaming.explain.ui.routes import Site
 
@@ -25,13 +25,13 @@ HEADERS = (
 def serving(site: Site, host: str, port: int) -> Iterator[int]:
     """Serve until the block ends; yields the port, which 0 lets the system choose.
 
-    Raises :class:`CannotRun` when the address cannot be opened.
+    Raises :class:`~streaming.contract.errors.CannotRun` when the address cannot be opened.
     """
     with ExitStack() as stack:
         try:
             served = stack.enter_context(serving_http(_app(site), host, port, "ui"))
         except (OSError, OverflowError) as error:
-            raise CannotRun(f"port {port} cannot be used at {host}: {error}") from error
+            raise cannot_listen(host, port, "--port", error) from error
         yield served
 
 

@@ -4,14 +4,11 @@ import threading
 import time
 from collections.abc import Mapping
 
-from confluent_kafka.admin import AdminClient
-
 from streaming.client import CoordinatorClient
-from streaming.client.librdkafka import admin_config
 from streaming.explain.lag import read_lag
 from streaming.explain.live.fleet import FleetRow
-from streaming.explain.live.group import GroupNow, groups_now, offsets_now, one_group_now
-from streaming.explain.live.readers import LiveFleet, Pulse, end_offsets
+from streaming.explain.live.group import GroupNow, group_with_partitions, groups_now
+from streaming.explain.live.readers import LiveFleet, Pulse
 from streaming.explain.page.of_group import ToldGroup, read_group
 from streaming.explain.ui.model import Described, Told
 
@@ -28,7 +25,6 @@ class CoordinatorSource:
     def __init__(self, client: CoordinatorClient, fleet: LiveFleet) -> None:
         self._client = client
         self._fleet = fleet
-        self._admin = AdminClient(admin_config(client.bootstrap_servers, client.client_id, client.config))
         self._lock = threading.Lock()
         self._rows: list[FleetRow] = []
         self._rows_until = 0.0
@@ -50,16 +46,14 @@ class CoordinatorSource:
         return self._fleet.pulse()
 
     def describe(self, group_id: str) -> Described:
-        group, offsets = one_group_now(self._client, group_id), offsets_now(self._client, group_id)
-        partitions = [] if isinstance(offsets, str) else [(each.topic, each.partition) for each in offsets]
-        return Described(group, offsets, end_offsets(self._admin, partitions))
+        return Described(*group_with_partitions(self._client, group_id))
 
     def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
         client = self._client
         config = {**client.config, "bootstrap.servers": client.bootstrap_servers}
         timeout = client.request_timeout_ms / 1000
-        told = ToldGroup(group_id, with_lag=with_lag)
-        read_group(config, client.topics.journal, timeout, told, client.client_id, since)
+        told = ToldGroup(group_id, since, with_lag=with_lag)
+        read_group(config, client.topics.journal, timeout, told, client.client_id)
         if not told.teller.has_entries:
             return None
         lag = read_lag(config, client.client_id, told.committed, timeout)

@@ -87,7 +87,9 @@ async def serving_groups(
         listings.hasten()
 
     catalog = TopicCatalog(cluster, timeouts.topic_lookup_seconds, topics_changed)
-    internal_topics = InternalTopicRules(names, options.internal_topic_users)
+    internal_topics = InternalTopicRules(
+        names, options.internal_topic_users, hides_offsets_topic=options.hide_offsets_topic
+    )
     authorizer = Authorizer(catalog, forward, hides=internal_topics.hides)
     user = options.kafka.get("sasl.username")
     caller = Caller(CLIENT_ID, socket.gethostname(), f"User:{user}" if user else ANONYMOUS)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.ports import require_free_port
 from streaming.contract.topics import TopicNames
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.gateway.options import GatewayOptions
@@ -19,6 +20,7 @@ from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.connection import ClientConnection
 from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
+from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.security.tls import ListenerCertificate
 from streaming.gateway.wire.brokers import Address, Broker, ClusterUnreachable
 from streaming.gateway.wire.client_request import ServedApi
@@ -71,8 +73,12 @@ class GatewayServer:
         if options.tls_cert is not None:
             key = Path(options.tls_key) if options.tls_key else None
             self._certificate = ListenerCertificate(Path(options.tls_cert), key)
-        names = TopicNames(options.topic_prefix)
-        self.internal_topics = InternalTopics(names, options.internal_topic_users, cluster.topic_ids)
+        rules = InternalTopicRules(
+            TopicNames(options.topic_prefix),
+            options.internal_topic_users,
+            hides_offsets_topic=options.hide_offsets_topic,
+        )
+        self.internal_topics = InternalTopics(rules, cluster.topic_ids)
         self._background: set[asyncio.Task[None]] = set()
         self._all_closed = asyncio.Event()
         # The metrics' HTTP thread calls this: it copies the set first, since the loop may change it meanwhile.
@@ -88,9 +94,10 @@ class GatewayServer:
     async def start(self) -> None:
         """Find the brokers and return when every listener accepts connections. Raises :class:`CannotRun`."""
         await self.cluster.open()
+        require_free_port(*self.options.listen_address, "--listen")
         self._advertise_all()
         if len(self.addresses) < len(self.cluster.brokers):
-            raise CannotRun(f"listen {self.options.listen}: cannot bind a port for every broker")
+            raise CannotRun(f"listen {self.options.listen}: no port is free for each broker's listener")
         self._in_background(self._refresh())
         self._in_background(self._close_overdue())
         self._in_background(self._close_stalled())
@@ -117,7 +124,11 @@ class GatewayServer:
         if broker.node_id not in self.addresses:
             bound = self._bind()
             if bound is None:
-                log.error("broker %s is not advertised to clients: no port is free for its listener", broker.node_id)
+                first = self.options.listen_address.port + len(self.addresses)
+                log.error(
+                    "clients cannot reach broker %s: none of the ports %s to %s is free for its listener",
+                    *(broker.node_id, first, first + PORTS_TO_TRY - 1),
+                )
                 return None
             tls = self._certificate.context if self._certificate is not None else None
             connection = partial(ClientConnection, self._context(broker.node_id))

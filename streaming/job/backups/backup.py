@@ -5,12 +5,10 @@ A file that the target's file system already has, in the checkpoint or in the ne
 copied: Spark never changes a file of a checkpoint. A backup that is killed has no manifest; the next one removes it.
 """
 
-import fcntl
 import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from streaming.contract.errors import CannotRun
+from streaming.embedded.folder_lock import folder_lock
 from streaming.job.backups.manifest import (
     CHECKPOINT,
     MANIFEST,
@@ -78,15 +77,15 @@ def back_up(checkpoint: Path, target: Path, keep: int | None, now: datetime, rep
 
     Raises:
         CannotRun: the checkpoint has no complete batch, lacks files, or cannot be read to its end; the target cannot be
-            written, or another backup is being taken there.
+            written, or another process takes a backup there.
     """
     if newest_complete_batch(checkpoint) is None:
-        raise CannotRun(f"{checkpoint} has no complete batch: it is no checkpoint, or its job has not yet started")
+        raise CannotRun(f"{checkpoint} has no complete batch: it is not a checkpoint, or its job has not yet started")
     if target.resolve().is_relative_to(checkpoint.resolve()):
         raise CannotRun(f"{target} is in the checkpoint: choose a folder outside of it")
     try:
         target.mkdir(parents=True, exist_ok=True)
-        with _target_lock(target):
+        with folder_lock(target):
             for folder in _backups(target):
                 if not (folder / MANIFEST).exists():
                     report(f"removing {folder.name}: it was not finished")
@@ -235,13 +234,3 @@ def _remove(backup: Path) -> None:
     (backup / MANIFEST).unlink()
     sync_folder(backup)
     shutil.rmtree(backup)
-
-
-@contextmanager
-def _target_lock(target: Path) -> Iterator[None]:
-    with (target / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CannotRun(f"another backup is being taken in {target}") from None
-        yield

@@ -61,7 +61,7 @@ def complete_batch(checkpoint: Path) -> NeededFiles:
     """
     batch = newest_complete_batch(checkpoint)
     if batch is None:
-        raise CannotRun(f"{checkpoint} has no complete batch: it is no checkpoint, or its job has not yet started")
+        raise CannotRun(f"{checkpoint} has no complete batch: it is not a checkpoint, or its job has not yet started")
     try:
         needed = needed_files(checkpoint, batch)
     except UnreadableCheckpoint as unreadable:

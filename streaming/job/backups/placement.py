@@ -17,7 +17,7 @@ from streaming.contract.errors import CannotRun
 from streaming.job.backups.manifest import sync_folder, sync_tree
 from streaming.job.checkpoints.damage import check_damage
 from streaming.job.checkpoints.local_folder import LocalFolder
-from streaming.job.checkpoints.lock import LOCKS, checkpoint_lock
+from streaming.job.checkpoints.lock import LOCKS, checkpoint_lock, remove_if_empty, remove_locks
 
 UNFINISHED = ".unfinished"
 """What the name of the folder beside a checkpoint ends with."""
@@ -44,13 +44,12 @@ def locked_place(checkpoint: Path) -> Iterator[None]:
         try:
             lock.acquire_alone()
         except CannotRun as in_use:
-            raise CannotRun(f"{in_use}, or by another command: stop it first") from in_use
+            raise CannotRun(f"{in_use}: stop it first") from in_use
         try:
             yield
         finally:
-            if not existed and _names(checkpoint) == set(LOCKS):
-                _remove_locks(checkpoint)
-                checkpoint.rmdir()
+            if not existed:
+                remove_if_empty(checkpoint)
 
 
 @contextmanager
@@ -106,7 +105,7 @@ def place(new: Path, checkpoint: Path) -> None:
     """
     with writing(checkpoint):
         _complete(new, checkpoint)
-        _remove_locks(checkpoint)
+        remove_locks(checkpoint)
         new.rename(checkpoint)
         sync_folder(checkpoint.parent)
 
@@ -128,7 +127,7 @@ def replace(new: Path, checkpoint: Path) -> Path:
             aside.rename(checkpoint)
             aside = former
         # Else the former checkpoint would seem to be in use while a job runs on the new one.
-        _remove_locks(aside)
+        remove_locks(aside)
         sync_folder(checkpoint.parent)
     return aside
 
@@ -137,14 +136,9 @@ def _complete(new: Path, checkpoint: Path) -> None:
     """Check a checkpoint, write it to the disk, and let its locks be those that are held."""
     check_damage(LocalFolder(new), str(new))
     sync_tree(new)
-    _remove_locks(new)
+    remove_locks(new)
     for name in LOCKS:
         os.link(checkpoint / name, new / name)
-
-
-def _remove_locks(folder: Path) -> None:
-    for name in LOCKS:
-        (folder / name).unlink(missing_ok=True)
 
 
 def _aside(checkpoint: Path) -> Path:

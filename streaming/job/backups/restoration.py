@@ -7,6 +7,7 @@ import msgspec
 
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.backup import PROGRESS_FILES, finished_backups
+from streaming.job.backups.contents import several_backups
 from streaming.job.backups.epochs import keep_epoch, newest_epoch_of, start_with_epoch
 from streaming.job.backups.last_job import require_no_job
 from streaming.job.backups.losses import LossReport, RestorePoint, restore_losses
@@ -22,7 +23,7 @@ from streaming.journal.reader import journal_entries
 
 UNKNOWN_LOSSES = "what can be lost is not known without the brokers: -b compares the backup with the topics"
 
-GO_ON = "nothing has been changed: --yes goes on in spite of this"
+GO_ON = "nothing has been changed: give --yes to continue"
 
 
 class Restored(msgspec.Struct, frozen=True, rename="camel"):
@@ -80,7 +81,7 @@ def restore(
 def finished_manifest(backup: Path) -> Manifest:
     """The manifest of a backup. Raises CannotRun for a folder that is no finished backup."""
     if backups := finished_backups(backup):
-        raise CannotRun(f"{backup} holds {len(backups)} backups: choose one of them, the newest is {backups[-1]}")
+        raise several_backups(backup, backups, "choose")
     manifest = read_manifest(backup)
     if manifest is None:
         raise CannotRun(f"{backup} is not a finished backup: it has no {MANIFEST}")

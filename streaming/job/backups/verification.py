@@ -12,10 +12,11 @@ from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import resolve_jars
 from streaming.job.backups.backup import finished_backups
 from streaming.job.backups.checkpoint_writing import store_in
+from streaming.job.backups.contents import several_backups
 from streaming.job.backups.journal_claims import JournalComparison
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
 from streaming.job.backups.placement import Report
-from streaming.job.checkpoints.lock import is_locked
+from streaming.job.checkpoints.lock import user_of
 from streaming.job.group_batch.state_row import load_whole
 from streaming.job.options import JobOptions
 from streaming.job.session import spark_session, spark_settings
@@ -97,15 +98,15 @@ def verify(folder: Path, options: JobOptions, journal_timeout: float | None, rep
 def _located(folder: Path) -> tuple[Path, Manifest | None]:
     """The checkpoint in a folder, and its manifest if the folder is a backup."""
     if backups := finished_backups(folder):
-        raise CannotRun(f"{folder} holds {len(backups)} backups: verify one of them, the newest is {backups[-1]}")
+        raise several_backups(folder, backups, "verify")
     if manifest := read_manifest(folder):
         return folder / CHECKPOINT, manifest
     if (folder / CHECKPOINT).is_dir():
         raise CannotRun(f"{folder} is an unfinished backup: it has no {MANIFEST}. The next backup removes it")
     if newest_complete_batch(folder) is None:
         raise CannotRun(f"{folder} is neither a backup nor a checkpoint with a complete batch")
-    if is_locked(folder):
-        raise CannotRun(f"{folder} is in use by a running job: take a backup, and verify the backup")
+    if (user := user_of(folder)) is not None:
+        raise CannotRun(f"{folder} is in use by {user}: take a backup, and verify the backup")
     return folder, None
 
 
@@ -185,7 +186,7 @@ def _read_journal(options: JobOptions, comparison: JournalComparison, timeout: f
         if comparison.entries % PROGRESS_ENTRIES == 0:
             report(f"{comparison.entries} entries of the journal")
     if unreadable:
-        report(f"warning: {unreadable} records of {topic} are no entries of the journal")
+        report(f"warning: {unreadable} records of {topic} are not entries of the journal")
 
 
 def _compare(stored: _StoredGroups, comparison: JournalComparison, result: Verification) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from streaming.contract.errors import CannotRun
+from streaming.embedded.folder_lock import holder, name_holder, open_lock, try_lock
 
 LOCK_LIMIT_SECONDS = 30.0
 
@@ -38,22 +39,27 @@ class CheckpointLock:
         """Acquire the lock of the one job.
 
         Raises:
-            CannotRun: another job has held the lock for ``wait_seconds``.
+            CannotRun: another process has held the lock for ``wait_seconds``. The message names it.
         """
         deadline = time.monotonic() + wait_seconds
-        while not _has_acquired(self._of_job, fcntl.LOCK_EX):
+        while not try_lock(self._of_job):
             if time.monotonic() > deadline:
-                raise CannotRun(f"checkpoint {self._folder} is in use by another job")
+                raise CannotRun(f"checkpoint {self._folder} is in use by {holder(self._of_job)}")
             time.sleep(0.05)
+        name_holder(self._of_job)
 
     def share(self) -> bool:
         """Keep commands away until the release; returns False while a command holds the checkpoint."""
-        return _has_acquired(self._of_command, fcntl.LOCK_SH)
+        has_shared = try_lock(self._of_command, fcntl.LOCK_SH)
+        if has_shared:
+            name_holder(self._of_command)
+        return has_shared
 
     def acquire_alone(self) -> None:
         """Acquire both locks, for a command. Raises CannotRun: a job or another command uses the checkpoint."""
-        if not _has_acquired(self._of_command, fcntl.LOCK_EX):
-            raise CannotRun(f"checkpoint {self._folder} is in use by another job")
+        if not try_lock(self._of_command):
+            raise CannotRun(f"checkpoint {self._folder} is in use by {holder(self._of_command)}")
+        name_holder(self._of_command)
         self.acquire(0)
 
     def require_in_place(self) -> None:
@@ -80,29 +86,48 @@ class CheckpointLock:
 
 @contextmanager
 def checkpoint_lock(folder: Path) -> Iterator[CheckpointLock]:
-    """The locks of a local checkpoint, not acquired yet; the folder is created."""
+    """The locks of a local checkpoint, not acquired yet.
+
+    The folder is created, and removed again if CannotRun ends the block and nothing was put there.
+    """
+    existed = folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as of_job, (folder / COMMAND_LOCK).open("w") as of_command:
-        yield CheckpointLock(folder, (of_job.fileno(), of_command.fileno()))
+    with open_lock(folder / LOCK) as of_job, open_lock(folder / COMMAND_LOCK) as of_command:
+        try:
+            yield CheckpointLock(folder, (of_job.fileno(), of_command.fileno()))
+        except CannotRun:
+            if not existed:
+                remove_if_empty(folder)
+            raise
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a place for a checkpoint in which there are only its locks."""
+    if folder.is_dir() and {path.name for path in folder.iterdir()} == set(LOCKS):
+        remove_locks(folder)
+        folder.rmdir()
+
+
+def remove_locks(folder: Path) -> None:
+    """Remove the files of the locks: who holds them holds nothing that others look for."""
+    for name in LOCKS:
+        (folder / name).unlink(missing_ok=True)
 
 
 def is_locked(folder: Path) -> bool:
     """Whether a job or a command uses a local checkpoint, as far as this user may see."""
-    return _is_held(folder / LOCK, fcntl.LOCK_SH) or _is_held(folder / COMMAND_LOCK, fcntl.LOCK_EX)
+    return user_of(folder) is not None
 
 
-def _is_held(path: Path, kind: int) -> bool:
-    """Whether a lock of this kind cannot be had."""
+def user_of(folder: Path) -> str | None:
+    """Name the process that uses a local checkpoint; None if none does, as far as this user may see."""
+    return _holder(folder / LOCK, fcntl.LOCK_SH) or _holder(folder / COMMAND_LOCK, fcntl.LOCK_EX)
+
+
+def _holder(path: Path, kind: int) -> str | None:
+    """The process because of which a lock of this kind cannot be had."""
     try:
         with path.open() as file:
-            return not _has_acquired(file.fileno(), kind)
+            return None if try_lock(file.fileno(), kind) else holder(file.fileno())
     except OSError:
-        return False
-
-
-def _has_acquired(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return None

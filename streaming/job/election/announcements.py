@@ -77,9 +77,9 @@ class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The value of an announcement: which job is active, or was the last one.
 
     epoch: grows with every job that becomes active. host, process_id: where it runs. started_at: when it became
-    active, ms since the epoch of Unix. process: its :func:`~.process_identity.process_identity`. is_released: it has
-    stopped, and another job may be active at once. reach: of this job, or until it has completed a batch, of the one
-    before.
+    active, ms since the epoch of Unix. process: its :func:`~streaming.embedded.process_identity.process_identity`.
+    is_released: it has stopped, and another job may be active at once. reach: of this job, or until it has completed a
+    batch, of the one before.
     """
 
     epoch: JobEpoch

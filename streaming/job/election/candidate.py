@@ -11,6 +11,7 @@ from importlib.metadata import version
 
 from streaming.client.errors import CoordinatorError
 from streaming.contract.errors import BrokersFailed, CannotRun
+from streaming.embedded.process_identity import has_ended, process_identity
 from streaming.job.election.announcements import (
     ANNOUNCEMENT_SECONDS,
     CLIENT_ID,
@@ -20,7 +21,6 @@ from streaming.job.election.announcements import (
     Reach,
 )
 from streaming.job.election.lease import Lease, Overtaken, ReachNow
-from streaming.job.election.process_identity import has_ended, process_identity
 from streaming.job.group_batch.starts import Start
 
 LEASE_SECONDS = 3 * ANNOUNCEMENT_SECONDS

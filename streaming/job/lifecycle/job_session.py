@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.contract.monitoring_server import serving_monitoring
+from streaming.contract.waits import announcing_waits
 from streaming.embedded.jars import resolve_jars
 from streaming.embedded.temporary_folder import temporary_folder
 from streaming.job.checkpoints.checkpoint import Checkpoint
@@ -67,7 +68,8 @@ def start_session(
         CannotRun: a topic or Spark does not fit.
         JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
     """
-    found = ensure_topics(options.librdkafka_config, options.topics, options.layout)
+    with announcing_waits(report, options.bootstrap_servers):
+        found = ensure_topics(options.librdkafka_config, options.topics, options.layout)
     for risk in found.risks:
         report(f"warning: {risk}")
     watch = CoordinatorTopicsWatch(options.librdkafka_config, options.topics, options.layout, found)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from streaming.embedded.interruption import take_time_to_stop
 from streaming.embedded.stop_signals import STOP_SIGNALS, StopRequest, restored_handlers
 
 
@@ -29,6 +30,7 @@ class StopSignals:
     def let_batches_finish(self) -> None:
         """From now on, the first signal requests a stop instead of raising."""
         self._is_running = True
+        take_time_to_stop()
         self.install()
 
     def _handle(self, _number: int, _frame: object) -> None:

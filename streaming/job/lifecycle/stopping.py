@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming.embedded.stop_signals import StopRequest, end_at_once, ending_late_stop
+from streaming.embedded.interruption import exit_code
+from streaming.embedded.stop_signals import CHILD_ENDED, StopRequest, end_at_once, ending_late_stop
 from streaming.job.lifecycle.activation import hand_over
 from streaming.job.lifecycle.interruptions import LONGEST_ABSENCE_SECONDS
 from streaming.job.lifecycle.job_session import JobSession, Report
@@ -32,13 +33,13 @@ LOOK_SECONDS = 0.1
 def stopping_in_time(report: Report, on_signal: Callable[[], object]) -> Iterator[None]:
     """End this process and its JVM at once if the block lasts longer than the limit after a stop signal.
 
-    ``on_signal`` is called on a thread at the first one.
+    ``on_signal`` is called on a thread at the first one. The exit code is 1 after the end of a child.
     """
 
-    def end() -> None:
+    def end(number: int) -> None:
         report(f"the stop has taken {STOP_LIMIT_SECONDS:g} s: ending at once, as a kill would; nothing is lost by it")
         kill_jvm()
-        end_at_once(0)
+        end_at_once(1 if number == CHILD_ENDED else exit_code())
 
     with ending_late_stop(STOP_LIMIT_SECONDS, end, on_signal):
         yield

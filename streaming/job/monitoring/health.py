@@ -44,8 +44,9 @@ def job_health(metrics: Metrics, limits: HealthLimits, clock: Callable[[], float
         else:
             earliest = (metrics.active_since or began) if last is None else max(last, waiting or last)
             seconds = now - max(earliest, metrics.query_started_at or earliest)
-            since = "since the start" if last is None else "since the newest batch, although requests wait"
-            yield Check("batches", seconds <= limits.batch_seconds, f"none has ended for {seconds:.0f} s, {since}")
+            waiting_for = "the first batch has not ended" if last is None else "requests wait for the next batch"
+            text = f"{waiting_for}, {seconds:.0f} s so far"
+            yield Check("batches", seconds <= limits.batch_seconds, text)
         if answered is not None:
             seconds = now - answered
             yield Check("Spark", seconds <= limits.batch_seconds, f"its JVM has answered {seconds:.0f} s ago")

@@ -13,11 +13,12 @@ from datetime import datetime
 from functools import partial
 
 import msgspec
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from coordinator_logic.errors import Error
+from streaming.contract.process_metrics import process_registry
 from streaming.contract.record_metrics import show_skipped_records
 from streaming.job.measures import COMMIT, RESET, Totals
 from streaming.job.monitoring.backlog import Backlog, BatchSize, backlog_after
@@ -88,7 +89,7 @@ class Metrics:
     """The metrics of one job, in a registry of their own."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = process_registry(PREFIX, ("pyspark",))
         counter = partial(Counter, namespace=PREFIX, registry=self.registry)
         gauge = partial(Gauge, namespace=PREFIX, registry=self.registry)
         self._requests = counter("requests", "Requests answered.", ["api", "error"])

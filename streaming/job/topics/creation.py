@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.contract.topics import TopicNames
+from streaming.contract.waits import KAFKA, waiting_for
 from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, SAFE_REPLICAS, TopicInspection, inspect_topics
 from streaming.job.topics.layout import RequiredTopic, TopicLayout, required_topics
 
@@ -33,7 +34,8 @@ def ensure_topics(client_config: Mapping[str, str], names: TopicNames, layout: T
             has a line for each problem.
     """
     with admin_client(client_config) as admin:
-        cluster = admin.list_topics(timeout=ADMIN_LIMIT_SECONDS)
+        with waiting_for(KAFKA, ADMIN_LIMIT_SECONDS):
+            cluster = admin.list_topics(timeout=ADMIN_LIMIT_SECONDS)
         missing = [topic for topic in required_topics(names, layout) if topic.name not in cluster.topics]
         _create(admin, missing, layout.replication_factor or min(DEFAULT_REPLICATION_FACTOR, len(cluster.brokers)))
         inspection = _inspection_of_all(admin, names, layout)

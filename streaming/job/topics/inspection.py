@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
+from streaming.contract.output.text import counted
 from streaming.contract.topics import MAX_REQUEST_BYTES, TopicNames
 from streaming.job.topics.layout import (
     DAY_MS,
@@ -202,7 +203,7 @@ def _wrong_settings(found: ExistingTopic) -> Iterator[str]:
     key = "min.insync.replicas"
     if found.number(key) > found.replicas:
         yield (
-            f"topic {topic.name} has {key}={settings[key]} and {found.replicas} replica(s): no record can be "
+            f"topic {topic.name} has {key}={settings[key]} and {counted(found.replicas, 'replica')}: no record can be "
             f"acknowledged ({found.alter(key, found.replicas)})"
         )
 

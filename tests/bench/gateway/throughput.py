@@ -33,6 +33,7 @@ from streaming.gateway.proxy.connection import ClientConnection
 from streaming.gateway.proxy.listener_context import ListenerContext
 from streaming.gateway.proxy.upstream import Upstream
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
+from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.wire.brokers import Broker
 from streaming.gateway.wire.loop_share import LoopShare
 
@@ -102,7 +103,7 @@ class UpstreamOnlyContext(ListenerContext):
             cluster=Cluster(options, {}),
             served={},
             metrics=GatewayMetrics(),
-            internal_topics=InternalTopics(TopicNames(), (), no_ids),
+            internal_topics=InternalTopics(InternalTopicRules(TopicNames()), no_ids),
             loop_share=LoopShare(),
             request_memory=RequestMemory(options.limits.queued_max_request_bytes),
             advertise=lambda _broker: None,

@@ -50,11 +50,15 @@ ON_COORDINATOR: Mapping[tuple[str, ...], Sequence[Run]] = {
     ("groups", "quarantine", "drop"): (Run([HOSTILE, "--reason", HOSTILE], REFUSED),),
     ("offsets", "list"): (Run([HOSTILE]), Run([HOSTILE, "--json"])),
     ("offsets", "commit"): (
-        Run([UNUSED, f"{TOPIC}:0=5", "--metadata", HOSTILE]),
-        Run([UNUSED, f"{TOPIC}:0=5", "--json"]),
+        Run([UNUSED, f"{TOPIC}:0=5", "--metadata", HOSTILE], REFUSED),
         Run([UNUSED, HOSTILE], USAGE),
     ),
     ("offsets", "history"): (Run([HOSTILE]), Run([HOSTILE, "--json"]), Run([f"{HOSTILE} missing"], REFUSED)),
+    ("offsets", "delete"): (
+        # A topic's name has no colon in these arguments.
+        Run([HOSTILE, "--topic", "orders"], REFUSED),
+        Run([UNUSED, "--topic", HOSTILE], USAGE),
+    ),
     ("offsets", "diff"): (Run([HOSTILE, "--from", "1h"]), Run([HOSTILE, "--from", "1h", "--json"])),
     ("offsets", "export"): (Run([HOSTILE]), Run([HOSTILE, "-o", CSV]), Run([HOSTILE, "-o", JSON, "--json"])),
     ("offsets", "import"): (Run([HOSTILE, CSV], REFUSED), Run([HOSTILE, HOSTILE], USAGE)),
@@ -82,6 +86,7 @@ ON_COORDINATOR: Mapping[tuple[str, ...], Sequence[Run]] = {
     ("gateway",): (Run([*NO_BROKER, "--set", f"{NO_EQUALS_SIGN}=1"], USAGE),),
     ("drill",): (Run([HOSTILE], USAGE),),
     ("checkpoint", "backup"): (Run([f"{{folder}}/{HOSTILE}", "{folder}/backups"], REFUSED),),
+    ("checkpoint", "list"): (Run([f"{{folder}}/{HOSTILE}"], REFUSED),),
     ("checkpoint", "verify"): (Run([f"{{folder}}/{HOSTILE}"], REFUSED),),
     ("checkpoint", "restore"): (Run([f"{{folder}}/{HOSTILE}", "{folder}/restored"], REFUSED),),
     ("checkpoint", "rebuild"): (Run(["{folder}/rebuilt", "--backup", f"{{folder}}/{HOSTILE}"], REFUSED),),

@@ -15,7 +15,10 @@ from coordinator_logic.messages.consumer_groups import DescribedTopicPartitions
 from streaming.cli.commands.groups import exit_on_errors, print_group
 from streaming.client.group_types import AnyDescribedGroup
 from streaming.contract.output.text import printable
-from streaming.explain.live.group import CommittedPosition, description, group_now
+from streaming.explain.live.group import description, group_now
+from streaming.explain.live.group_types import Holder
+from streaming.explain.live.partitions import PartitionNow
+from streaming.explain.offsets.plan import Position
 from tests.contract.output.hostile_texts import HOSTILE, unprintable
 
 ASSIGNMENT = encode_assignment(Assignment([TopicPartition(HOSTILE, 0)]))
@@ -50,7 +53,10 @@ def test_a_group_is_shown_in_lines_that_no_text_breaks(
     printed = capsys.readouterr().out
     assert printed.startswith(printable(HOSTILE))
     assert unprintable(printed) == []
-    shown = description(group_now(group), [CommittedPosition(HOSTILE, 0, 5)])
+    place = TopicPartition(HOSTILE, 0)
+    shown = description(
+        group_now(group), [PartitionNow(place, Position(5), 9, Holder(place, HOSTILE, HOSTILE, HOSTILE), HOSTILE)]
+    )
     assert unprintable(shown) == []
     assert shown.split("\n")[0].startswith(printable(HOSTILE))
 

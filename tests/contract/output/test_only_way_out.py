@@ -31,6 +31,8 @@ EXCEPTIONS = {
     ("streaming/embedded/die_with_parent.py", "print"): "a process id; the file runs alone, without the project",
     ("streaming/embedded/stop_signals.py", "sys.stdout"): "is flushed before a sudden end",
     ("streaming/embedded/stop_signals.py", "sys.stderr"): "is flushed before a sudden end",
+    ("streaming/embedded/stop_signals.py", "os.write"): "the number of a signal, into a pipe",
+    ("streaming/embedded/interruption.py", "os.write"): "ends the terminal's line with ^C, from any thread",
 }
 """What goes around the room, by file and name, each with its reason."""
 

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,16 +35,29 @@ def test_a_line_is_one_line_and_no_markup_no_emoji_no_link_and_no_control() -> N
     assert "http://evil.example]here[/link]" in printed(lambda to: to.line("".join(PIECES)))
 
 
+def hostile_table(to: Terminal) -> None:
+    to.table(("GROUP", HOSTILE, FoldedColumn(HOSTILE)), [(HOSTILE, ["a", HOSTILE], "[/]"), ("c\nd", [], "")])
+
+
 def test_a_table_shows_cells_and_titles_as_text() -> None:
-    shown = printed(
-        lambda to: to.table(
-            ("GROUP", HOSTILE, FoldedColumn(HOSTILE)), [(HOSTILE, ["a", HOSTILE], "[/]"), ("c\nd", [], "")]
-        )
-    )
-    assert unprintable(shown) == []
+    shown = printed(hostile_table, terminal=True)
+    assert unprintable(re.sub("\x1b\\[[0-9;]*m", "", shown)) == []
     assert printable(HOSTILE) in shown
     assert [line for line in shown.splitlines() if "│" in line and line.count(printable(HOSTILE)) == 1]
     assert " c\\u000ad " in shown
+
+
+def test_a_table_for_a_program_is_plain_columns_that_are_not_cut() -> None:
+    shown = printed(hostile_table)
+    assert unprintable(shown) == []
+    titles, first, second = shown.splitlines()
+    assert titles.startswith("GROUP ")
+    assert first.startswith(f"{printable(HOSTILE)}  a; {printable(HOSTILE)}  [/]")
+    assert second.split() == ["c\\u000ad", "-", "-"]
+    long = "x" * 5_000
+    shown = printed(lambda to: to.table(("GROUP", "LEADER EPOCH"), [(long, "1"), ("g", "")]))
+    assert shown.splitlines()[1:] == [f"{long}  1", f"g{' ' * 4_999}  -"]
+    assert shown.split()[:2] == ["GROUP", "LEADER-EPOCH"]
 
 
 def test_a_status_shows_its_text_as_text() -> None:

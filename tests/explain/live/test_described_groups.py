@@ -22,7 +22,7 @@ def group_that_reconciles() -> DrivenConsumers:
 
 def test_a_consumer_group_is_described_with_its_epochs() -> None:
     described = group_that_reconciles().describe_consumers()
-    assert headline(described) == ("the-group", ": Reconciling (consumer group, epoch 3, uniform), 2 member(s)")
+    assert headline(described) == ("the-group", ": Reconciling (consumer group, epoch 3, uniform), 2 members")
 
 
 def test_a_target_that_is_older_than_the_group_epoch_shows() -> None:
@@ -30,7 +30,7 @@ def test_a_target_that_is_older_than_the_group_epoch_shows() -> None:
     Consumer(group, "a").join("t", topics={"t": 2})
     Consumer(group, "b").join("t")
     _, rest = headline(group.describe_consumers())
-    assert rest == ": Assigning (consumer group, epoch 3, target of epoch 2, uniform), 2 member(s)"
+    assert rest == ": Assigning (consumer group, epoch 3, target of epoch 2, uniform), 2 members"
 
 
 def test_a_member_revokes_and_another_waits_for_it() -> None:
@@ -86,7 +86,7 @@ def test_a_classic_group_is_described_with_its_protocol() -> None:
     group = Driven()
     group.stable_group(1, protocol_type="connect")
     described: DescribedGroup = group.send("DescribeGroups", DescribeGroupsRequest([group.group_id])).body.groups[0]
-    assert headline(described) == ("the-group", ": Stable (connect, range), 1 member(s)")
+    assert headline(described) == ("the-group", ": Stable (connect, range), 1 member")
     member, assignment = description(group_now(described), []).splitlines()[2:-2]
     assert member.startswith(described.members[0].member_id)
     assert assignment.endswith(" bytes")

@@ -3,8 +3,10 @@
 from coordinator_logic.embedded_protocols import Assignment, TopicPartition, encode_assignment
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup, DescribedMember
-from streaming.explain.live.group import CommittedPosition, description, group_now
-from streaming.explain.live.group_types import MemberNow
+from streaming.explain.live.group import description, group_now
+from streaming.explain.live.group_types import Holder, MemberNow
+from streaming.explain.live.partitions import NO_PARTITION, PartitionNow
+from streaming.explain.offsets.plan import Position
 from tests.logic.groups.consumer.driver import DrivenConsumers
 
 ASSIGNED = encode_assignment(
@@ -48,15 +50,20 @@ def test_an_error_is_told_by_its_name() -> None:
 
 def test_the_description_has_members_and_offsets() -> None:
     group = group_now(classic(ASSIGNED))
-    assert description(group, [CommittedPosition("orders", 0, 42)]).splitlines() == [
-        "billing: Stable (consumer, range), 1 member(s)",
+    first, second = TopicPartition("orders", 0), TopicPartition("orders", 10)
+    partitions = [
+        PartitionNow(first, Position(42), 50, Holder(first, "reader-1", "reader", "/10.0.3.7")),
+        PartitionNow(second, None, None, None, NO_PARTITION),
+    ]
+    assert description(group, partitions).splitlines() == [
+        "billing: Stable (consumer, range), 1 member",
         "",
         "reader-1 (reader at /10.0.3.7)",
         "    audit: 0",
         "    orders: 0, 1",
         "",
-        "committed offsets:",
-        "    orders:0 = 42",
+        "TOPIC   PARTITION  OFFSET  END  LAG  OWNER",
+        "orders          0      42   50    8  reader-1 at /10.0.3.7",
+        "orders         10       -    -    -  -                      no such partition",
     ]
-    assert description(group, []).endswith("no committed offsets")
-    assert description(group, "NOT_COORDINATOR").endswith("offsets: NOT_COORDINATOR")
+    assert description(group, []).endswith("no committed offsets, and no member has a partition")

@@ -1,5 +1,11 @@
 """The fleet from the topics of a real coordinator."""
 
+import os
+import pty
+import select
+import subprocess
+import termios
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -19,9 +25,11 @@ from coordinator_logic.messages import (
     TopicToCommit,
 )
 from streaming.cli.commands.history.top import page_of
+from streaming.cli.exit_codes import INTERRUPTED, REFUSED, USAGE
 from streaming.client import CoordinatorClient, MemberIdRequired
 from streaming.explain.live.fleet import FleetRow
 from streaming.explain.live.readers import LiveFleet
+from tests.cli.test_commands import COMMAND, printed_json, run, run_for
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
@@ -60,7 +68,7 @@ def test_a_committed_offset_shows_with_its_lag(client: CoordinatorClient, fleet:
         return row is not None and (row.state, row.lag) == ("Empty", 3)
 
     wait_until(is_behind, "the group is behind by three records")
-    assert f"{topic}:0 = 2" in page_of(client, group_id)
+    assert [topic, "0", "2", "5", "3", "-"] in [line.split() for line in page_of(client, group_id).splitlines()]
 
 
 def test_a_rebalance_shows_with_its_reason(client: CoordinatorClient, fleet: LiveFleet) -> None:
@@ -104,7 +112,8 @@ def test_a_consumer_group_shows_its_members_and_their_partitions(client: Coordin
         return "newer-member (top at " in page and "orders: 0, 1" in page
 
     wait_until(is_shown, "the member and its partitions are shown")
-    assert "no committed offsets" in page_of(client, group_id)
+    (first,) = [line.split() for line in page_of(client, group_id).splitlines() if line.startswith("orders          0")]
+    assert first[2:6] == ["-", "-", "-", "newer-member"]
     assert page_of(client, unique("nothing")) == "GROUP_ID_NOT_FOUND"
 
 
@@ -115,3 +124,74 @@ def test_the_active_job_its_backlog_and_its_answers_show(fleet: LiveFleet) -> No
 
     wait_until(is_known, "the active job is known")
     assert not fleet.pulse().active.is_released  # type: ignore[union-attr]
+
+
+def test_a_pipe_gets_all_groups_once_as_a_table_or_as_json(
+    coordinator: CoordinatorProcess, client: CoordinatorClient
+) -> None:
+    group_id = unique("piped")
+    committed = OffsetCommitRequest(group_id, [TopicToCommit("piped", [PartitionToCommit(0, 2)])])
+    assert client.offset_commit(committed).topics[0].partitions[0].error_code == 0
+    snapshot = printed_json(run_for(coordinator, "top", "--json"))
+    assert snapshot["coordinator"]["active"]["epoch"] > 0
+    assert snapshot["coordinator"]["backlog"] is not None
+    (row,) = (each for each in snapshot["groups"] if each["groupId"] == group_id)
+    assert (row["state"], row["members"], row["offsets"]) == ("Empty", 0, 1)
+    table = run_for(coordinator, "top", "--sort", "group")
+    assert table.returncode == 0, table.stderr
+    assert [line.split()[:2] for line in table.stdout.splitlines() if group_id in line] == [[group_id, "Empty"]]
+    assert "active: " in table.stderr
+    refused = run_for(coordinator, "top", "--sort", "colour")
+    assert (refused.returncode, refused.stdout) == (USAGE, "")
+    assert "rebalances" in refused.stderr
+
+
+def test_top_says_at_once_that_no_coordinator_has_run(coordinator: CoordinatorProcess) -> None:
+    prefix = {"GROUP_COORDINATOR_TOPIC_PREFIX": f"{unique('nothing')}-"}
+    none = run("top", "--json", "-b", coordinator.bootstrap_servers, **prefix)
+    assert (none.returncode, none.stdout) == (REFUSED, "")
+    assert "does not exist" in none.stderr
+
+
+ALTERNATE_SCREEN, NORMAL_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+def test_a_key_ends_top_and_gives_the_terminal_back(coordinator: CoordinatorProcess) -> None:
+    assert exit_code_after(coordinator, b"q") == 0
+    assert exit_code_after(coordinator, b"\x03") == INTERRUPTED
+
+
+def exit_code_after(coordinator: CoordinatorProcess, key: bytes) -> int:
+    """The exit code of ``top`` in a terminal after a key."""
+    connected = ["-b", coordinator.bootstrap_servers, "--topic-prefix", coordinator.topics.prefix]
+    terminal, its_end = pty.openpty()
+    termios.tcsetwinsize(its_end, (40, 160))
+    with (
+        os.fdopen(terminal, "rb", buffering=0),
+        subprocess.Popen(
+            [COMMAND, "top", *connected],
+            stdin=its_end,
+            stdout=its_end,
+            stderr=its_end,
+            env={**os.environ, "TERM": "xterm-256color"},
+            start_new_session=True,
+        ) as process,
+    ):
+        os.close(its_end)
+        try:
+            assert ALTERNATE_SCREEN in _read_until(terminal, b"REBALANCES/MIN")
+            os.write(terminal, key)
+            _read_until(terminal, NORMAL_SCREEN)
+            return process.wait(LIMIT_SECONDS)
+        finally:
+            process.kill()
+
+
+def _read_until(terminal: int, wanted: bytes) -> bytes:
+    """What the terminal gets, until it has got this."""
+    output, deadline = b"", time.monotonic() + LIMIT_SECONDS
+    while wanted not in output:
+        ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
+        assert ready, f"{wanted!r} is not in {output[-2000:]!r}"
+        output += os.read(terminal, 65_536)
+    return output

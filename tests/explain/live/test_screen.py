@@ -2,16 +2,25 @@
 
 import asyncio
 import html
+import os
+import signal
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
 from streaming.contract.output.text import printable
+from streaming.embedded.interruption import INTERRUPTED
+from streaming.explain.live.columns import coordinator_line
+from streaming.explain.live.readers import NO_JOB, Pulse
 from streaming.explain.live.screen import MAX_ROWS, FleetScreen
 from tests.contract.output.hostile_texts import HOSTILE, unprintable
 from tests.explain.live.given import THREE, Given, row
+from tests.support.waiting import LIMIT_SECONDS
 
 
 def driven(source: Given, story: Callable[[FleetScreen, Pilot[None]], Awaitable[None]]) -> None:
@@ -88,6 +97,86 @@ def test_the_first_line_tells_of_the_coordinator() -> None:
             assert part in line
 
     driven(Given(*THREE), story)
+
+
+def test_a_question_mark_shows_all_keys_and_escape_closes_them() -> None:
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        await pilot.press("question_mark")
+        keys = str(screen.screen.query_one("#keys", Static).content)
+        assert all(key in keys for key in ("Enter", "Esc", "Ctrl-C", "quit"))
+        await pilot.press("escape", "r")
+        assert shown(screen)[0] == "billing"
+
+    driven(Given(*THREE), story)
+
+
+@pytest.mark.parametrize(("key", "code"), [("q", 0), ("ctrl+c", INTERRUPTED)])
+def test_q_quits_and_ctrl_c_quits_as_an_interrupted_command(key: str, code: int) -> None:
+    screens: list[FleetScreen] = []
+
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        screens.append(screen)
+        await pilot.press(key)
+
+    driven(Given(*THREE), story)
+    assert (screens[0].return_code or 0) == code
+
+
+@pytest.mark.parametrize("keys", [("slash", "a"), ("enter",), ("question_mark",)])
+def test_ctrl_c_quits_wherever_the_keys_go(keys: tuple[str, ...]) -> None:
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        await pilot.press(*keys, "ctrl+c")
+        assert screen.return_code == INTERRUPTED
+
+    driven(Given(*THREE), story)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_screen_as_ctrl_c_does(number: signal.Signals) -> None:
+    async def story(screen: FleetScreen, _pilot: Pilot[None]) -> None:
+        os.kill(os.getpid(), number)
+        # The loop calls the handler in one of its next turns.
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while screen.return_code is None:
+                await asyncio.sleep(0)
+        assert screen.return_code == INTERRUPTED
+
+    driven(Given(*THREE), story)
+
+
+def test_without_a_job_one_sentence_says_so() -> None:
+    problem = "topic 'group-coordinators' does not exist"
+    assert coordinator_line(Pulse(problem=problem), [], is_complete=False) == problem
+    assert coordinator_line(Pulse(), [], is_complete=False) == "reading the coordinator's topics ..."
+    line = coordinator_line(Pulse(problem=NO_JOB), [], is_complete=True)
+    assert line == f"{NO_JOB} | 0 groups, 0 members | 0.0 rebalances/min"
+    one = msgspec.structs.replace(row("billing"), members=1)
+    assert "1 group, 1 member |" in coordinator_line(Given().pulse(), [one], is_complete=True)
+
+
+def test_a_refresh_draws_only_what_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, drawn = Given(*THREE), Counter[str]()
+    for name in ("add_row", "update_cell"):
+        original = getattr(DataTable, name)
+
+        def counting(*arguments: Any, original: Any = original, name: str = name, **options: Any) -> Any:
+            drawn[name] += 1
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(DataTable, name, counting)
+
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        drawn.clear()
+        screen.refresh_rows()
+        assert drawn == {}
+        source.given[1] = msgspec.structs.replace(source.given[1], members=7)
+        screen.refresh_rows()
+        assert drawn == {"update_cell": 1}
+        source.given.append(row("new", rebalances=9))
+        screen.refresh_rows()
+        assert drawn == {"update_cell": 1, "add_row": 4}
+
+    driven(source, story)
 
 
 def test_of_many_groups_the_first_ones_are_shown() -> None:

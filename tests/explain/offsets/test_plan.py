@@ -21,7 +21,7 @@ from streaming.explain.offsets.plan import (
     restoration,
     undoing,
 )
-from streaming.explain.offsets.targets import ResetTarget, TargetKind, plan_from_file, reset_plan
+from streaming.explain.offsets.targets import ResetTarget, TargetKind, plan_of_positions, reset_plan
 from streaming.explain.time_travel.group_history import group_at
 from tests.logic.driver import Answer, Driven
 from tests.logic.strategies import STORIES, Move, Story
@@ -92,7 +92,7 @@ def test_a_partition_without_an_offset_is_set_but_cannot_be_shifted() -> None:
 
 def test_a_file_keeps_epoch_and_metadata() -> None:
     wanted = {P0: Position(20, 2, "from a file"), P1: Position(999)}
-    first, second = plan_from_file("g", wanted, NOW, LOGS).offsets
+    first, second = plan_of_positions("g", wanted, NOW, LOGS).offsets
     assert first.target == Position(20, 2, "from a file")
     assert (second.target, second.note) == (Position(50), "999 is after the last offset")
 
@@ -199,7 +199,7 @@ OLD, NEW = "kQXTr5ZaQ4aTOGxdwzcvBw", "yf4HLMwkTNqR31X-kvqSOQ"
 
 def test_a_plan_sets_offsets_of_the_topic_whose_log_it_has_seen() -> None:
     logs = {P0: Log(10, 100, NEW), P1: Log(0, 50)}
-    plan = plan_from_file("g", {P0: Position(60), P1: Position(5, topic_id=OLD)}, {}, logs)
+    plan = plan_of_positions("g", {P0: Position(60), P1: Position(5, topic_id=OLD)}, {}, logs)
     assert [(topic.name, topic.topic_id) for topic in plan.request().topics] == [("topic", NEW), ("topic", OLD)]
 
 

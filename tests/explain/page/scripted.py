@@ -206,9 +206,9 @@ def large(members: int = 200, rebalances: int = 500, *, shuffles: bool = False) 
     return group
 
 
-def told(entries: Sequence[JournalEntry], group_id: str = "billing") -> tuple[Story, Lanes]:
-    """The story and the lanes of a journal."""
-    group = observed(ToldGroup(group_id), entries)
+def told(entries: Sequence[JournalEntry], group_id: str = "billing", since: int = 0) -> tuple[Story, Lanes]:
+    """The story and the lanes of a journal, from a time on."""
+    group = observed(ToldGroup(group_id, since), entries)
     return group.teller.story(), group.lanes
 
 

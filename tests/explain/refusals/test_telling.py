@@ -53,7 +53,7 @@ def driven() -> Driven:
 def test_the_words_have_a_summary_and_each_refusal_at_its_time(driven: Driven) -> None:
     story, _ = told_with_refusals(driven)
     lines = list(lines_of(story))
-    assert lines[1] == "Refused: 3 request(s), 1 of them commits, most from wrong at /127.0.0.1 (2)"
+    assert lines[1] == "Refused: 3 requests, among them a commit, most from wrong at /127.0.0.1 (2)"
     times = [line.split("  ")[0] for line in lines if re.match(r"\d{4}-", line)]
     assert times == sorted(times)
     assert len(times) == len(story.rebalances) + 2

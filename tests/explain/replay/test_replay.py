@@ -62,3 +62,12 @@ def test_the_session_timeout_of_a_what_if_is_the_one_given(session_ms: int) -> N
     config = msgspec.structs.replace(CONFIG, group_min_session_timeout_ms=1)
     figures = what_if(CASE, Changes(config, session_ms=session_ms)).figures
     assert (figures.members_expelled > 0) == (session_ms < 2_000)
+
+
+def test_a_rebalance_in_the_timeline_has_the_cause_that_its_story_tells() -> None:
+    began = [one.text.partition(" -> PreparingRebalance: ")[2] for one in lived(CASE).decisions]
+    joined, left, returned = [text for text in began if text]
+    assert joined.endswith(": joined")
+    assert left.startswith("perhaps: member left or poll interval exceeded; ")
+    assert returned.endswith(": joined")
+    assert not [text for text in began if text.startswith("member ")]

@@ -69,12 +69,17 @@ def test_now_has_the_members_that_may_be_missing_and_the_time_at_which_the_group
     now = told(driven).now
     assert now.state == "PreparingRebalance"
     assert {one.member for one in now.waits_for} == {first.member_id, second.member_id}
+    assert now.since is not None
     assert now.deadline == now.since + REBALANCE_MS
+    lines = [*lines_of(told(driven))]
+    assert sum(line.startswith("  may wait for client-") for line in lines) == 2
+    assert "  a member that rejoins unchanged leaves no entry in the journal: it may have rejoined already" in lines
     for member in (first, second):
         driven.rejoin(member)
     now = told(driven).now
     assert (now.state, now.generation) == ("CompletingRebalance", 2)
     assert [one.what for one in now.waits_for] == ["to assign, as the leader"]
+    assert [line.partition(" for ")[0] for line in lines_of(told(driven)) if " to assign, as " in line][-1] == "  waits"
 
 
 def test_the_initial_delay_waits_for_nobody_in_particular() -> None:
@@ -147,3 +152,11 @@ def test_a_group_whose_stored_state_was_dropped_has_no_members() -> None:
     story = observed(StoryTeller(driven.group_id), [*driven.journal, end]).story()
     assert (story.now.state, story.now.members) == ("Dead", [])
     assert story.rebalances[-1].is_interrupted
+
+
+def test_partitions_that_are_assigned_for_the_first_time_are_counted_beside_those_that_moved() -> None:
+    driven = Driven()
+    members = assigned(driven, driven.join_with_members(2), {0: (0,), 1: (1, 3)})
+    rejoined = [joined(one) for one in [driven.rejoin(member) for member in members]]
+    assigned(driven, rejoined, {0: (0, 2), 1: (1,)})
+    assert "  0 of 3 partitions moved, 1 newly assigned, 1 no longer assigned" in [*lines_of(told(driven))]

@@ -15,7 +15,7 @@ from streaming.contract.errors import CannotRun
 from streaming.explain.tables import Sources, Tables, open_tables
 from streaming.explain.time_travel.rows import GROUP_TABLES
 from tests.cli.test_commands import run_for
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
@@ -72,7 +72,7 @@ def test_checkpoint_and_journal_have_the_same_rows_as_of_any_time(
         with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) as client:
             (described,) = client.describe_groups([group]).groups
         assert [member.member_id for member in described.members] == [row["memberId"] for row in now["members"]]
-    assert run_for(coordinator, "offsets", "commit", group, f"{topic}:0=42").returncode == 0
+    commit_offsets(coordinator, group, 42, topic=topic)
     wait_until(lambda: rows(journal, "offsets", group), "the commit is in the journal", pause=0.5)
     assert all_rows(tables.at(during), group) == all_rows(journal.at(during), group) == now
     assert all_rows(tables.at(before), group) == {name: [] for name in GROUP_TABLES}
@@ -101,7 +101,7 @@ def test_journal_and_requests_are_joined_by_the_place_of_the_request(
     coordinator: CoordinatorProcess, tables: Tables
 ) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"
-    assert run_for(coordinator, "offsets", "commit", group, "orders:0=42").returncode == 0
+    commit_offsets(coordinator, group, 42)
     query = (
         "select j.change, r.api, get_json_object(r.body, '$.groupId') as body_group from journal j join requests r "
         f"on j.requestPartition = r.partition and j.requestOffset = r.offset where j.groupId = '{group}'"
@@ -120,7 +120,7 @@ def test_journal_and_requests_are_joined_by_the_place_of_the_request(
 def test_the_documented_query_finds_the_offsets_that_went_back(coordinator: CoordinatorProcess, tables: Tables) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"
     for offset in (42, 41, 50):
-        assert run_for(coordinator, "offsets", "commit", group, f"orders:0={offset}").returncode == 0
+        commit_offsets(coordinator, group, offset)
     (query,) = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "offsets.md").read_text(), re.DOTALL)
     journal = of_sources(tables, kafka=True, checkpoint=False)
     wait_until(lambda: [row["offset"] for row in rows(journal, "offsets", group)] == [50], "the journal", pause=0.5)
@@ -135,7 +135,7 @@ def test_a_time_before_the_checkpoint_needs_the_journal(tables: Tables) -> None:
 
 def test_the_command_prints_rows_as_lines_of_json(coordinator: CoordinatorProcess) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"
-    assert run_for(coordinator, "offsets", "commit", group, "orders:0=42").returncode == 0
+    commit_offsets(coordinator, group, 42)
     query = f"select offset from offsets where groupId = '{group}'"
     shown = run_for(coordinator, "sql", query, "--json")
     assert (shown.returncode, shown.stdout.splitlines()[-1]) == (0, '{"offset":42}'), shown.stderr

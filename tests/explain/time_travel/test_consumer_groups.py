@@ -14,11 +14,11 @@ from coordinator_logic.snapshot import decode
 from streaming.explain.tables.group_states import GroupsFold
 from streaming.explain.time_travel.group_history import GroupAt, group_at
 from streaming.explain.time_travel.group_types import rows_of_type
-from streaming.explain.time_travel.journal_groups import UNKNOWN, described_at, directory_entry_at, groups_at
+from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
 from streaming.explain.time_travel.row_types import AssignmentRow, TargetRow
 from streaming.explain.time_travel.rows import group_row
 from streaming.job.group_batch.state_row import StateRow
-from streaming.journal.folded_group import Known
+from streaming.journal.folded_group import UNKNOWN, Known
 from tests.explain.tables.test_group_states import rows, values
 from tests.explain.time_travel.test_group_history import Moment, last_moments, rows_in, rows_of
 from tests.logic.driver import Answer, listing

@@ -3,7 +3,8 @@
 import msgspec
 
 from coordinator_logic.records import JournalEntry
-from streaming.explain.time_travel.journal_groups import UNKNOWN, described_at, directory_entry_at, groups_at
+from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
+from streaming.journal.folded_group import UNKNOWN
 from tests.logic.driver import Driven
 
 

@@ -6,8 +6,9 @@ from urllib.parse import urlencode
 from streaming.client import CoordinatorNotAvailable
 from streaming.explain.lag import Lag
 from streaming.explain.live.fleet import FleetRow
-from streaming.explain.live.group import CommittedPosition, GroupNow
+from streaming.explain.live.group import GroupNow
 from streaming.explain.live.group_types import MemberNow
+from streaming.explain.live.partitions import PartitionNow
 from streaming.explain.ui.guard import HttpRequest
 from streaming.explain.ui.model import Described, Told
 from streaming.explain.ui.routes import HttpResponse, Site
@@ -27,23 +28,23 @@ class GivenSource(Given):
         super().__init__(*rows)
         self.given_members = members or {}
         self.stories: dict[str, ScriptedGroup] = {}
-        self.offsets: list[CommittedPosition] = []
+        self.partitions: list[PartitionNow] = []
         self.away = away
         self.asked: list[list[str]] = []
 
     def describe(self, group_id: str) -> Described:
         self._answer()
         if group_id not in {row.group_id for row in self.given}:
-            return Described(GroupNow(group_id=group_id, error=UNKNOWN), [], {})
-        ends = {(each.topic, each.partition): each.offset + 5 for each in self.offsets if each.partition == 0}
-        return Described(self._group(group_id), self.offsets, ends)
+            return Described(GroupNow(group_id=group_id, error=UNKNOWN), [])
+        return Described(self._group(group_id), self.partitions)
 
     def tell(self, group_id: str, since: int, *, with_lag: bool = False) -> Told | None:
         self._answer()
         story = self.stories.get(group_id)
-        entries = [] if story is None else [entry for entry in story.journal if entry.timestamp >= since]
+        entries = [] if story is None else story.journal
         lag = Lag(absent="nobody measured it") if with_lag else None
-        return Told(*told(entries, group_id), lag) if entries else None
+        has_entries = any(entry.timestamp >= since for entry in entries)
+        return Told(*told(entries, group_id, since), lag) if has_entries else None
 
     def members(self, rows: Mapping[str, FleetRow]) -> Mapping[str, GroupNow]:
         self._answer()

@@ -6,12 +6,15 @@ from hashlib import sha256
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.explain.live.columns import COLUMNS
-from streaming.explain.live.group import CommittedPosition
-from streaming.explain.live.group_types import MemberNow
+from streaming.explain.live.group_types import Holder, MemberNow
+from streaming.explain.live.partitions import NO_END, PartitionNow
+from streaming.explain.offsets.plan import Position
 from streaming.explain.ui.fleet_pages import MAX_ROWS
 from streaming.explain.ui.routes import MAX_SEARCHED
 from tests.explain.live.given import THREE, row
@@ -73,16 +76,20 @@ def test_of_many_groups_the_first_ones_are_listed() -> None:
 def test_a_group_shows_its_members_offsets_lag_story_and_rebalances() -> None:
     source = GivenSource(row("billing"), members={"billing": [MEMBER]})
     source.stories["billing"] = incident()
-    source.offsets = [CommittedPosition("orders", 0, 1_000), CommittedPosition("orders", 1, 7)]
+    holder = Holder(TopicPartition("orders", 0), "reader-1-abc", "reader-1", "/10.0.3.7")
+    source.partitions = [
+        PartitionNow(TopicPartition("orders", 0), Position(1_000), 1_005, holder),
+        PartitionNow(TopicPartition("orders", 1), Position(7), None, None, NO_END),
+    ]
     page = page_of(source, "/group", id="billing")
     for part in ("reader-1-abc", "static-7", "/10.0.3.7", "orders: 0, 1", "returns: 2", "consumer, range"):
         assert part in page.shown
     cells = page.texts("td")
-    assert cells[cells.index("1,000") : cells.index("1,000") + 3] == ["1,000", "1,005", "5"]
-    assert cells[-2:] == ["not known", "not known"]
+    assert cells[cells.index("1000") : cells.index("1000") + 4] == ["1000", "1005", "5", "reader-1-abc at /10.0.3.7"]
+    assert cells[-4:] == ["-", "-", "-", NO_END]
     assert "Now: Stable since" in page.shown
     assert "Last rebalances: 20 of 26" in page.shown
-    assert len(page.texts("summary")) == 20
+    assert page.tags.count("summary") == 20
     assert "flapping" in page.shown.lower()
     timelines = [_values(one) for one in page.links if one.startswith("/timeline?")]
     assert [one.get("since") for one in timelines] == ["2h", "24h", None]
@@ -102,7 +109,45 @@ def test_a_group_of_the_past_has_its_story() -> None:
     source.stories["gone"].start("a")
     page = page_of(source, "/group", id="gone")
     assert "The coordinator answers GROUP_ID_NOT_FOUND." in page.shown
-    assert len(page.texts("summary")) == 1
+    assert page.tags.count("summary") == 1
+
+
+@pytest.mark.parametrize("standing", ["", "epoch 3"])
+def test_each_cell_of_a_member_has_a_head_and_no_assignment_is_cut(standing: str) -> None:
+    assignment = f"orders: {', '.join(map(str, range(100)))}"
+    member = MEMBER._replace(assignment=assignment, standing=standing)
+    page = page_of(GivenSource(row("billing"), members={"billing": [member]}), "/group", id="billing")
+    assert page.tags.count("th") == page.tags.count("td") == (6 if standing else 5)
+    assert ("EPOCH" in page.texts("th")) == bool(standing)
+    assert assignment in page.texts("td")
+
+
+def test_each_rebalance_has_its_time_cause_and_duration_in_its_line() -> None:
+    source = GivenSource(row("billing"))
+    source.stories["billing"] = incident()
+    page = page_of(source, "/group", id="billing")
+    times = [value for name, value in page.attributes if name == "datetime"]
+    assert times == [value for name, value in page.attributes if name == "title" and value in times]
+    assert "2025-11-24T17:32:08.090Z" in times
+    texts = page.texts("time", "span")
+    begin = texts.index("2025-11-24 17:32:08 UTC")
+    what, took, why = texts[begin + 1 : begin + 4]
+    assert (what, took) == ("session expired -> generation 24", "40.1 s")
+    assert "no request of it for 45 s" in why
+
+
+def test_the_groups_page_has_the_picture_of_its_timeline_with_the_same_data() -> None:
+    source = GivenSource(row("billing"))
+    source.stories["billing"] = incident()
+    group, timeline = (get(source, path, id="billing") for path in ("/group", "/timeline"))
+    data, script = (
+        [re.findall(pattern, one.page, re.DOTALL) for one in (group, timeline)]
+        for pattern in (r'<script type="application/json" id="data">(.*?)</script>', r"<script>(.*?)</script>")
+    )
+    assert len(data[0]) == len(script[0]) == 1
+    assert (data[0], script[0]) == (data[1], script[1])
+    picture = r'<div id="picture" data-zone="(\w+)">'
+    assert [re.findall(picture, one.page) for one in (group, timeline)] == [["local"], ["UTC"]]
 
 
 def test_a_group_that_never_was_is_not_found() -> None:
@@ -133,7 +178,7 @@ def test_a_timeline_begins_when_asked() -> None:
     source.stories["billing"] = incident()
     last = source.stories["billing"].journal[-1].timestamp
     long, short = (get(source, "/timeline", id="billing", **one).page for one in ({}, {"since": f"{last - 60_000}"}))
-    assert "is no time" in ReadPage(short).shown
+    assert "is not a time" in ReadPage(short).shown
     short = get(source, "/timeline", id="billing", since="2025-11-24T17:50:00Z").page
     assert len(short) < len(long)
     assert get(source, "/timeline", id="billing", since="1s").status == HTTPStatus.NOT_FOUND
@@ -194,13 +239,14 @@ PATHS = st.sampled_from(["/", "/group", "/search", "/timeline"])
 def test_what_clients_choose_is_text_in_every_page(path: str, name: str, other: str, query: str) -> None:
     member = MemberNow(other, other, other, name, f"{other}: 1")
     source = GivenSource(row(name, state=other), members={name: [member]})
-    source.offsets = [CommittedPosition(other, 0, 1)]
+    partition = TopicPartition(other, 0)
+    source.partitions = [PartitionNow(partition, Position(1), 2, Holder(partition, other, other, name), other)]
     source.stories[name] = ScriptedGroup(name)
     source.stories[name].start(other, host=name, reason=other)
     response = get(source, path, id=name, q=name or query, filter=name, sort=query)
     page = ReadPage(response.page)
     assert response.status == HTTPStatus.OK
-    assert page.tags.count("script") == (2 if path == "/timeline" else 1)
+    assert page.tags.count("script") == (2 if path in ("/timeline", "/group") else 1)
     assert "img" not in page.tags
     assert not [one for one, _ in page.attributes if one.startswith("on")]
     assert all(character.isprintable() or character == "\n" for character in page.shown)
@@ -210,12 +256,15 @@ def test_what_clients_choose_is_text_in_every_page(path: str, name: str, other: 
 
 
 def test_a_page_runs_only_its_own_script_and_loads_nothing() -> None:
-    response = get(GivenSource(*THREE), "/")
-    for kind in ("script", "style"):
-        (part,) = re.findall(rf"<{kind}>(.*?)</{kind}>", response.page, re.DOTALL)
-        assert f"{kind}-src 'sha256-{b64encode(sha256(part.encode()).digest()).decode()}'" in response.policy
-    assert not re.findall(r"""\bsrc\s*=|https?:|url\(|@import|\binnerHTML\b|\beval\b""", response.page)
-    assert all(one.startswith("/") for one in ReadPage(response.page).links)
+    source = GivenSource(*THREE)
+    source.stories["billing"] = incident()
+    for response in (get(source, "/"), get(source, "/group", id="audit"), get(source, "/group", id="billing")):
+        for kind in ("script", "style"):
+            (part,) = re.findall(rf"<{kind}>(.*?)</{kind}>", response.page, re.DOTALL)
+            assert f"{kind}-src 'sha256-{b64encode(sha256(part.encode()).digest()).decode()}'" in response.policy
+        assert not re.findall(r"""\bsrc\s*=|https?:|url\(|@import|\binnerHTML\b|\beval\b""", response.page)
+        assert "unsafe" not in response.policy
+        assert all(one.startswith("/") for one in ReadPage(response.page).links)
 
 
 @given(NAMES.filter(bool))

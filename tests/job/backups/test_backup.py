@@ -1,7 +1,6 @@
 """Backups of folders with the files of a checkpoint: what is copied, kept, removed, and what a kill leaves."""
 
 import errno
-import fcntl
 import os
 import shutil
 import subprocess
@@ -13,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from streaming.contract.errors import CannotRun
+from streaming.embedded.folder_lock import folder_lock
 from streaming.job.backups import backup as backup_module
 from streaming.job.backups.backup import Taken, back_up, finished_backups
+from streaming.job.backups.contents import batches_in
 from streaming.job.backups.manifest import CHECKPOINT, MANIFEST, Manifest, fingerprint, read_manifest
+from streaming.job.backups.restoration import finished_manifest
 from streaming.job.spark_internals.checkpoint_layout.needed_files import (
     NeededFiles,
     needed_files,
@@ -250,9 +252,33 @@ def test_a_killed_backup_is_unfinished_and_the_next_one_succeeds(tmp_path: Path)
     assert finished_backups(target) == [finished]
 
 
+def test_a_folder_of_backups_shows_nothing_else_and_is_listed_with_the_batch_of_each(backups: Backups) -> None:
+    backups.take()
+    backups.take_after_a_batch()
+    shown = sorted(path for path in backups.target.iterdir() if not path.name.startswith("."))
+    first, second = batches_in(backups.target)
+    assert [first.folder, second.folder] == [str(path) for path in shown]
+    assert (second.batch, second.taken_at - first.taken_at) == (first.batch + 1, 60_000)
+    assert (first.files or 0) > 0
+    assert batches_in(shown[0]) == [first]
+    assert [each.batch for each in batches_in(backups.checkpoint)][-1] == second.batch
+    with pytest.raises(CannotRun, match="holds no backup, and no batch of a job"):
+        batches_in(backups.target.parent)
+
+
+def test_a_folder_of_backups_in_place_of_one_is_refused_with_their_number(backups: Backups) -> None:
+    only = backups.take()
+    with pytest.raises(CannotRun, match=f"holds 1 backup: choose {only.folder}$"):
+        finished_manifest(backups.target)
+    newest = backups.take_after_a_batch()
+    with pytest.raises(CannotRun, match=f"holds 2 backups: choose one of them, the newest is {newest.folder}$"):
+        finished_manifest(backups.target)
+
+
 def test_one_backup_at_a_time_is_taken_in_a_target(backups: Backups) -> None:
     backups.take()
-    with (backups.target / "lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(CannotRun, match="another backup is being taken"):
-            backups.take()
+    with (
+        folder_lock(backups.target),
+        pytest.raises(CannotRun, match=rf"{backups.target} is in use by process {os.getpid()} \("),
+    ):
+        backups.take()

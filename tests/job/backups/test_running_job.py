@@ -179,7 +179,7 @@ def test_a_copy_in_the_place_of_the_checkpoint_starts_with_its_groups(backed_up:
     try:
         assert any("loading groups from checkpoint" in line for line in coordinator.output)
         assert (newest_complete_batch(coordinator.checkpoint) or 0) > manifest.batch
-        with pytest.raises(CannotRun, match="is in use by a running job"):
+        with pytest.raises(CannotRun, match=f"is in use by process {coordinator.pid} \\(group-coordinator run\\)"):
             backed_up.verify(coordinator.checkpoint)
     finally:
         coordinator.stop()

@@ -64,7 +64,7 @@ def test_every_difference_is_a_line_and_the_exit_code_is_one(backup: Path) -> No
     verified_by_command = CliRunner().invoke(app, ["checkpoint", "verify", str(backup)], env={"COLUMNS": "80"})
     assert verified_by_command.exit_code == 1
     assert "sources/0/0: missing" in verified_by_command.stdout.splitlines()
-    assert verified_by_command.stdout.splitlines()[-1] == "1 difference(s)"
+    assert verified_by_command.stdout.splitlines()[-1] == "1 difference"
 
 
 @pytest.mark.parametrize("arguments", [("verify", "s3a://b/c"), ("backup", "hdfs:///c", "/tmp/t")])

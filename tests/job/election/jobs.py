@@ -1,7 +1,7 @@
 """Jobs as the election sees them."""
 
+from streaming.embedded.process_identity import process_identity
 from streaming.job.election.announcements import ActiveJob
-from streaming.job.election.process_identity import process_identity
 
 TRANSACTIONAL_ID = "active-job-of-"
 

@@ -1,5 +1,6 @@
 """A job that becomes active, and the commands that replace its checkpoint."""
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +37,7 @@ def test_a_job_without_the_lock_of_one_that_hangs_keeps_commands_away(place: Pat
         assert of_hanging_job.share()
         of_hanging_job.acquire()
         become_active(lock)
-    with pytest.raises(CannotRun, match="is in use by another job"), locked_place(place):
+    with pytest.raises(CannotRun, match=rf"is in use by process {os.getpid()} \("), locked_place(place):
         pass
     assert is_locked(place)
     lock.release()

@@ -4,6 +4,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from importlib.metadata import version
 
 import pytest
 from prometheus_client import Metric
@@ -112,6 +113,13 @@ def test_the_gauges_follow_the_directory(coordinator: CoordinatorProcess) -> Non
             )
 
         wait_until(gauges_equal_directory, "the gauges equal the directory")
+
+
+def test_the_build_is_shown_and_no_series_tells_when_it_was_created() -> None:
+    samples = [sample for family in Metrics().registry.collect() for sample in family.samples]
+    (build,) = [sample.labels for sample in samples if sample.name == "group_coordinator_build_info"]
+    assert build == {"version": version("spark-group-coordinator"), "pyspark": version("pyspark")}
+    assert [sample.name for sample in samples if sample.name.endswith("_created")] == []
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:

@@ -59,7 +59,7 @@ def test_a_topic_on_which_no_record_can_be_acknowledged_is_refused(broker: Embed
     with pytest.raises(CannotRun) as refused:
         ensure_topics({"bootstrap.servers": broker.bootstrap_servers}, names, TopicLayout())
     line = next(line for line in str(refused.value).splitlines() if "min.insync.replicas" in line)
-    assert "has min.insync.replicas=2 and 1 replica(s): no record can be acknowledged" in line
+    assert "has min.insync.replicas=2 and 1 replica: no record can be acknowledged" in line
     assert "--add-config min.insync.replicas=1" in line
 
 

@@ -170,7 +170,7 @@ def test_a_requests_topic_that_is_created_again_ends_the_job_and_needs_a_decisio
             answered(coordinator, responses, commit("g", offset))
     create_again(coordinator.bootstrap_servers, admin, requests)
     assert coordinator.wait() != 0
-    message = f"group-coordinator: topic {requests} was deleted and created again while the job was running"
+    message = f"error: topic {requests} was deleted and created again while the job was running"
     assert any(message in line for line in coordinator.output), coordinator.tail()
     assert not any("Traceback" in line for line in coordinator.output), coordinator.tail()
 

@@ -69,6 +69,7 @@ class RequestedGroup(SteppedGroup):
         rebalance_ms: int = REBALANCE_MS,
         protocol_type: str = "consumer",
         protocols: Sequence[Protocol] | None = None,
+        reason: str | None = None,
     ) -> Answer[JoinGroupResponse]:
         """Send JoinGroup; without a member id it is a first join."""
         body = JoinGroupRequest(
@@ -79,6 +80,7 @@ class RequestedGroup(SteppedGroup):
             rebalance_ms,
             member_id,
             instance,
+            reason=reason,
         )
         return self.send("JoinGroup", body, version=version, client=client)
 

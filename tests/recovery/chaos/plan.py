@@ -5,6 +5,7 @@ from random import Random
 
 import msgspec
 
+from streaming.contract.output.text import counted
 from tests.recovery.chaos.faults.catalogue import FAULTS
 from tests.recovery.chaos.needs import Need, fit_together
 
@@ -71,7 +72,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         groups = ", ".join(map(_kind, self.groups))
         return (
             f"seed {self.seed}: {faults}; {groups}, {self.transactional_members} transactional; "
-            f"{self.state_store}, {self.state_partitions} state partition(s)"
+            f"{self.state_store}, {counted(self.state_partitions, 'state partition')}"
         )
 
 

@@ -16,7 +16,7 @@ from streaming.explain.story.words import event_line
 from streaming.journal.entries import story_entry
 from streaming.journal.reader import JournalReader, ReadingProgress
 
-Follow = Annotated[bool, flag("--follow", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
+Follow = Annotated[bool, flag("--follow", "Continue, and print each further rebalance when it ends, until Ctrl-C.")]
 
 
 _note = progress(as_json=True)
@@ -28,12 +28,12 @@ Publish = Annotated[
 
 @connected
 def events(connection: Connection, since: Since = None, follow: Follow = False, publish: Publish = False) -> None:
-    """Tell the rebalances of all groups, one line for each, in the order in which they ended.
+    """Print the rebalances of all groups, one line for each, in the order in which they ended.
 
     A line has the time at which the rebalance began, the group, the cause, the generation or epoch that it led to, how
-    long it took, and how many partitions moved. A rebalance that goes on is told when it ends. With --publish, a later
-    start goes on where this one ends; the first one with --follow begins with what ends from then on, unless --since
-    says otherwise.
+    long it took, and how many partitions moved. A rebalance that goes on is printed when it ends. With --publish, a
+    later start continues where this one ends; the first one with --follow begins with what ends from then on, unless
+    --since says otherwise.
     """
     beginning = 0 if since is None else time_given(since, "--since")
     config, names, timeout = connection.reader_config, connection.topics, connection.timeout
@@ -43,9 +43,17 @@ def events(connection: Connection, since: Since = None, follow: Follow = False, 
         JournalReader(config, names.journal, timeout, CLIENT_ID, story_entry) as reader,
     ):
         if publish:
-            entries, begins_now = _entries(reader, beginning, follow), follow and since is None
+            entries, begins_now = _entries(reader, follow), follow and since is None
             for record in publish_rebalances(
-                config, names, timeout, reader, entries, _note, client_id=CLIENT_ID, begins_now=begins_now
+                config,
+                names,
+                timeout,
+                reader,
+                entries,
+                _note,
+                client_id=CLIENT_ID,
+                begins_now=begins_now,
+                since=beginning,
             ):
                 _print(GroupRebalance(record.group_id, record), connection.as_json)
             return
@@ -54,8 +62,8 @@ def events(connection: Connection, since: Since = None, follow: Follow = False, 
 
 
 def _told(reader: JournalReader, since: int, follow: bool) -> Iterator[GroupRebalance]:
-    told = RebalancesOfAllGroups()
-    ended = [one for entry in _entries(reader, since, follow=False) if entry is not None for one in told.add(entry)]
+    told = RebalancesOfAllGroups(since)
+    ended = [one for entry in _entries(reader, follow=False) if entry is not None for one in told.add(entry)]
     # The partitions of the journal are read side by side.
     yield from sorted(ended, key=lambda each: each.rebalance.ended or 0)
     for entry in reader.further() if follow else ():
@@ -63,10 +71,10 @@ def _told(reader: JournalReader, since: int, follow: bool) -> Iterator[GroupReba
             yield from told.add(entry)
 
 
-def _entries(reader: JournalReader, since: int, follow: bool) -> Iterator[JournalEntry | None]:
+def _entries(reader: JournalReader, follow: bool) -> Iterator[JournalEntry | None]:
     """The entries until now, then, if asked for, those that come."""
     report = ReadingProgress(reader.count(reader.partitions), _note)
-    yield from reader.entries(since=since, on_read=report.add)
+    yield from reader.entries(on_read=report.add)
     if follow:
         yield from reader.further()
 

@@ -3,24 +3,27 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
 
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, Since, fail, out, print_json, progress, time_given, write_file
+from streaming.cli.group_selection import require_group
 from streaming.cli.help_output import flag, option
 from streaming.contract.output import plain
+from streaming.contract.output.text import counted
 from streaming.explain.lag import Lag, read_lag
 from streaming.explain.page.lanes import Lanes
 from streaming.explain.page.of_group import ToldGroup, page_of_story
 from streaming.explain.page.trace import trace_of
-from streaming.explain.refusals.reading import KeptRequests, Part, kept_requests, with_earlier_entries
+from streaming.explain.refusals.reading import KeptRequests, Part, kept_requests
 from streaming.explain.story.model import Rebalance, Story
+from streaming.explain.story.model import Refused as RefusedRequests
 from streaming.explain.story.of_member import concerns, story_of
 from streaming.explain.story.telling import StoryTeller
-from streaming.explain.story.words import lines_of, rebalance_lines
+from streaming.explain.story.words import clock, lines_of, rebalance_lines
 from streaming.journal.entries import page_entry, story_entry
 from streaming.journal.fold import GroupFold
 from streaming.journal.group_journal import GroupJournal
@@ -37,12 +40,12 @@ Html = Annotated[
 Trace = Annotated[
     Path | None, option("--trace", metavar="FILE", text="Write it as a trace, for Perfetto or chrome://tracing.")
 ]
-WithLag = Annotated[bool, flag("--lag", "With --html: show the lag, for which the brokers are asked, too.")]
+WithLag = Annotated[bool, flag("--lag", "With --html: show the lag, too; this asks the brokers.")]
 Refused = Annotated[
     bool | None,
-    flag("--refused/--no-refused", "Tell refused requests; by default if few requests are to be read."),
+    flag("--refused/--no-refused", "Show refused requests; by default if there are few requests to read."),
 ]
-Live = Annotated[bool, flag("--live", "Go on, and tell each further rebalance when it ends, until Ctrl-C.")]
+Live = Annotated[bool, flag("--live", "Continue, and print each further rebalance when it ends, until Ctrl-C.")]
 
 
 @connected
@@ -60,8 +63,8 @@ def explain(
 ) -> None:
     """Tell why a group rebalanced: each rebalance with its cause and the journal's evidence, and the state now.
 
-    Requests that the group refused are told with what they lost to, as long as the requests are kept.
-    Where two causes are possible, both are named. With --since, members that joined before are known by their ids only.
+    Where two causes are possible, both are named. Of each request that the group refused, it says why; requests are
+    kept for a week by default. With --since, the story begins with the state and the members that the group had then.
     With --live and --json, each further rebalance is a line of JSON.
     """
     beginning = 0 if since is None else time_given(since, "--since")
@@ -71,46 +74,57 @@ def explain(
     if lag and (end is not None or not html):
         fail("--lag needs --html, and excludes --until: the brokers tell where the logs end now", USAGE)
     config, topic = connection.reader_config, connection.topics.journal
-    told, timeout, report = ToldGroup(group, with_lag=lag), connection.timeout, progress(as_json=True)
+    told, timeout, report = ToldGroup(group, beginning, with_lag=lag), connection.timeout, progress(as_json=True)
     teller = told.teller
     fold, decode = (GroupFold(told), told.decode) if html or trace else (GroupFold(teller), story_entry)
     with connection.errors_as_lines(), JournalReader(config, topic, timeout, CLIENT_ID, decode) as reader:
         kept = None
         if refused is not False:
             kept = _kept(connection, reader, group, Part(beginning, end), must_read=refused is True)
-        judge = None if kept is None or beginning else kept.judge
-        judged = None if judge is None else GroupFold(judge)
-        journal = GroupJournal(reader, group, beginning, report)
+        judged = None if kept is None or kept.judge is None else GroupFold(kept.judge)
+        journal = GroupJournal(reader, group, report)
         for entry in journal.entries():
             if judged is not None:
                 judged.add(entry)
             if end is None or entry.timestamp <= end:
                 fold.add(entry)
+        refused_requests = None if kept is None else kept.told()
+        if refused_requests is not None and refused_requests.refusals and not teller.has_entries:
+            told.begin()
         if not (teller.has_entries or live):
-            fail(f"{topic} has no entries of group {group} in this time", REFUSED)
+            _fail_without_entries(connection, group, teller, beginning, end)
         if html or trace:
             page = partial(_page, read_lag(config, CLIENT_ID, told.committed, timeout))
-            _write(_selected(teller, member, kept), told.lanes, {html: page, trace: trace_of})
+            _write(_selected(teller, member, refused_requests), told.lanes, {html: page, trace: trace_of})
         elif teller.has_entries:
-            _print_story(_selected(teller, member, kept), connection.as_json, live)
+            _print_story(_selected(teller, member, refused_requests), connection.as_json, live)
         if live:
             _follow(journal, fold, teller, member, connection.as_json)
+
+
+def _fail_without_entries(
+    connection: Connection, group: str, teller: StoryTeller, since: int, until: int | None
+) -> NoReturn:
+    """End the command: the group does not exist, or the journal has nothing of it in the chosen time."""
+    if teller.newest is None:
+        with connection.client() as client:
+            require_group(client, group)
+    times = "".join(f" {word} {clock(time)}" for word, time in (("since", since), ("until", until)) if time)
+    newest = "" if teller.newest is None else f": the newest one is of {clock(teller.newest)}"
+    fail(f"{connection.topics.journal} has no entries of {group}{times}{newest}", REFUSED)
 
 
 def _kept(connection: Connection, reader: JournalReader, group: str, part: Part, *, must_read: bool) -> KeptRequests:
     """The group's requests; after this, the reader's entries have what a judge of them needs."""
     config, topic, report = connection.reader_config, connection.topics.requests, progress(as_json=True)
     kept = kept_requests(config, topic, group, connection.timeout, CLIENT_ID, part, must_read=must_read, report=report)
-    if kept.judge is not None:
-        if reader.decode is story_entry:
-            reader.decode = page_entry
-        if part.since:
-            kept = with_earlier_entries(kept, GroupJournal(reader, group, report=report), must_read=must_read)
+    if kept.judge is not None and reader.decode is story_entry:
+        reader.decode = page_entry
     return kept
 
 
-def _selected(teller: StoryTeller, member: str | None, kept: KeptRequests | None) -> Story:
-    story = msgspec.structs.replace(teller.story(), refused=None if kept is None else kept.told())
+def _selected(teller: StoryTeller, member: str | None, refused: RefusedRequests | None) -> Story:
+    story = msgspec.structs.replace(teller.story(), refused=refused)
     return story if member is None else story_of(story, teller.member_ids(member))
 
 
@@ -125,7 +139,8 @@ def _write(story: Story, lanes: Lanes, files: Mapping[Path | None, Callable[[Sto
         content = made(story, lanes)
         write_file(file, content)
         out.line(
-            f"wrote {file}, {len(content):,} bytes: {len(story.rebalances)} rebalances, {len(lanes.lanes)} members"
+            f"wrote {file}, {len(content):,} bytes: {counted(len(story.rebalances), 'rebalance')}, "
+            f"{counted(len(lanes.lanes), 'member')}"
         )
 
 

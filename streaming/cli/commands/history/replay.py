@@ -10,7 +10,7 @@ import typer
 from coordinator_logic.config import CoordinatorConfig
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import (
-    UNANSWERED,
+    REFUSED,
     USAGE,
     fail,
     failures_as_lines,
@@ -22,6 +22,7 @@ from streaming.cli.console import (
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorError
 from streaming.contract.errors import BadOptions
+from streaming.explain.error_sentences import sentence_of_failure
 
 CASE_PANEL, CHANGES_PANEL = "Case", "What if"
 
@@ -88,7 +89,7 @@ def replay(
     try:
         requests = requests_of(connection.bootstrap_servers, connection.config, topic, group, connection.timeout)
     except CoordinatorError as error:
-        fail(str(error), UNANSWERED)
+        fail(sentence_of_failure(error), REFUSED)
     recorded = Case(group, requests, beginning, config_then)
     if case is not None:
         save_case(anonymised(recorded) if anonymise else recorded, case)
@@ -117,7 +118,7 @@ def _times(since: str | None, session: str | None) -> tuple[int, int | None]:
 def _with_settings(config: CoordinatorConfig, option_name: str, pairs: list[str] | None) -> CoordinatorConfig:
     known, settings = msgspec.to_builtins(config), key_values(pairs, option_name)
     for key in settings.keys() - known.keys():
-        raise BadOptions(f"{option_name}: {key} is no protocol option")
+        raise BadOptions(f"{option_name}: {key} is not a protocol option")
     try:
         return msgspec.convert({**known, **settings}, CoordinatorConfig, strict=False)
     except msgspec.ValidationError as error:

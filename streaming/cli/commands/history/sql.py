@@ -8,11 +8,9 @@ import typer
 
 from streaming.cli.connection import with_options
 from streaming.cli.console import (
-    REFUSED,
     USAGE,
     PointInTime,
     fail,
-    fail_in_lines,
     failures_as_lines,
     out,
     progress,
@@ -39,7 +37,7 @@ def sql(
     need brokers. Takes the options of run, also from the environment and from a file. Changes nothing.
     """
     require("sql", "job")
-    from pyspark.errors import PySparkException
+    from pyspark.errors import AnalysisException, ParseException
 
     from streaming.explain.tables.sessions import session_of
     from streaming.explain.tables.tables import Sources
@@ -58,8 +56,9 @@ def sql(
         try:
             with session_of(options, sources, progress(given.as_json), time) as tables:
                 result = tables.sql(query).toArrow()
-        except PySparkException as error:
-            fail_in_lines(str(error).partition("\n\nJVM stacktrace")[0], REFUSED)
+        except (ParseException, AnalysisException) as error:
+            # The rest shows the query again.
+            fail(str(error).strip().splitlines()[0], USAGE)
     if given.as_json:
         _print_json_lines(result)
     else:

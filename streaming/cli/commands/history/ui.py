@@ -6,6 +6,7 @@ from typing import Annotated
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import failures_as_lines, reporter
 from streaming.cli.help_output import option
+from streaming.contract.ports import require_free_port
 from streaming.explain.live.readers import LiveFleet
 from streaming.explain.ui.guard import is_loopback
 from streaming.explain.ui.routes import Site
@@ -16,10 +17,12 @@ Host = Annotated[str, option(metavar="ADDRESS", text="The address to serve at. T
 Port = Annotated[int, option(metavar="PORT", text="The port to serve at; 0 takes a free one.", min=0, max=65_535)]
 AllowHost = Annotated[
     list[str] | None,
-    option(metavar="NAME", text="A name by which browsers may ask for this server, without a port. Repeatable."),
+    option(
+        metavar="NAME", text="Accept requests for this host name too, such as a proxy's, without a port. Repeatable."
+    ),
 ]
 ProbeSeconds = Annotated[
-    int, option(metavar="SECONDS", text="How often to measure the time of an answer; 0 for never.", min=0)
+    int, option(metavar="SECONDS", text="How often to measure how long an answer takes; 0 turns it off.", min=0)
 ]
 
 
@@ -33,12 +36,15 @@ def ui(
 ) -> None:
     """Serve the list of groups, each group with its timeline, and a search to browsers, until Ctrl-C.
 
-    It only reads. Everybody who reaches its address may read all groups, so by default that is this machine.
+    It only reads. There is no login: everyone who reaches its address can read all groups. By default, only this
+    machine reaches it.
     """
     report = reporter(connection.as_json)
+    with failures_as_lines():
+        require_free_port(host, port, "--port")
     with (
         failures_as_lines(),
-        connection.client() as client,
+        connection.live_client() as client,
         LiveFleet(client, probe_seconds) as fleet,
         serving(Site(CoordinatorSource(client, fleet), allow_host or ()), host, port) as served,
     ):

@@ -1,22 +1,24 @@
 """What the commands that set offsets share: their options, how a plan is shown, and how it is carried out."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
 
 from coordinator_logic.apis import RESET_OFFSETS
 from coordinator_logic.errors import Error
-from coordinator_logic.messages import ResetOffsetsRequest, ResetOffsetsResponse
+from coordinator_logic.messages import NO_OFFSET, ResetOffsetsRequest, ResetOffsetsResponse
 from streaming.cli.connection import Connection, with_options
 from streaming.cli.console import REFUSED, err, fail, out, print_json, write_file
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
-from streaming.contract.output.text import json_text
+from streaming.contract.output.text import counted, json_text
+from streaming.explain.error_sentences import members_sentence, sentence_of
 from streaming.explain.offsets.plan import Plan, differences
 
 RETRY_SECONDS = 0.5
@@ -62,35 +64,78 @@ setting_offsets = with_options("execution", Execution)
 """Gives a command the options of :class:`Execution` in place of its parameter ``execution``."""
 
 
-def carry_out(connection: Connection, client: CoordinatorClient, plan: Plan, execution: Execution) -> None:
-    """Show a plan, save it and carry it out, as far as the options say."""
-    if not plan.offsets:
-        fail(f"{plan.group_id}: there is no offset to set", REFUSED)
-    request = plan.request()
-    if execution.save_plan is not None:
-        write_file(execution.save_plan, json_text(request, indent=2).encode() + b"\n")
-    answer = send(connection, client, request, execution) if execution.execute else None
+class CommittedMeanwhile(Exception):
+    """The group has other offsets than those that a request expects, or an open transaction has some of them."""
+
+    def __init__(self, request: ResetOffsetsRequest, answer: ResetOffsetsResponse) -> None:
+        super().__init__(request.group_id)
+        self.request = request
+        self.answer = answer
+
+
+Send = Callable[[Connection, CoordinatorClient, ResetOffsetsRequest, Execution], ResetOffsetsResponse]
+
+
+def carry_out(
+    connection: Connection,
+    client: CoordinatorClient,
+    make_plan: Callable[[], Plan],
+    execution: Execution,
+    send_request: Send | None = None,
+) -> None:
+    """Show a plan, save it and carry it out, as far as the options say.
+
+    With --force, the plan is made again from the offsets of that moment while the group, which has members, commits.
+    """
+    plan, answer = make_plan(), None
+    deadline = time.monotonic() + connection.timeout
+    _save(plan, execution)
+    while execution.execute and answer is None:
+        try:
+            answer = (send_request or send)(connection, client, plan.request(), execution)
+        except CommittedMeanwhile as refused:
+            if not execution.force or time.monotonic() >= deadline:
+                fail_because_of_commits(refused)
+            plan = make_plan()
+            _save(plan, execution)
     if connection.as_json:
         print_json(_as_json(plan, answer))
         return
     _print_plan(plan)
     if answer is None:
-        out.line("Nothing was changed: this was a dry run. --execute sets these offsets.")
+        deletes_only = all(planned.target is None for planned in plan.offsets)
+        what = "deletes" if deletes_only else "sets"
+        out.line(f"Nothing was changed: this was a dry run. --execute {what} these offsets.")
     else:
-        report(request, answer)
+        report(plan.request(), answer)
+
+
+def _save(plan: Plan, execution: Execution) -> None:
+    """Save a plan if the options say so; one that has no offset ends the command."""
+    if not plan.offsets:
+        fail(f"{plan.group_id}: there is no offset to set", REFUSED)
+    if execution.save_plan is not None:
+        write_file(execution.save_plan, json_text(plan.request(), indent=2).encode() + b"\n")
 
 
 def report(request: ResetOffsetsRequest, answer: ResetOffsetsResponse) -> None:
     """Say what a request has changed."""
-    count = sum(len(topic.partitions) for topic in request.topics)
-    members = f"; {answer.rejoining} member(s) join again" if answer.rejoining else ""
-    out.line(f"{request.group_id}: {count} offset(s) set{members}")
+    offsets = [partition.offset for topic in request.topics for partition in topic.partitions]
+    deleted = sum(offset == NO_OFFSET for offset in offsets)
+    done = [(len(offsets) - deleted, "set"), (deleted, "deleted")]
+    changes = [f"{counted(count, 'offset')} {what}" for count, what in done if count]
+    join = "joins" if answer.rejoining == 1 else "join"
+    members = [f"{counted(answer.rejoining, 'member')} {join} again"] if answer.rejoining else []
+    out.line(f"{request.group_id}: {'; '.join([', '.join(changes), *members])}")
 
 
 def send(
     connection: Connection, client: CoordinatorClient, request: ResetOffsetsRequest, execution: Execution
 ) -> ResetOffsetsResponse:
-    """Send the request, again while the group is in a rebalance; a refusal ends the command and says what differs."""
+    """Send the request, again while the group is in a rebalance; a refusal ends the command.
+
+    Raises CommittedMeanwhile.
+    """
     request = msgspec.structs.replace(request, force=execution.force, reason=execution.reason)
     if execution.overwrite_commits:
         request = _without_expectations(request)
@@ -100,31 +145,31 @@ def send(
         body = answer.body
         if body is None or not body.error_code:
             return answer.unwrap()
-        if body.error_code != Error.REBALANCE_IN_PROGRESS or time.monotonic() >= deadline:
-            _refused(request, body)
+        error = error_of(body.error_code)
+        if error in (Error.INVALID_UPDATE_VERSION, Error.UNSTABLE_OFFSET_COMMIT):
+            raise CommittedMeanwhile(request, body)
+        if error is Error.NON_EMPTY_GROUP:
+            (described,) = client.describe_any([request.group_id])
+            why = members_sentence(request.group_id, len(described.members))
+            fail(f"{why}, or use --force, which makes them join again", REFUSED)
+        if error is not Error.REBALANCE_IN_PROGRESS or time.monotonic() >= deadline:
+            reason = f" ({body.error_message})" if error is Error.INVALID_REQUEST and body.error_message else ""
+            fail(sentence_of(error, request.group_id) + reason, REFUSED)
         time.sleep(RETRY_SECONDS)
 
 
-def _refused(request: ResetOffsetsRequest, answer: ResetOffsetsResponse) -> None:
-    group, error = request.group_id, error_of(answer.error_code)
-    match error:
-        case Error.NON_EMPTY_GROUP:
-            fail(f"{group} has members: stop them, or use --force, which makes them join again", REFUSED)
-        case Error.REBALANCE_IN_PROGRESS:
-            fail(f"{group} is in a rebalance; try again when it is Stable, or stop its members", REFUSED)
-        case Error.INVALID_UPDATE_VERSION | Error.UNSTABLE_OFFSET_COMMIT:
-            for partition, expected, committed in differences(request, answer):
-                what = f"read as {_number(expected)}, is now {_number(committed)}"
-                if expected == committed:
-                    what = "has an offset in an open transaction"
-                err.line(f"{partition.topic}:{partition.partition} {what}")
-            fail(
-                f"{group}: nothing was changed, because the group has committed in the meantime; "
-                "look at the plan again, or use --overwrite-commits",
-                REFUSED,
-            )
-        case _:
-            fail(f"{group}: {error.name}: {answer.error_message or 'the offsets were not set'}", REFUSED)
+def fail_because_of_commits(refused: CommittedMeanwhile) -> NoReturn:
+    """End the command and say which offsets are no longer those of the plan."""
+    for partition, expected, committed in differences(refused.request, refused.answer):
+        what = f"read as {_number(expected)}, is now {_number(committed)}"
+        if expected == committed:
+            what = "has an offset in an open transaction"
+        err.line(f"{partition.topic}:{partition.partition} {what}")
+    fail(
+        f"{refused.request.group_id}: nothing was changed, because the group has committed in the meantime; "
+        "look at the plan again, or use --overwrite-commits",
+        REFUSED,
+    )
 
 
 def _without_expectations(request: ResetOffsetsRequest) -> ResetOffsetsRequest:

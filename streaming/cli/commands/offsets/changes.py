@@ -9,6 +9,7 @@ from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.reading import changes_in_journal, offsets_as_of, selected
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, err, fail, out, print_json, time_given
+from streaming.cli.group_selection import require_group
 from streaming.cli.help_output import flag, option
 from streaming.contract.output.terminal import FoldedColumn
 from streaming.explain.offsets.history_rows import ChangeRow, change_row, difference_rows
@@ -38,6 +39,8 @@ def history(
     with connection.errors_as_lines():
         changes = changes_in_journal(connection, group)
     if not changes:
+        with connection.client() as client:
+            require_group(client, group)
         fail(f"{connection.topics.journal} has no offsets of group {group}", REFUSED)
     kept = deque(
         (
@@ -62,10 +65,13 @@ def diff(
     begin: Annotated[str, option("--from", metavar="TIME", text="The earlier time, or an age such as 2h.")],
     end: Annotated[str, option("--to", metavar="TIME", text="The later time; 0s for now.")] = "0s",
 ) -> None:
-    """Show the partitions whose committed offset was another one at two times."""
+    """Show which committed offsets of a group differ between two times, and by how much."""
     times = [time_given(begin, "--from"), time_given(end, "--to")]
     with connection.errors_as_lines():
         (before, knows_before), (after, _) = offsets_as_of(connection, group, times, must_exist=False)
+    if not (before or after):
+        with connection.client() as client:
+            require_group(client, group)
     if not knows_before:
         err.line(f"{group} is older than {connection.topics.journal}: offsets may be missing")
     rows = difference_rows(before, after)

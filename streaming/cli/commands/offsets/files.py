@@ -8,14 +8,21 @@ import typer
 from coordinator_logic.embedded_protocols import TopicPartition
 from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
-from streaming.cli.commands.offsets.reading import fetched_offsets, of_present_topics, offsets_as_of, required_logs
+from streaming.cli.commands.offsets.reading import (
+    fetched_offsets,
+    of_present_topics,
+    offsets_as_of,
+    offsets_of_existing,
+    required_logs,
+)
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, out, print_json, require, time_given, write_file
 from streaming.cli.help_output import option
 from streaming.contract.output.plain import print_file
+from streaming.contract.output.text import counted
 from streaming.explain.offsets.files import FileFormat, UnreadableOffsetsFile, decoded, encoded, format_of
 from streaming.explain.offsets.plan import Position
-from streaming.explain.offsets.targets import plan_from_file
+from streaming.explain.offsets.targets import plan_of_positions
 
 
 @connected
@@ -34,7 +41,7 @@ def export_offsets(
     file_format = FileFormat.CSV if output is None else _format(output)
     if as_of is None:
         with connection.client() as client:
-            offsets = fetched_offsets(client, group)
+            offsets = offsets_of_existing(client, group)
     else:
         with connection.errors_as_lines():
             ((offsets, _),) = offsets_as_of(connection, group, [time_given(as_of, "--as-of")])
@@ -46,7 +53,7 @@ def export_offsets(
     if connection.as_json:
         print_json({"groupId": group, "file": str(output), "offsets": len(offsets)})
     else:
-        out.line(f"{group}: {len(offsets)} offset(s) written to {output}")
+        out.line(f"{group}: {counted(len(offsets), 'offset')} written to {output}")
 
 
 @connected
@@ -65,8 +72,12 @@ def import_offsets(
     with connection.client() as client:
         known = required_logs(connection, client, wanted)
         present = of_present_topics(wanted, known)
-        plan = plan_from_file(group, present, fetched_offsets(client, group), known)
-        carry_out(connection, client, plan, execution)
+        carry_out(
+            connection,
+            client,
+            lambda: plan_of_positions(group, present, fetched_offsets(client, group), known),
+            execution,
+        )
 
 
 def positions_in(file: Path) -> dict[TopicPartition, Position]:

@@ -1,81 +1,64 @@
-"""``group-coordinator offsets list`` and ``offsets commit``."""
+"""``group-coordinator offsets list``: the committed offsets of a group, and how far they are behind."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
-import typer
 
-from coordinator_logic.messages import (
-    FetchedGroup,
-    GroupToFetch,
-    OffsetCommitRequest,
-    PartitionToCommit,
-    TopicToCommit,
-)
+from coordinator_logic.embedded_protocols import TopicPartition
+from coordinator_logic.messages import FetchedGroup, GroupToFetch
 from streaming.cli.commands.groups import GroupId, exit_on_errors
-from streaming.cli.commands.offsets.reading import cluster_topics
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import USAGE, fail, out, print_json
+from streaming.cli.console import out, print_json
+from streaming.explain.live.group_types import Holder
+from streaming.explain.live.partitions import PARTITION_COLUMNS, Logs, PartitionNow, holders_of, read_logs, row_of
+from streaming.explain.offsets.plan import Position
 
 
 @connected
 def list_offsets(connection: Connection, group: GroupId) -> None:
-    """List every offset that a group has committed."""
+    """List every offset that a group has committed, with its lag.
+
+    END is the log end offset, OWNER the member that has the partition.
+    """
     with connection.client() as client:
         fetched = client.offset_fetch([GroupToFetch(group)]).groups[0]
+        (described,) = client.describe_any([group])
+        exit_on_errors({group: fetched.error_code or (0 if fetched.topics else described.error_code)})
+        held = {} if described.error_code else holders_of(described)
+        places = {
+            TopicPartition(topic.name, each.partition_index) for topic in fetched.topics for each in topic.partitions
+        }
+        logs = read_logs(client, places, connection.timeout)
     if connection.as_json:
-        print_json(fetched)
-    elif not fetched.error_code:
-        _print_offsets(fetched)
-    exit_on_errors({group: fetched.error_code})
+        print_json(_as_json(fetched, held, logs))
+    else:
+        _print_offsets(sorted(_rows(fetched, held, logs), key=lambda row: row.partition))
 
 
-def _print_offsets(fetched: FetchedGroup) -> None:
-    rows = []
-    for topic in sorted(fetched.topics, key=lambda topic: topic.name):
-        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
-            epoch = "-" if partition.committed_leader_epoch < 0 else str(partition.committed_leader_epoch)
-            index, offset = str(partition.partition_index), str(partition.committed_offset)
-            rows.append((topic.name, index, offset, epoch, partition.metadata))
-    out.table(("TOPIC", "PARTITION", "OFFSET", "LEADER EPOCH", "METADATA"), rows)
+def _rows(fetched: FetchedGroup, held: Mapping[TopicPartition, Holder], logs: Logs) -> Iterator[PartitionNow]:
+    """A row for each committed offset in the order of the answer; a topic may be there under two ids."""
+    for topic in fetched.topics:
+        for found in topic.partitions:
+            partition = TopicPartition(topic.name, found.partition_index)
+            position = Position(
+                found.committed_offset, found.committed_leader_epoch, found.metadata, topic_id=topic.topic_id
+            )
+            yield row_of(partition, position, held.get(partition), logs)
 
 
-@connected
-def commit_offsets(
-    connection: Connection,
-    group: GroupId,
-    position: Annotated[
-        list[str], typer.Argument(metavar="TOPIC:PARTITION=OFFSET...", help="The offset of each partition.")
-    ],
-    metadata: Annotated[str, typer.Option(metavar="TEXT", help="Free text to store with the offsets.")] = "",
-) -> None:
-    """Set the offsets of a group that has no members; a group that does not exist is created."""
-    topics = topics_to_commit(position, metadata)
-    with connection.client() as client:
-        ids = cluster_topics(connection).topic_ids((topic.name for topic in topics), connection.timeout)
-        named = [msgspec.structs.replace(topic, topic_id=ids.get(topic.name, "")) for topic in topics]
-        committed = client.offset_commit(OffsetCommitRequest(group, named))
-    if connection.as_json:
-        print_json(committed)
-    errors = {
-        f"{topic.name}:{partition.partition_index}": partition.error_code
-        for topic in committed.topics
-        for partition in topic.partitions
-    }
-    exit_on_errors(errors)
-    if not connection.as_json:
-        out.line(f"{group}: committed {len(errors)} offset(s)")
+def _as_json(fetched: FetchedGroup, held: Mapping[TopicPartition, Holder], logs: Logs) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(fetched)
+    partitions = (partition for topic in data["topics"] for partition in topic["partitions"])
+    for partition, row in zip(partitions, _rows(fetched, held, logs), strict=True):
+        partition.update(row.figures())
+    return data
 
 
-def topics_to_commit(positions: Sequence[str], metadata: str) -> list[TopicToCommit]:
-    """Parse ``TOPIC:PARTITION=OFFSET`` arguments into the topics of an OffsetCommit request."""
-    topics: dict[str, list[PartitionToCommit]] = {}
-    for position in positions:
-        target, _, offset = position.rpartition("=")
-        topic, _, partition = target.rpartition(":")
-        if not (topic and partition.isdecimal() and offset.isdecimal()):
-            fail(f"{position!r} is not TOPIC:PARTITION=OFFSET", USAGE)
-        entry = PartitionToCommit(int(partition), int(offset), committed_metadata=metadata)
-        topics.setdefault(topic, []).append(entry)
-    return [TopicToCommit(topic, partitions) for topic, partitions in topics.items()]
+def _print_offsets(rows: list[PartitionNow]) -> None:
+    cells = []
+    for row in rows:
+        assert row.committed is not None
+        epoch = "-" if row.committed.leader_epoch < 0 else str(row.committed.leader_epoch)
+        cells.append((*row.cells(), epoch, row.committed.metadata, row.note))
+    out.table((*PARTITION_COLUMNS, "LEADER EPOCH", "METADATA", "NOTE"), cells)

@@ -2,22 +2,22 @@
 
 import re
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import OffsetSpec
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.messages import GroupToFetch
-from coordinator_logic.records import JournalEntry
+from coordinator_logic.records import Cause, JournalEntry, RequestCause
 from streaming.cli.commands.groups import exit_on_errors
 from streaming.cli.connection import CLIENT_ID, Connection
 from streaming.cli.console import REFUSED, USAGE, err, fail
+from streaming.cli.group_selection import require_group
 from streaming.client import CoordinatorClient
-from streaming.client.consumer.cluster_topics import ClusterTopics
-from streaming.client.consumer.types import ConsumerConfig
-from streaming.client.librdkafka import admin_config
+from streaming.contract.output.text import counted
+from streaming.explain.live.partitions import admin_of, cluster_topics, read_logs
 from streaming.explain.offsets.changes import OffsetChange, changes_of, matters_for_offsets
-from streaming.explain.offsets.log_positions import logs_of
+from streaming.explain.offsets.log_positions import listed_offsets
 from streaming.explain.offsets.plan import Log, Position, is_of_namesake, position, positions_of
 from streaming.explain.time_travel.group_history import GroupAt, group_at
 from streaming.journal.folded_group import Known
@@ -56,7 +56,7 @@ def offsets_as_of(
 def _known_offsets(connection: Connection, group: str, found: GroupAt, *, must_exist: bool) -> tuple[Positions, bool]:
     if found.group is None:
         if must_exist:
-            fail(f"{group}: {connection.topics.journal} has no such group at that time", REFUSED)
+            fail(f"group {group} did not exist at that time, as far as {connection.topics.journal} tells", REFUSED)
         return {}, True
     offsets = {
         TopicPartition(topic, number): position(committed)
@@ -69,19 +69,40 @@ def changes_until_now(connection: Connection, client: CoordinatorClient, group: 
     """All changes of a group's offsets, once the journal has those that the coordinator has made.
 
     A batch writes its answers and its journal in any order. So the journal is read again until it tells the offsets
-    that the group has; that it does not within the timeout ends the command.
+    that the group has, or a request that was appended later: the offsets of a busy group are never those of its
+    journal. That it does neither within the timeout ends the command.
     """
     deadline = time.monotonic() + connection.timeout
+    later = _requests_end(connection, client, group)
     while True:
         now = fetched_offsets(client, group)
         changes = changes_in_journal(connection, group)
         told = {change.partition: change.after for change in changes}
         if all((None if then is None else position(then)) == now.get(each) for each, then in told.items()):
             return changes
+        if any(_is_since(change.cause, later) for change in changes):
+            return changes
         if time.monotonic() >= deadline:
             topic = connection.topics.journal
             fail(f"{group}: commits come faster than {topic} can be read, or it is incomplete; try again", REFUSED)
         time.sleep(_PAUSE_SECONDS)
+
+
+def _requests_end(connection: Connection, client: CoordinatorClient, group: str) -> tuple[int, int] | None:
+    """The partition of the request topic that a group has, and its end; None if it cannot be read."""
+    topic = connection.topics.requests
+    partition = client.find_coordinator(group).node_id
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    ends = listed_offsets(admin_of(client), [(topic, partition)], latest, connection.timeout)
+    end = ends.get(TopicPartition(topic, partition))
+    return None if end is None else (partition, end)
+
+
+def _is_since(cause: Cause, place: tuple[int, int] | None) -> bool:
+    """Whether a request is in the log at this place or later."""
+    if place is None or not isinstance(cause, RequestCause):
+        return False
+    return cause.partition == place[0] and cause.offset >= place[1]
 
 
 def fetched_offsets(client: CoordinatorClient, group: str) -> Positions:
@@ -91,50 +112,66 @@ def fetched_offsets(client: CoordinatorClient, group: str) -> Positions:
     return positions_of(fetched)
 
 
-def admin_of(client: CoordinatorClient) -> AdminClient:
-    """An admin client of the brokers."""
-    return AdminClient(admin_config(client.bootstrap_servers, client.client_id, client.config))
+def offsets_of_existing(client: CoordinatorClient, group: str) -> Positions:
+    """The offsets that a group has committed; a group that does not exist ends the command."""
+    found = fetched_offsets(client, group)
+    if not found:
+        require_group(client, group)
+    return found
 
 
 def logs(connection: Connection, client: CoordinatorClient, partitions: Collection[TopicPartition]) -> Logs:
     """The logs of those partitions that exist."""
-    found = logs_of(admin_of(client), partitions, connection.timeout)
-    ids = cluster_topics(connection).topic_ids({topic for topic, _ in found}, connection.timeout)
-    return {partition: log._replace(topic_id=ids.get(partition.topic, "")) for partition, log in found.items()}
+    return dict(read_logs(client, partitions, connection.timeout).logs)
 
 
 def required_logs(connection: Connection, client: CoordinatorClient, partitions: Collection[TopicPartition]) -> Logs:
     """The logs of partitions; one that does not exist ends the command."""
-    known = logs(connection, client, partitions)
-    if missing := sorted(set(partitions) - known.keys()):
-        names = ", ".join(f"{topic}:{number}" for topic, number in missing)
-        fail(f"no such partition, or its leader does not answer: {names}", REFUSED)
-    return known
+    found = read_logs(client, partitions, connection.timeout)
+    if missing := sorted(set(partitions) - found.logs.keys()):
+        fail("; ".join(dict.fromkeys(_why_missing(each, found.counts) for each in missing)), REFUSED)
+    return dict(found.logs)
+
+
+def _why_missing(partition: TopicPartition, counts: Mapping[str, int]) -> str:
+    topic, number = partition
+    if topic not in counts:
+        return f"topic {topic} does not exist, or is hidden from this user"
+    if number >= counts[topic]:
+        return f"{topic} has {counted(counts[topic], 'partition')}: there is no {topic}:{number}"
+    return f"the end of {topic}:{number} cannot be read: its leader does not answer"
 
 
 def of_present_topics(positions: Positions, known: Logs) -> Positions:
     """The offsets without those of deleted topics whose names other topics have now; says how many it leaves out."""
-    left = {
+    present = {
         partition: found for partition, found in positions.items() if not is_of_namesake(found, known.get(partition))
     }
-    if left_out := len(positions) - len(left):
-        err.line(f"{left_out} offset(s) left out: their topic was deleted, and another one has its name now")
-    return left
+    if left_out := len(positions) - len(present):
+        left = counted(left_out, "offset")
+        err.line(f"{left} left out: the topic was deleted, and another one has its name now")
+    return present
 
 
 def selected_partitions(
-    connection: Connection, topics: Sequence[str], committed: Collection[TopicPartition], *, all_topics: bool
+    connection: Connection,
+    client: CoordinatorClient,
+    topics: Sequence[str],
+    committed: Callable[[], Collection[TopicPartition]],
+    *,
+    all_topics: bool,
 ) -> set[TopicPartition]:
     """The partitions that ``--topic`` and ``--all-topics`` select; a topic alone stands for all its partitions."""
     if all_topics == bool(topics):
         fail("give --topic or --all-topics", USAGE)
     if all_topics:
-        return set(committed)
+        return set(committed())
     wanted = [selected(topic, "--topic") for topic in topics]
     whole = {topic for topic, numbers in wanted if numbers is None}
-    counts = _partition_counts(connection, whole)
+    described = cluster_topics(client).describe(whole, connection.timeout, with_racks=False)
+    counts = {name: metadata.partitions for name, metadata in described.items()}
     if missing := sorted(whole - counts.keys()):
-        fail(f"no such topic: {', '.join(missing)}", REFUSED)
+        fail("; ".join(_why_missing(TopicPartition(name, 0), counts) for name in missing), REFUSED)
     return {
         TopicPartition(topic, number)
         for topic, numbers in wanted
@@ -154,20 +191,3 @@ def selected(text: str, option: str) -> tuple[str, list[int] | None]:
         first, _, last = piece.partition("-")
         numbers += range(int(first), int(last or first) + 1)
     return parsed["topic"], numbers
-
-
-def _partition_counts(connection: Connection, topics: Collection[str]) -> dict[str, int]:
-    described = cluster_topics(connection).describe(topics, connection.timeout, with_racks=False)
-    return {topic: metadata.partitions for topic, metadata in described.items()}
-
-
-def cluster_topics(connection: Connection) -> ClusterTopics:
-    """Queries the brokers for topics."""
-    return ClusterTopics(
-        ConsumerConfig(
-            bootstrap_servers=connection.bootstrap_servers,
-            group_id=CLIENT_ID,
-            client_id=CLIENT_ID,
-            config=connection.config,
-        )
-    )

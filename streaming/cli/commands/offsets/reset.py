@@ -8,7 +8,6 @@ from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
 from streaming.cli.commands.offsets.files import positions_in
 from streaming.cli.commands.offsets.reading import (
-    admin_of,
     fetched_offsets,
     of_present_topics,
     required_logs,
@@ -16,11 +15,14 @@ from streaming.cli.commands.offsets.reading import (
 )
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import USAGE, err, fail, time_given
+from streaming.cli.group_selection import require_group
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient
+from streaming.contract.output.text import counted
+from streaming.explain.live.partitions import admin_of
 from streaming.explain.offsets.log_positions import offsets_at
 from streaming.explain.offsets.plan import Plan
-from streaming.explain.offsets.targets import ResetTarget, TargetKind, plan_from_file, reset_plan
+from streaming.explain.offsets.targets import ResetTarget, TargetKind, plan_of_positions, reset_plan
 
 TARGET_PANEL = "Target"
 
@@ -65,13 +67,22 @@ def reset(
         fail(f"give one of {names} and --from-file", USAGE)
     wanted = {} if from_file is None else positions_in(from_file)
     with connection.client() as client:
-        now = fetched_offsets(client, group)
         if from_file is not None:
             known = required_logs(connection, client, wanted)
-            plan = plan_from_file(group, of_present_topics(wanted, known), now, known)
+            present = of_present_topics(wanted, known)
+
+            def plan() -> Plan:
+                return plan_of_positions(group, present, fetched_offsets(client, group), known)
         else:
-            partitions = selected_partitions(connection, topic or [], now, all_topics=all_topics)
-            plan = _planned(connection, client, group, partitions, chosen[0])
+            if all_topics:
+                require_group(client, group)
+            partitions = selected_partitions(
+                connection, client, topic or [], lambda: fetched_offsets(client, group), all_topics=all_topics
+            )
+
+            def plan() -> Plan:
+                return _planned(connection, client, group, partitions, chosen[0])
+
         carry_out(connection, client, plan, execution)
 
 
@@ -99,5 +110,6 @@ def _planned(
     now = fetched_offsets(client, group)
     plan = reset_plan(group, partitions, target, now, known, at_time)
     if left_out := len(partitions) - len(plan.offsets):
-        err.line(f"{left_out} partition(s) have no committed offset to shift")
+        have = "has" if left_out == 1 else "have"
+        err.line(f"{counted(left_out, 'partition')} {have} no committed offset to shift")
     return plan

@@ -9,19 +9,30 @@ import typer
 from coordinator_logic.messages import ResetOffsetsRequest
 from coordinator_logic.records import RequestCause
 from streaming.cli.commands.groups import GroupId
-from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, report, send, setting_offsets
+from streaming.cli.commands.offsets.carrying_out import (
+    CommittedMeanwhile,
+    Execution,
+    carry_out,
+    fail_because_of_commits,
+    report,
+    send,
+    setting_offsets,
+)
 from streaming.cli.commands.offsets.reading import (
     changes_until_now,
     fetched_offsets,
     logs,
     of_present_topics,
     offsets_as_of,
+    offsets_of_existing,
 )
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, err, fail, out, print_json, time_given
+from streaming.cli.group_selection import require_group
 from streaming.cli.help_output import option
+from streaming.client import CoordinatorClient
 from streaming.explain.offsets.changes import OffsetChange, last_reset
-from streaming.explain.offsets.plan import clone, position, restoration, undoing
+from streaming.explain.offsets.plan import Plan, clone, position, restoration, undoing
 from streaming.explain.time_travel.rows import utc
 
 AsOf = Annotated[str, option("--as-of", metavar="TIME", text="The time, or an age such as 2h.")]
@@ -41,10 +52,13 @@ def restore(connection: Connection, execution: Execution, group: GroupId, as_of:
         if not is_complete:
             topic = connection.topics.journal
             err.line(f"{group} is older than {topic}: what it does not name is left alone")
-        now = fetched_offsets(client, group)
-        known = logs(connection, client, {*then, *now})
-        then = of_present_topics(then, known)
-        carry_out(connection, client, restoration(group, then, now, known, is_complete=is_complete), execution)
+        present = of_present_topics(then, logs(connection, client, then))
+
+        def plan() -> Plan:
+            now = fetched_offsets(client, group)
+            return restoration(group, present, now, logs(connection, client, {*present, *now}), is_complete=is_complete)
+
+        carry_out(connection, client, plan, execution)
 
 
 @connected
@@ -52,22 +66,28 @@ def restore(connection: Connection, execution: Execution, group: GroupId, as_of:
 def undo(connection: Connection, execution: Execution, group: GroupId) -> None:
     """Undo the last reset of a group's offsets: by reset, restore, import, clone, apply or undo itself.
 
-    Each partition that it changed gets the offset that it had before. To undo twice does it again.
+    Each partition that it changed gets the offset that it had before. Undo it again to bring back the reset.
     """
     with connection.client() as client:
-        changes = last_reset(changes_until_now(connection, client, group))
-        if not changes:
-            fail(f"{connection.topics.journal} has no reset of group {group}", REFUSED)
-        if not all(change.knows_before for change in changes):
-            fail(f"{connection.topics.journal} no longer has the offsets from before the last reset", REFUSED)
+        changes = _last_reset(connection, client, group)
         if not connection.as_json:
             out.line(f"Undo: {_described(changes[0])}")
-        now = fetched_offsets(client, group)
         known = logs(connection, client, [change.partition for change in changes])
         before = {change.partition: position(change.before) for change in changes if change.before is not None}
         present = of_present_topics(before, known)
         changes = [change for change in changes if change.before is None or change.partition in present]
-        carry_out(connection, client, undoing(group, changes, now, known), execution)
+        carry_out(connection, client, lambda: undoing(group, changes, fetched_offsets(client, group), known), execution)
+
+
+def _last_reset(connection: Connection, client: CoordinatorClient, group: str) -> list[OffsetChange]:
+    """The changes by the last reset of a group; without any that the journal knows, the command ends."""
+    changes = last_reset(changes_until_now(connection, client, group))
+    if not changes:
+        require_group(client, group)
+        fail(f"{connection.topics.journal} has no reset of group {group}", REFUSED)
+    if not all(change.knows_before for change in changes):
+        fail(f"{connection.topics.journal} no longer has the offsets from before the last reset", REFUSED)
+    return changes
 
 
 def _described(change: OffsetChange) -> str:
@@ -92,13 +112,14 @@ def clone_group(
     """Copy the committed offsets of a group to another one, which may not exist yet."""
     with connection.client() as client:
         if as_of is None:
-            offsets = fetched_offsets(client, group)
+            offsets = offsets_of_existing(client, group)
         else:
             ((offsets, _),) = offsets_as_of(connection, group, [time_given(as_of, "--as-of")])
         if fetched_offsets(client, new):
             fail(f"{new} has committed offsets", REFUSED)
         known = logs(connection, client, offsets)
-        carry_out(connection, client, clone(new, of_present_topics(offsets, known), known), execution)
+        copied = clone(new, of_present_topics(offsets, known), known)
+        carry_out(connection, client, lambda: copied, execution)
 
 
 @connected
@@ -117,11 +138,14 @@ def apply_plan(
     except OSError as error:
         fail(f"{plan} cannot be read: {error.strerror}", REFUSED)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        fail(f"{plan} is no plan: {error}", USAGE)
+        fail(f"{plan} is not a plan: {error}", USAGE)
     if not execution.execute:
         fail("a plan is carried out with --execute only; the dry run has shown it", USAGE)
     with connection.client() as client:
-        answer = send(connection, client, request, execution)
+        try:
+            answer = send(connection, client, request, execution)
+        except CommittedMeanwhile as refused:
+            fail_because_of_commits(refused)
     if connection.as_json:
         print_json(answer)
     else:

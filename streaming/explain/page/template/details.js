@@ -13,12 +13,33 @@ function percent(share) {
   return `${shown > 0 && shown < 10 ? shown.toFixed(1) : Math.round(shown)}%`;
 }
 
+/** A time of the page, to the second; exact, in UTC, for the pointer. */
+function timeElement(time, className) {
+  const shown = IS_LOCAL ? readable(page.first + time) : `${day(time)} ${clock(time, 0)}`;
+  const made = element("time", className, shown);
+  made.dateTime = made.title = new Date(page.first + time).toISOString();
+  return made;
+}
+
+const EXACT_TIME = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/;
+
+/** A line in which exact times are for the pointer, too. */
+function lineWithTimes(text) {
+  const line = element("p");
+  const parts = text.split(EXACT_TIME);
+  line.append(...parts.map((part, place) => (place % 2 ? timeElement(Date.parse(part) - page.first, "") : part)));
+  return line;
+}
+
+/** The heading of a page that has none of its own. */
 function writeHeading() {
   const { summary } = page;
-  document.getElementById("group").textContent = page.group;
-  const part = page.isComplete ? "" : "; the group is older than this part of its journal";
+  const heading = document.getElementById("group");
+  if (!heading) return;
+  heading.textContent = page.group;
+  const part = page.isComplete ? "" : "; the journal does not reach back to the members at the beginning";
   document.getElementById("span").textContent =
-    `${page.groupType} group, ${duration(SPAN)} from ${day(0)} ${clock(0, 0)} to ${day(SPAN)} ${clock(SPAN, 0)} UTC${part}`;
+    `${page.groupType === "Unknown" ? "Group" : `${page.groupType} group`}, ${duration(SPAN)} from ${day(0)} ${clock(0, 0)} to ${day(SPAN)} ${clock(SPAN, 0)} ${ZONE}${part}`;
   const figures = [
     ["Rebalances", summary.rebalances],
     ["an hour", summary.rebalancesAnHour.toFixed(1)],
@@ -34,8 +55,10 @@ function writeHeading() {
     if (String(value).length > 12) pair.title = value;
     document.getElementById("figures").append(pair);
   }
-  writeRefusals();
-  for (const line of page.now) document.getElementById("now").append(element("p", "", line));
+}
+
+function writeNow() {
+  document.getElementById("now").append(...page.now.map(lineWithTimes));
 }
 
 /** The list of refused requests, and what it lacks. */
@@ -49,7 +72,7 @@ function writeRefusals() {
   for (const one of refusals.slice(0, MOST_LISTED)) {
     const item = element("div", "detail");
     const heading = element("p");
-    heading.append(element("span", "dot expire"), one.lines[0], element("span", "key", ` ${day(one.first)} ${clock(one.first)}`));
+    heading.append(element("span", "dot expire"), one.lines[0], " ", timeElement(one.first, "key"));
     item.append(heading);
     for (const line of one.lines.slice(1)) item.append(element("p", "", line));
     section.append(item);
@@ -98,7 +121,7 @@ function writeList(select) {
         element("span", `dot ${one.category}`),
         element("span", "", one.cause.trigger + numberOf(one)),
         element("span", "long", lengthOf(one)),
-        element("span", "when", `${day(one.began)} ${clock(one.began)}`),
+        timeElement(one.began, "when"),
       );
       button.addEventListener("click", () => select(one.number));
       item.append(button);

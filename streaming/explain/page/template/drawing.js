@@ -80,7 +80,8 @@ function draw() {
 function axisSteps() {
   const room = ((view.to - view.from) * 96) / plotWidth();
   const step = STEPS.find((one) => one >= room) || STEPS[STEPS.length - 1];
-  return { step, beginning: Math.ceil((page.first + view.from) / step) * step - page.first };
+  const origin = page.first + shiftAt(view.from);
+  return { step, beginning: Math.ceil((origin + view.from) / step) * step - origin };
 }
 
 function drawGrid(context, height) {
@@ -278,13 +279,14 @@ function drawAxis(context, width, height) {
   context.textBaseline = "middle";
   for (let time = beginning; time <= view.to; time += step) {
     const x = xOf(time);
-    const isMidnight = (page.first + time) % 86400000 === 0;
+    const isMidnight = (page.first + time + shiftAt(time)) % 86400000 === 0;
     context.fillStyle = colours.line;
     context.fillRect(x, 0, 1, AXIS);
     context.fillStyle = colours.dim;
-    context.fillText(isMidnight || step >= 86400000 ? day(time).slice(5) : clock(time, precision), x + 4, AXIS / 2);
+    const text = isMidnight || step >= 86400000 ? day(time).slice(5) : clock(time, precision);
+    if (x + 4 + context.measureText(text).width <= width) context.fillText(text, x + 4, AXIS / 2);
   }
-  context.fillText(`${day(view.from)}, UTC`, 18, AXIS / 2);
+  context.fillText(`${day(view.from)}, ${ZONE}`, 18, AXIS / 2);
   context.fillText("rebalances", 18, AXIS + STRIP / 2);
   for (const one of rebalances) {
     if (!isShown(one) || one.end < view.from || one.began > view.to) continue;

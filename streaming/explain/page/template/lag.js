@@ -20,7 +20,7 @@ function lagInWords({ samples, partitions }) {
   const hidden = partitions.filter(([, , , end]) => end === null).length;
   const without = hidden ? `, without ${hidden} whose end the brokers do not tell` : "";
   return `${counted(now)} records now in ${partitions.length} partitions${without}. ` +
-    `The most of ${samples.length} samples: ${counted(most)}, on ${day(time)} at ${clock(time, 0)} UTC.`;
+    `The most of ${samples.length} samples: ${counted(most)}, on ${day(time)} at ${clock(time, 0)} ${ZONE}.`;
 }
 
 function table(heads, rows, numbersFrom) {
@@ -58,7 +58,7 @@ function writeLag() {
   lagText.append(
     element("p", "", words),
     folded("By partition, now", table(["partition", "committed", "end", "lag"], partitions, 1)),
-    folded("By time", table(["UTC", "records"], samples, 1)),
+    folded("By time", table([ZONE, "records"], samples, 1)),
   );
 }
 

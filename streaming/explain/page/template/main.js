@@ -1,9 +1,11 @@
 // Connects the page with its reader: mouse, keys, search, and the part of the address behind #.
 
-const search = document.getElementById("search");
+const search = document.getElementById("find");
 const tip = document.getElementById("tip");
 const fit = document.getElementById("fit");
 const help = document.getElementById("help");
+/** Whether the page has more than the picture: then arrow keys and the wheel are the page's without its focus. */
+const isPart = document.getElementById("group") === null;
 let isPlanned = false;
 let dragged = null;
 let addressTimer = 0;
@@ -102,6 +104,7 @@ function showTip(event) {
 
 function listenToMouse() {
   plot.addEventListener("wheel", (event) => {
+    if (isPart && document.activeElement !== plot) return;
     event.preventDefault();
     if (event.shiftKey) scrollTo(view.top + event.deltaY + event.deltaX);
     else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) moveBy(event.deltaX);
@@ -179,6 +182,7 @@ function listenToKeys() {
     }
     const act = KEYS[event.key];
     if (!act) return undefined;
+    if (isPart && event.key.startsWith("Arrow") && document.activeElement !== plot) return undefined;
     event.preventDefault();
     act();
     return redraw();
@@ -211,6 +215,8 @@ function listenToControls() {
 function begin() {
   readColours();
   writeHeading();
+  writeRefusals();
+  writeNow();
   writeCategories(choose);
   chooseRows();
   writeList(select);

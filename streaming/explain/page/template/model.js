@@ -2,6 +2,10 @@
 
 const page = JSON.parse(document.getElementById("data").textContent);
 const SPAN = Math.max(1, page.last - page.first);
+const IS_LOCAL = document.getElementById("picture").dataset.zone === "local";
+
+/** The time zone of what is shown: the reader's on a server's page, UTC in a file, which others may read elsewhere. */
+const ZONE = IS_LOCAL ? "local time" : "UTC";
 
 const CATEGORIES = {
   arrive: "joined",
@@ -170,9 +174,19 @@ function pad(number, width) {
   return String(number).padStart(width, "0");
 }
 
-/** A time of the page in UTC; `precision` is a number of decimals of the second, or -1 for none. */
+/** How far the shown time is ahead of UTC, in ms. */
+function shiftAt(time) {
+  return IS_LOCAL ? -60000 * new Date(page.first + time).getTimezoneOffset() : 0;
+}
+
+/** A date whose fields in UTC are those that are shown. */
+function shownDate(time) {
+  return new Date(page.first + time + shiftAt(time));
+}
+
+/** A time of the page; `precision` is a number of decimals of the second, or -1 for none. */
 function clock(time, precision = 3) {
-  const date = new Date(page.first + time);
+  const date = shownDate(time);
   const minutes = `${pad(date.getUTCHours(), 2)}:${pad(date.getUTCMinutes(), 2)}`;
   if (precision < 0) return minutes;
   const seconds = `${minutes}:${pad(date.getUTCSeconds(), 2)}`;
@@ -180,7 +194,7 @@ function clock(time, precision = 3) {
 }
 
 function day(time) {
-  return new Date(page.first + time).toISOString().slice(0, 10);
+  return shownDate(time).toISOString().slice(0, 10);
 }
 
 /** A duration in ms, in words. */

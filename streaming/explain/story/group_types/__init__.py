@@ -11,7 +11,7 @@ from streaming.explain.story.group_types.telling import TypeTelling, TypeWords
 TELLINGS: Mapping[str, type[TypeTelling]] = {CLASSIC_TYPE: ClassicTelling, CONSUMER_TYPE: ConsumerTelling}
 
 FIRST_TYPE = CLASSIC_TYPE
-"""The type of a group until an entry says otherwise."""
+"""The type of a group with which its entries begin."""
 
 _BY_RECORD = {record: name for name, telling in TELLINGS.items() for record in telling.RECORDS}
 
@@ -21,6 +21,6 @@ def words_of(group_type: str) -> TypeWords:
     return TELLINGS[group_type].WORDS
 
 
-def type_after(record: Record, group_type: str) -> str:
-    """The type of a group after a record, before which it was of this type."""
+def type_after(record: Record, group_type: str | None) -> str | None:
+    """The type of a group after a record, before which it was of this type; None if it is not known."""
     return _BY_RECORD.get(type(record), group_type)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from coordinator_logic.groups.classic.data import ClassicGroup
 from coordinator_logic.groups.classic.records import (
     AssignmentChanged,
     ClassicGroupFormed,
@@ -34,7 +35,7 @@ class ClassicTelling(TypeTelling):
         spans=("joining", "assignment"),
         waits=("its members to join", "the leader's assignment"),
     )
-    RECORDS = (ClassicGroupFormed, GroupCreated, GroupDeleted, QuarantinedStateDropped)
+    RECORDS = (ClassicGroupFormed, GroupCreated, GroupDeleted, QuarantinedStateDropped, *ClassicGroup.records)
 
     def __init__(self, telling: Telling) -> None:
         super().__init__(telling)

@@ -7,7 +7,6 @@ from coordinator_logic.groups.consumer.data import ConsumerGroup
 from coordinator_logic.groups.consumer.records import ConsumerGroupFormed, GroupEpochBumped, TargetAssignmentChanged
 from coordinator_logic.messages.groups import CONSUMER_TYPE
 from coordinator_logic.records import JournalEntry
-from coordinator_logic.states import State
 from streaming.explain.story.group_types.epochs import Epochs
 from streaming.explain.story.group_types.telling import Telling, TypeTelling, TypeWords
 from streaming.explain.story.group_types.waits import ConsumerWaits, Waiting
@@ -28,7 +27,7 @@ class ConsumerTelling(TypeTelling):
     def __init__(self, telling: Telling) -> None:
         super().__init__(telling)
         self._waits = ConsumerWaits(telling.roster)
-        self._epochs = Epochs(0)
+        self._epochs = Epochs(None)
 
     def tell(self, entry: JournalEntry) -> None:
         telling, record, time = self._telling, entry.record, entry.timestamp
@@ -37,7 +36,7 @@ class ConsumerTelling(TypeTelling):
         epochs, course = self._epochs, telling.course
         member_id = getattr(record, "member_id", "")
         before = epochs.members.get(member_id)
-        is_new_epoch = isinstance(record, GroupEpochBumped) and record.epoch > epochs.epoch
+        is_new_epoch = isinstance(record, GroupEpochBumped) and (epochs.epoch is None or record.epoch > epochs.epoch)
         owners = epochs.owners if is_new_epoch else None
         if owners is not None:
             telling.move_to(owners, len(epochs.members))
@@ -53,7 +52,7 @@ class ConsumerTelling(TypeTelling):
         elif isinstance(record, TargetAssignmentChanged):
             course.amend(joined=time)
         telling.enter(epochs.state, time)
-        if epochs.state in (State.STABLE, State.EMPTY) and course.open is not None:
+        if epochs.is_settled and course.open is not None:
             course.add_waits(self._waits.last_to_arrive(entry, course.open.began))
             telling.move_to(epochs.owners, len(epochs.members))
             course.end(time)

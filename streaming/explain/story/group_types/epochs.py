@@ -40,11 +40,15 @@ def _new(time: int) -> MemberEpochs:
 
 
 class Epochs:
-    """The epochs of a group and its members, as far as the records tell."""
+    """The epochs of a group and its members, as far as the records tell.
 
-    def __init__(self, epoch: int) -> None:
+    ``epoch`` is that of a group without members, None if the records begin later than the group.
+    """
+
+    def __init__(self, epoch: int | None) -> None:
         self.epoch = epoch
         self.target_epoch = epoch
+        self._is_complete = epoch is not None
         self.members: dict[str, MemberEpochs] = {}
         self._late: set[str] = set()
         """Members that have not reached the target: to look at all of them for each record would take long."""
@@ -91,17 +95,30 @@ class Epochs:
         self._late.discard(member_id)
 
     @property
-    def state(self) -> State:
-        """The group's state (KIP-848, "Group States")."""
+    def state(self) -> State | None:
+        """The group's state (KIP-848, "Group States"); None if it depends on members that the records do not name."""
         if not self.members:
-            return State.EMPTY
-        if self.epoch > self.target_epoch:
+            return State.EMPTY if self._is_complete else None
+        if self._awaits_target:
             return State.ASSIGNING
-        return State.RECONCILING if self._late else State.STABLE
+        if self._late:
+            return State.RECONCILING
+        return State.STABLE if self._is_complete else None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all members that the records name have reached the newest epoch."""
+        if not self.members:
+            return self._is_complete
+        return not self._awaits_target and not self._late
+
+    @property
+    def _awaits_target(self) -> bool:
+        return self.epoch is not None and (self.target_epoch is None or self.epoch > self.target_epoch)
 
     def has_arrived(self, member: MemberEpochs) -> bool:
-        """Whether a member has reached the group's target."""
-        return member.state == MemberState.STABLE.value and member.epoch == self.target_epoch
+        """Whether a member has reached the group's target, as far as that is known."""
+        return member.state == MemberState.STABLE.value and self.target_epoch in (None, member.epoch)
 
     @property
     def owners(self) -> Owners:

@@ -43,22 +43,28 @@ class Telling:
         self.generation: int | None = None
         self.owners: Owners | None = None
         """Those of the last assignment, also of members that have gone since; None if they are not known."""
-        self.state, self.state_since, self._unstable_ms = State.EMPTY, 0, 0
+        self.state: State | None = None
+        """None while it is not known."""
+        self.state_since = self._first = self._unstable_ms = 0
 
-    def enter(self, state: State, time: int) -> None:
-        """Note the state at a time, in ms."""
-        if self.state in UNSTABLE:
-            self._unstable_ms += max(0, time - self.state_since)
+    def enter(self, state: State | None, time: int) -> None:
+        """Note the state at a time, in ms; None if it is not known."""
         if state is not self.state:
+            self._unstable_ms = self.unstable_ms(time)
             self.state, self.state_since = state, time
+
+    def begin(self, time: int) -> None:
+        """Count the time in which the group is not Stable from this time on, in ms."""
+        self._first, self._unstable_ms = time, 0
 
     def unstable_ms(self, until: int) -> int:
         """For how long the group was not Stable until a time, in ms."""
-        return self._unstable_ms + (until - self.state_since if self.state in UNSTABLE else 0)
+        goes_on = max(0, until - max(self.state_since, self._first)) if self.state in UNSTABLE else 0
+        return self._unstable_ms + goes_on
 
     def begin_rebalance(self, group_type: str, *, was_empty: bool) -> None:
         """Begin a rebalance with the newest entry of the turn."""
-        known = KnownBefore(self.roster.members, self.leader, self.job_began)
+        known = KnownBefore(self.roster.members, self.leader, self.job_began, self.roster.is_complete)
         self.course.begin(self.turn, causes_of(self.turn, known), group_type, self.members_before, was_empty=was_empty)
 
     def move_to(self, owners: Owners, members: int) -> None:

@@ -59,7 +59,7 @@ class ClassicWaits(_Waits):
         if joined is not None and entry.timestamp > joined and isinstance(entry.cause, RequestCause):
             yield self._wait(entry.cause.member_id, "to assign, as the leader", joined, entry.timestamp)
 
-    def now(self, state: State, since: int, leader: str | None) -> Waiting:
+    def now(self, state: State | None, since: int, leader: str | None) -> Waiting:
         """For whom a group waits that is in a state since then."""
         members = self._roster.members
         timeouts = [member.rebalance_timeout_ms for member in members.values()]

@@ -16,11 +16,11 @@ from kio.static.primitive import i8
 from kio.static.protocol import RequestPayload
 
 from coordinator_logic.messages import PartitionToCommit, TopicToCommit
+from streaming.gateway.security.internal_topics.rules import OFFSETS_TOPIC
 from streaming.gateway.security.topic_catalog import FoundTopic
 from streaming.gateway.wire.brokers import Address
 from streaming.gateway.wire.forwarding import Forward
 
-OFFSETS_TOPIC = "__consumer_offsets"
 GROUP_KEY_TYPE = i8(0)
 WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 DEAD = "Dead"

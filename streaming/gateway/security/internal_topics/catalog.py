@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 
-from streaming.contract.topics import TopicNames
 from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.wire.futures import retrieve_failure
 
@@ -17,12 +16,12 @@ FOREIGN_IDS = 100_000
 class InternalTopics:
     """The topics, with what is known of ids.
 
-    principals: those of :class:`InternalTopicRules`.
+    rules: what is refused of them.
     find_ids: asks the brokers for the topics' ids.
     """
 
-    def __init__(self, names: TopicNames, principals: Collection[str], find_ids: FindTopicIds) -> None:
-        self.rules = InternalTopicRules(names, principals)
+    def __init__(self, rules: InternalTopicRules, find_ids: FindTopicIds) -> None:
+        self.rules = rules
         self._find_ids = find_ids
         self._name_by_id: dict[bytes, str] = {}
         # What one question of the brokers has resolved comes into the same set.

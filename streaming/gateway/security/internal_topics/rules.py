@@ -20,6 +20,10 @@ class View(Enum):
     """None of them: the request asks for whatever topics there are."""
 
 
+OFFSETS_TOPIC = "__consumer_offsets"
+"""The topic in which the brokers' group coordinator keeps its groups."""
+
+
 class InternalTopicRules:
     """What the gateway refuses to clients.
 
@@ -28,11 +32,15 @@ class InternalTopicRules:
     the brokers' ACLs allow it. None of them is in a list of topics, since clients subscribe to what they find there.
 
     principals: those to which nothing is refused here.
+    hides_offsets_topic: whether :data:`OFFSETS_TOPIC` is kept from clients as the requests are.
     """
 
-    def __init__(self, names: TopicNames, principals: Collection[str] = ()) -> None:
-        self.unreadable = frozenset({names.requests, names.responses, names.transactions})
-        self.all = names.all
+    def __init__(
+        self, names: TopicNames, principals: Collection[str] = (), *, hides_offsets_topic: bool = False
+    ) -> None:
+        brokers_topics = {OFFSETS_TOPIC} if hides_offsets_topic else set()
+        self.unreadable = frozenset({names.requests, names.responses, names.transactions} | brokers_topics)
+        self.all = names.all | brokers_topics
         self._principals = frozenset(principals)
 
     def may_use(self, principal: str) -> bool:

@@ -18,6 +18,7 @@ from streaming.contract.topics import TopicNames
 from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.security.internal_topics.catalog import InternalTopics
 from streaming.gateway.security.internal_topics.guard import TopicGuard, Verdict, VerdictKind
+from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.wire.api_keys import DESCRIBE_TOPIC_PARTITIONS, METADATA, READING_APIS, api_keys, api_name
 from streaming.gateway.wire.codec import KNOWN_VERSIONS, decode_request, encode_request
 from streaming.gateway.wire.frames import ByteBuffer, parse_request_head
@@ -38,7 +39,7 @@ def verdict_on(request: Any, principal: str = CLIENT) -> Verdict:
     async def check() -> Verdict:
         received = ByteBuffer()
         received.feed(encode_request(request, 5, "client"))
-        topics = InternalTopics(NAMES, [OPERATOR], no_ids)
+        topics = InternalTopics(InternalTopicRules(NAMES, [OPERATOR]), no_ids)
         guard = TopicGuard(topics, GatewayLimits(), LoopShare(), lambda: None, pytest.fail)
         head = parse_request_head(received, 1 << 20)
         assert head is not None

@@ -16,6 +16,7 @@ from streaming.contract.topics import TopicNames
 from streaming.gateway.limits import GatewayLimits
 from streaming.gateway.security.internal_topics.catalog import FOREIGN_IDS, InternalTopics
 from streaming.gateway.security.internal_topics.guard import TopicGuard, Verdict, VerdictKind
+from streaming.gateway.security.internal_topics.rules import InternalTopicRules
 from streaming.gateway.wire import loop_share
 from streaming.gateway.wire.codec import decode_request, encode_request
 from streaming.gateway.wire.frames import ByteBuffer, FrameRefused, RefusalReason, parse_request_head
@@ -82,7 +83,7 @@ def by_name(topics: Mapping[str, int]) -> bytes:
 async def verdict_on(frame: bytes, limits: GatewayLimits | None = None) -> tuple[Verdict, int]:
     """The verdict of a new guard, and how often the event loop could turn to others until then."""
     changed, received = asyncio.Event(), ByteBuffer()
-    topics = InternalTopics(NAMES, [], internal_ids)
+    topics = InternalTopics(InternalTopicRules(NAMES, []), internal_ids)
     guard = TopicGuard(topics, limits or GatewayLimits(), LoopShare(), changed.set, pytest.fail)
     received.feed(frame)
     head = parse_request_head(received, MAX_FRAME_BYTES)
@@ -157,7 +158,7 @@ def test_ids_are_resolved_as_fast_when_others_are_forgotten_for_them() -> None:
     """Some ten thousand ids in a request, of a client that never asks for the same ones again."""
 
     async def measured() -> tuple[float, float]:
-        topics = InternalTopics(NAMES, [], internal_ids)
+        topics = InternalTopics(InternalTopicRules(NAMES, []), internal_ids)
         first = await cpu_seconds(topics, new_ids(MANY))
         for _ in range(2):
             await topics.resolve(new_ids(FOREIGN_IDS))
@@ -169,7 +170,7 @@ def test_ids_are_resolved_as_fast_when_others_are_forgotten_for_them() -> None:
 
 def test_all_ids_of_the_largest_request_are_known_at_the_same_time() -> None:
     async def unknown() -> int:
-        topics = InternalTopics(NAMES, [], internal_ids)
+        topics = InternalTopics(InternalTopicRules(NAMES, []), internal_ids)
         await topics.resolve(new_ids(FOREIGN_IDS // 2))
         largest = new_ids(2 * FOREIGN_IDS)
         await topics.resolve(largest)

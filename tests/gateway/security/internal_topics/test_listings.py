@@ -1,5 +1,6 @@
 """At a gateway in front of a real broker, ordinary clients list and describe none of the coordinator's own topics."""
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -13,10 +14,13 @@ from kio.static.primitive import i8, i32
 
 from streaming.contract.topics import TopicNames
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.gateway.security.internal_topics.rules import OFFSETS_TOPIC
 from streaming.gateway.wire.api_keys import DESCRIBE_TOPIC_PARTITIONS, METADATA, api_keys
+from tests.gateway.conftest import NewGateway
 from tests.gateway.support.in_process import RunningGateway
-from tests.gateway.support.requests import metadata
+from tests.gateway.support.requests import fetch, metadata
 from tests.gateway.support.wire_client import WireClient
+from tests.oracle.reference_broker import await_coordinators
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
@@ -166,3 +170,24 @@ def test_configurations_and_log_directories_list_those_of_others(
     with pytest.raises(Exception, match="TOPIC_AUTHORIZATION_FAILED"):
         admin.describe_configs([hidden])[hidden].result(LIMIT_SECONDS)
     assert "cleanup.policy" in admin.describe_configs([shown])[shown].result(LIMIT_SECONDS)
+
+
+@pytest.mark.parametrize("hides", [False, True])
+def test_the_topic_of_the_brokers_groups_is_shown_unless_an_option_hides_it(
+    new_gateway: NewGateway, broker: EmbeddedBroker, names: TopicNames, *, hides: bool
+) -> None:
+    # The first request about a group at the brokers creates the topic.
+    asyncio.run(await_coordinators(broker.bootstrap_servers))
+    options = {"topic-prefix": names.prefix, "hide-offsets-topic": str(hides).lower()}
+    gateway, permitting = (
+        new_gateway(None, {**options, "internal-topic-principals": principals}) for principals in ("", "User:ANONYMOUS")
+    )
+    shown = {each.name: each for each in asked(permitting, metadata(OFFSETS_TOPIC)).topics}[OFFSETS_TOPIC]
+    assert (shown.error_code, shown.is_internal) == (ALLOWED, True)
+    (described,) = asked(gateway, metadata(OFFSETS_TOPIC)).topics
+    (fetched,) = asked(gateway, fetch(OFFSETS_TOPIC, 1_000)).responses
+    listed = {each.name for each in asked(gateway, all_topics()).topics}
+    refused = REFUSED if hides else ALLOWED
+    assert described.error_code is refused
+    assert fetched.partitions[0].error_code is refused
+    assert (OFFSETS_TOPIC in listed) is not hides

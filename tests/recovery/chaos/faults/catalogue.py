@@ -38,7 +38,7 @@ _GATEWAY = frozenset({Need.GATEWAY})
 ANY_END = ("",)
 """Spark reports a failed task in its own words, which differ from moment to moment."""
 
-PREDECESSOR = ("is in use by another job", "has been active since")
+PREDECESSOR = ("is in use by ", "has been active since")
 """A start finds that the former job has not quite gone; a supervisor starts it again."""
 
 _OVERTAKEN = ("another job has become the active one",)

@@ -80,7 +80,7 @@ def test_a_fault_can_be_injected_alone(name: str) -> None:
 
 def test_an_end_of_the_job_that_no_fault_explains_is_unexpected() -> None:
     clock = "this host's clock has gone back by 60 s: start the job again"
-    start = "checkpoint /tmp/checkpoint is in use by another job"
+    start = "checkpoint /tmp/checkpoint is in use by process 7 (group-coordinator run)"
     failed = "the query failed: KeyError"
     ends = [clock, start, failed]
     assert unexpected_ends(["kill-driver"], ends) == [clock, failed]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from streaming.job.election.process_identity import has_ended, process_identity
+from streaming.embedded.process_identity import has_ended, process_identity
 
 PRINT_IDENTITY_AND_WAIT = """
-from streaming.job.election.process_identity import process_identity
+from streaming.embedded.process_identity import process_identity
 print(process_identity(), flush=True)
 input()
 """

@@ -1,4 +1,4 @@
-"""Whether the process of another job has ended, if this host can tell.
+"""Whether another process has ended, if this host can tell.
 
 A job that is killed cannot say so. Another one on the same host sees it in the table of processes, and need not wait
 for the end of the lease.

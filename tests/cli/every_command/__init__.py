@@ -1,0 +1,1 @@
+"""Every command with help, with nothing, with wrong values, piped and interrupted."""

@@ -1,0 +1,1 @@
+"""What documents give to type, played in real terminals; `python -m tests.docs.console` writes docs/console."""

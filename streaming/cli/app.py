@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Annotated, Any
 
 import typer
@@ -61,24 +62,55 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(context: typer.Context, is_wanted: bool) -> None:
+    # A shell that completes a command line runs this, too.
+    if is_wanted and not context.resilient_parsing:
         print_plain(f"group-coordinator {installed_version(DISTRIBUTION)}")
         raise typer.Exit
 
 
+def _version_option(*, hidden: bool) -> Any:
+    return typer.Option(
+        "--version",
+        help="Show the version and exit.",
+        callback=_print_version,
+        is_eager=True,
+        hidden=hidden,
+    )
+
+
+HiddenVersion = Annotated[bool, _version_option(hidden=True)]
+"""Kafka's tools have it, so it is tried anywhere."""
+
+
 @app.callback()
-def with_version(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Take the options of every command."""
+def _program_with_version(version: Annotated[bool, _version_option(hidden=False)] = False) -> None:
+    pass
+
+
+def _group_with_version(version: HiddenVersion = False) -> None:
+    pass
+
+
+def _with_version(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with one more option, whose value it does not get."""
+
+    @wraps(command)
+    def with_version(**arguments: Any) -> None:
+        del arguments[own.name]
+        command(**arguments)
+
+    signature = inspect.signature(command)
+    own = inspect.Parameter("version", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=HiddenVersion)
+    with_version.__signature__ = signature.replace(parameters=[*signature.parameters.values(), own])  # type: ignore[attr-defined]
+    with_version.__annotations__ = {**command.__annotations__, own.name: own.annotation}
+    return with_version
 
 
 def _group(to: typer.Typer, name: str, help_text: str, panel: str | None = None) -> typer.Typer:
     group = typer.Typer(cls=Group, help=help_text, no_args_is_help=True)
     to.add_typer(group, name=name, rich_help_panel=panel)
+    group.callback()(_group_with_version)
     return group
 
 
@@ -100,7 +132,7 @@ def _add(
         epilog = examples(*command_lines, environment=environment) if command_lines else None
         help_text = unwrapped(command.__doc__ or "")
         kind = Service if name in STOP_IN_ORDER else Command
-        to.command(name, cls=kind, help=help_text, epilog=epilog, rich_help_panel=panel)(command)
+        to.command(name, cls=kind, help=help_text, epilog=epilog, rich_help_panel=panel)(_with_version(command))
 
 
 _add(

@@ -1,6 +1,7 @@
 """How ``--help`` and wrong usage look: flags without a type, defaults in the text, examples after the options."""
 
 import inspect
+from collections.abc import Collection
 from typing import Any
 
 import typer
@@ -64,7 +65,15 @@ def _without_flag_types(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-def option(*names: str, metavar: str, text: str, panel: str | None = None, default: object = None, **more: Any) -> Any:
+def option(
+    *names: str,
+    metavar: str,
+    text: str,
+    panel: str | None = None,
+    default: object = None,
+    values: Collection[str] = (),
+    **more: Any,
+) -> Any:
     """An option that takes a value.
 
     Args:
@@ -73,11 +82,14 @@ def option(*names: str, metavar: str, text: str, panel: str | None = None, defau
         text: The description.
         panel: The panel of ``--help`` that lists the option.
         default: A default that is applied later, so that typer does not know it.
+        values: What a shell completes it to. The command checks the value itself.
         more: Other arguments of ``typer.Option``.
     """
     if default is not None:
         text = f"{text} [dim]{escape(f'[default: {default}]')}[/dim]"
         more["show_default"] = False
+    if values:
+        more["autocompletion"] = lambda: list(values)
     return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, show_envvar=False, **more)
 
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from streaming.cli.app import app
 from streaming.cli.commands.gateway import FLAGS as GATEWAY_FLAGS
 from streaming.cli.commands.run import JOB_FLAGS
+from streaming.contract.distribution import DISTRIBUTION, installed_version
 from streaming.gateway.options import GatewayOptions
 from streaming.job.options import JobOptions
 from streaming.job.topics.layout import DEFAULT_REQUEST_PARTITIONS, DEFAULT_RESPONSE_PARTITIONS
@@ -47,6 +48,12 @@ def test_help_shows_flags_without_a_type_and_no_markup(command: tuple[str, ...])
     assert "<bool>" not in shown
     assert "`" not in shown
     assert not re.search(r"\[/?(bold|dim)\]", shown)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_shows_the_version(command: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*command, "--version"])
+    assert (shown.exit_code, shown.output) == (0, f"group-coordinator {installed_version(DISTRIBUTION)}\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -21,6 +21,7 @@ from streaming.job.rows.records import KafkaRecord
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.layout import TopicLayout
 from tests.cli.test_commands import printed_json, run
+from tests.cli.test_completion import completed
 from tests.support.request_events import commit, dumped
 
 STORED = b"\xff" + bytes(range(256)) * 4_000
@@ -88,6 +89,7 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
         "error: the coordinator cannot serve billing: its stored state may be unreadable, see groups quarantine list\n"
     )
     assert printed_json(run("groups", "quarantine", "list", *connection, "--json")) == ["billing"]
+    assert completed(" ".join(("groups quarantine show", *connection, ""))) == ["billing"]
     listed = {
         group["groupId"]: group["groupState"] for group in printed_json(run("groups", "list", *connection, "--json"))
     }

@@ -25,6 +25,7 @@ from streaming.cli.run_options import NOT_GIVEN, CheckpointOptions
 from streaming.contract.errors import CannotRun
 from streaming.contract.output.text import counted
 from streaming.job.options import JobOptions
+from streaming.job.state_stores import STATE_STORES
 
 if TYPE_CHECKING:
     from streaming.job.backups.rewriting import Rewritten
@@ -37,7 +38,14 @@ StatePartitions = Annotated[
     int | None, option(metavar="COUNT", text="The number of state partitions.", default="as before, or 1", min=1)
 ]
 Store = Annotated[
-    str | None, option("--state-store", metavar="STORE", text="memory or rocksdb.", default="as before, or memory")
+    str | None,
+    option(
+        "--state-store",
+        metavar="STORE",
+        text="memory or rocksdb.",
+        default="as before, or memory",
+        values=tuple(STATE_STORES),
+    ),
 ]
 
 

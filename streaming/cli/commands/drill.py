@@ -30,7 +30,9 @@ DRILLS = ("all", "kill", "standby", "broker", "restore", "rebuild", "downtime", 
 """What DRILL may be: ``all``, and the drills in the order in which it runs them."""
 
 
-Name = Annotated[str, typer.Argument(metavar="DRILL", help="Which one, or all of them.")]
+Name = Annotated[
+    str, typer.Argument(metavar="DRILL", help="Which one, or all of them.", autocompletion=lambda: list(DRILLS))
+]
 Output = Annotated[
     Path, option("--output", "-o", metavar="FOLDER", text="Where the report is written.", panel=OUTPUT_PANEL)
 ]

@@ -14,6 +14,9 @@ from streaming.cli.console import REFUSED, PointInTime, err, fail, key_values, o
 from streaming.cli.group_selection import (
     STATES,
     TYPE_NAMES,
+    GroupId,
+    GroupPatterns,
+    completed_ids,
     is_pattern,
     known_groups,
     matches,
@@ -35,10 +38,6 @@ from streaming.explain.time_travel.journal_groups import described_at, directory
 from streaming.journal.folded_group import Known
 from streaming.journal.reader import journal_entries
 
-GroupPatterns = Annotated[
-    list[str], typer.Argument(metavar="GROUP...", help="Group ids, or patterns such as 'billing-*'.")
-]
-GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 Changes = Annotated[
     list[str] | None,
     typer.Argument(metavar="[NAME=VALUE]...", help="Values to set, for example consumer.session.timeout.ms=60000."),
@@ -50,7 +49,11 @@ def list_groups(
     connection: Connection,
     group: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[GROUP]...", help="Only these groups: ids, or patterns such as 'billing-*'."),
+        typer.Argument(
+            metavar="[GROUP]...",
+            help="Only these groups: ids, or patterns such as 'billing-*'.",
+            autocompletion=completed_ids,
+        ),
     ] = None,
     state: Annotated[
         list[str] | None,

@@ -10,9 +10,9 @@ from coordinator_logic.messages import (
     ReadQuarantinedGroupResponse,
 )
 from coordinator_logic.records import QUARANTINED
-from streaming.cli.commands.groups import GroupId
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, fail, out, print_json, write_file
+from streaming.cli.group_selection import QuarantinedGroupId
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient
 from streaming.client.directory import read_directory
@@ -41,7 +41,7 @@ def list_quarantined(connection: Connection) -> None:
 
 
 @connected
-def show_quarantined(connection: Connection, group: GroupId) -> None:
+def show_quarantined(connection: Connection, group: QuarantinedGroupId) -> None:
     """Show why a group is quarantined, and the format version and the size of its stored state."""
     with connection.client() as client:
         read = _read(client, group)
@@ -53,7 +53,7 @@ def show_quarantined(connection: Connection, group: GroupId) -> None:
 
 
 @connected
-def export_quarantined(connection: Connection, group: GroupId, output: ExportFile) -> None:
+def export_quarantined(connection: Connection, group: QuarantinedGroupId, output: ExportFile) -> None:
     """Write the stored state of a quarantined group to a file; the group keeps it."""
     stored = bytearray()
     with connection.client() as client:
@@ -69,7 +69,7 @@ def export_quarantined(connection: Connection, group: GroupId, output: ExportFil
 
 
 @connected
-def drop_quarantined(connection: Connection, group: GroupId, reason: Reason = "") -> None:
+def drop_quarantined(connection: Connection, group: QuarantinedGroupId, reason: Reason = "") -> None:
     """Drop the stored state of a quarantined group, with its committed offsets; the group can then be used again.
 
     Export it first, to be able to examine it. A group that is not quarantined is refused.

@@ -31,8 +31,8 @@ from streaming.embedded.folder_lock import require_unused
 from streaming.embedded.ports import HOST
 from streaming.embedded.temporary_folder import temporary_folder
 from streaming.job.options import JobOptions, load_options
-from streaming.job.profiles import DEFAULT_PROFILE
-from streaming.job.state_stores import DEFAULT_STATE_STORE
+from streaming.job.profiles import DEFAULT_PROFILE, PROFILES
+from streaming.job.state_stores import DEFAULT_STATE_STORE, STATE_STORES
 
 CHECKPOINT_VARIABLE = "GROUP_COORDINATOR_CHECKPOINT"
 EMBEDDED = "embedded"
@@ -64,13 +64,17 @@ Standby = Annotated[bool | None, flag("--standby", "Wait while another job is ac
 NewCheckpoint = Annotated[
     bool | None, flag("--new-checkpoint", "Start without the groups of an earlier checkpoint.", STATE_PANEL)
 ]
-Profile = Annotated[str | None, option(metavar="NAME", text=PROFILE_HELP, panel=STATE_PANEL, default=DEFAULT_PROFILE)]
+Profile = Annotated[
+    str | None,
+    option(metavar="NAME", text=PROFILE_HELP, panel=STATE_PANEL, default=DEFAULT_PROFILE, values=tuple(PROFILES)),
+]
 TriggerInterval = Annotated[
     int | None, option(metavar="MS", text=TRIGGER_HELP, panel=STATE_PANEL, default="the profile's")
 ]
 StatePartitions = Annotated[int | None, option(metavar="COUNT", text=PARTITIONS_HELP, panel=STATE_PANEL, default=1)]
 StateStore = Annotated[
-    str | None, option(metavar="NAME", text=STORE_HELP, panel=STATE_PANEL, default=DEFAULT_STATE_STORE)
+    str | None,
+    option(metavar="NAME", text=STORE_HELP, panel=STATE_PANEL, default=DEFAULT_STATE_STORE, values=tuple(STATE_STORES)),
 ]
 Gateway = Annotated[bool, flag("--gateway", "Also start a gateway for unmodified Kafka clients.", GATEWAY_PANEL)]
 GatewayListen = Annotated[

@@ -13,13 +13,14 @@ from xdist.scheduler import LoadFileScheduling
 
 SHARED = {
     "the coordinator": (
+        "tests/cli/history/test_publishing.py",
+        "tests/cli/history/test_replay.py",
+        "tests/cli/history/test_time_travel.py",
         "tests/cli/hostile_texts/test_commands.py",
         "tests/cli/test_commands.py",
+        "tests/cli/test_completion.py",
         "tests/cli/test_explain.py",
         "tests/cli/test_offset_resets.py",
-        "tests/cli/test_publishing.py",
-        "tests/cli/test_replay.py",
-        "tests/cli/test_time_travel.py",
         "tests/client/consumer/test_group.py",
         "tests/client/consumer/test_offsets.py",
         "tests/client/consumer/test_reading.py",

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import msgspec
-import typer
 
 from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, Since, fail, out, print_json, progress, time_given, write_file
-from streaming.cli.group_selection import require_group
+from streaming.cli.group_selection import GroupId, require_group
 from streaming.cli.help_output import flag, option
 from streaming.contract.output import plain
 from streaming.contract.output.text import counted
@@ -51,7 +50,7 @@ Live = Annotated[bool, flag("--live", "Continue, and print each further rebalanc
 @connected
 def explain(
     connection: Connection,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
+    group: GroupId,
     since: Since = None,
     until: Until = None,
     member: Member = None,

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from coordinator_logic.config import CoordinatorConfig
 from streaming.cli.connection import Connection, connected
@@ -19,6 +18,7 @@ from streaming.cli.console import (
     print_json,
     require,
 )
+from streaming.cli.group_selection import GroupId
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorError
 from streaming.contract.errors import BadOptions
@@ -62,7 +62,7 @@ Session = Annotated[
 @connected
 def replay(
     connection: Connection,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
+    group: GroupId,
     since: Since = None,
     case: CaseFile = None,
     anonymise: Anonymise = False,

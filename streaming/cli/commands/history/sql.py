@@ -22,9 +22,23 @@ from streaming.cli.run_options import NOT_GIVEN, RunOptions
 from streaming.contract.output.plain import print_encoded_json
 
 
+def completed_query(incomplete: str) -> list[str]:
+    """The query with each table that may follow its FROM or JOIN, for completion in a shell."""
+    begin = incomplete.rpartition(" ")[0]
+    if not begin.lower().endswith((" from", " join")):
+        return []
+    try:
+        from streaming.explain.tables import TABLES
+    except ImportError:
+        return []
+    return [f"{begin} {name}" for name in TABLES]
+
+
 @with_options("given", RunOptions)
 def sql(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A query in Spark's SQL.")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="A query in Spark's SQL.", autocompletion=completed_query)
+    ],
     given: RunOptions,
     checkpoint: Annotated[
         str | None, option(metavar="FOLDER", text="The job's checkpoint; the job may run.", default="none")

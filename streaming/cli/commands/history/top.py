@@ -15,8 +15,10 @@ from streaming.explain.live.columns import COLUMNS, column_of, coordinator_line,
 from streaming.explain.live.group import description, group_with_partitions
 from streaming.explain.live.readers import LiveFleet
 
+COLUMN_NAMES = tuple(column.key for column in COLUMNS)
+
 Sort = Annotated[
-    str, option(metavar="COLUMN", text=f"Sort by this column: {', '.join(column.key for column in COLUMNS)}.")
+    str, option(metavar="COLUMN", text=f"Sort by this column: {', '.join(COLUMN_NAMES)}.", values=COLUMN_NAMES)
 ]
 ProbeSeconds = Annotated[
     int, option(metavar="SECONDS", text="How often to measure how long an answer takes; 0 turns it off.", min=0)
@@ -33,8 +35,8 @@ def top(connection: Connection, sort: Sort = "rebalances", probe_seconds: ProbeS
 
     The lag is that of the offsets that were committed in the last ten minutes or since the start.
     """
-    if sort not in (keys := [column.key for column in COLUMNS]):
-        fail(f"there is no column {sort!r}: {', '.join(keys)}", USAGE)
+    if sort not in COLUMN_NAMES:
+        fail(f"there is no column {sort!r}: {', '.join(COLUMN_NAMES)}", USAGE)
     if connection.as_json or not out.is_interactive:
         with connection.client() as client, LiveFleet(client, probe_seconds=0) as fleet:
             fleet.wait_until_read(connection.timeout)

@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.reading import changes_in_journal, offsets_as_of, selected
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, err, fail, out, print_json, time_given
-from streaming.cli.group_selection import require_group
+from streaming.cli.group_selection import GroupId, require_group
 from streaming.cli.help_output import flag, option
 from streaming.contract.output.terminal import FoldedColumn
 from streaming.explain.offsets.history_rows import ChangeRow, change_row, difference_rows

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from coordinator_logic.embedded_protocols import TopicPartition
-from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
 from streaming.cli.commands.offsets.reading import (
     fetched_offsets,
@@ -17,6 +16,7 @@ from streaming.cli.commands.offsets.reading import (
 )
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, out, print_json, require, time_given, write_file
+from streaming.cli.group_selection import GroupId
 from streaming.cli.help_output import option
 from streaming.contract.output.plain import print_file
 from streaming.contract.output.text import counted

@@ -7,9 +7,10 @@ import msgspec
 
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.messages import FetchedGroup, GroupToFetch
-from streaming.cli.commands.groups import GroupId, exit_on_errors
+from streaming.cli.commands.groups import exit_on_errors
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import out, print_json
+from streaming.cli.group_selection import GroupId
 from streaming.explain.live.group_types import Holder
 from streaming.explain.live.partitions import PARTITION_COLUMNS, Logs, PartitionNow, holders_of, read_logs, row_of
 from streaming.explain.offsets.plan import Position

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 from coordinator_logic.embedded_protocols import TopicPartition
-from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, setting_offsets
 from streaming.cli.commands.offsets.files import positions_in
 from streaming.cli.commands.offsets.reading import (
@@ -15,7 +14,7 @@ from streaming.cli.commands.offsets.reading import (
 )
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import USAGE, err, fail, time_given
-from streaming.cli.group_selection import require_group
+from streaming.cli.group_selection import GroupId, require_group
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient
 from streaming.contract.output.text import counted

@@ -8,7 +8,6 @@ import typer
 
 from coordinator_logic.messages import ResetOffsetsRequest
 from coordinator_logic.records import RequestCause
-from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import (
     CommittedMeanwhile,
     Execution,
@@ -28,7 +27,7 @@ from streaming.cli.commands.offsets.reading import (
 )
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, err, fail, out, print_json, time_given
-from streaming.cli.group_selection import require_group
+from streaming.cli.group_selection import GroupId, require_group
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient
 from streaming.explain.offsets.changes import OffsetChange, last_reset

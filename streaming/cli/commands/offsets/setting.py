@@ -8,12 +8,11 @@ import typer
 from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ResetOffsetsRequest, ResetOffsetsResponse
-from streaming.cli.commands.groups import GroupId
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, send, setting_offsets
 from streaming.cli.commands.offsets.reading import fetched_offsets, logs, required_logs, selected
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail
-from streaming.cli.group_selection import require_group
+from streaming.cli.group_selection import GroupId, require_group
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient
 from streaming.explain.error_sentences import sentence_of

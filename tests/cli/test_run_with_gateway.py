@@ -104,3 +104,16 @@ def test_the_command_ends_with_an_error_when_its_broker_dies(command: Process, t
     ended = f"error: the Kafka broker has ended: killed by SIGKILL; its log: {data_dir / 'broker.log'}"
     command.await_line("why", lambda line: line == ended)
     wait_until(lambda: not any(map(exists, started)), "the end of all processes")
+
+
+@pytest.mark.jvm
+def test_the_log_of_a_broker_is_not_named_where_it_is_lost_with_the_command(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "streaming.cli", "run", "--json", "--embedded"]
+    with Process("run --embedded", words, environment={"TMPDIR": str(tmp_path)}) as command:
+        command.start()
+        command.await_line("the broker's address", lambda line: LISTENS in line)
+        os.kill([pid for pid in descendants(command.pid) if b"kafka.Kafka" in command_line(pid)][-1], signal.SIGKILL)
+        assert command.wait() == 1
+        ended = "error: the Kafka broker has ended: killed by SIGKILL"
+        command.await_line("why", lambda line: line == ended)
+    assert list(tmp_path.glob("group-coordinator-*")) == []

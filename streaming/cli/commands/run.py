@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -144,15 +144,15 @@ def run(
     with failures_as_lines(), ExitStack() as stack:
         if embedded and bootstrap_servers is not None:
             raise BadOptions("--embedded starts a broker of its own: leave out --bootstrap-servers")
-        data_dir = _embedded_data_dir(flags, config, stack, report) if embedded else None
+        data = _broker_data(flags, config, stack, report) if embedded else None
         servers = EMBEDDED if embedded else bootstrap_servers
         options = load_options({**flags, "bootstrap_servers": servers}, os.environ, config)
         # What refuses a start is found before anything is started or written: a broker and Spark take seconds.
-        require_unused(data_dir)
+        require_unused(data.folder if data else None)
         require_free_port(HOST, embedded_port, "--embedded-port")
         _require_free_ports(options, _gateway_options(options, gateway_listen) if gateway else None)
-        if data_dir is not None:
-            servers = _start_broker(data_dir, embedded_port, stack, report)
+        if data is not None:
+            servers = _start_broker(data, embedded_port, stack, report)
             options = load_options({**flags, "bootstrap_servers": servers}, os.environ, config)
         # Imported late: pyspark takes seconds, and wrong options are reported at once.
         from streaming.gateway.child import running_gateway
@@ -167,14 +167,22 @@ def run(
         run_job(options, guide.report, on_stop=stop_gateway)
 
 
-def _embedded_data_dir(
+class _BrokerData(NamedTuple):
+    """The folder of the embedded broker's data and log, and whether it outlives this command."""
+
+    folder: Path
+    is_kept: bool
+
+
+def _broker_data(
     flags: dict[str, object], config: Path | None, stack: ExitStack, report: Callable[[str], None]
-) -> Path:
-    """The folder of the embedded broker's data, beside the checkpoint.
+) -> _BrokerData:
+    """The embedded broker's data, beside the checkpoint.
 
     Adds a checkpoint in a temporary folder to the flags if none is given.
     """
-    if flags.get("checkpoint") is None and CHECKPOINT_VARIABLE not in os.environ and config is None:
+    is_kept = flags.get("checkpoint") is not None or CHECKPOINT_VARIABLE in os.environ or config is not None
+    if not is_kept:
         flags["checkpoint"] = str(stack.enter_context(temporary_folder()).path / "checkpoint")
         report("no checkpoint is given: the groups are lost when this command ends")
     checkpoint = load_options({**flags, "bootstrap_servers": EMBEDDED}, os.environ, config).checkpoint
@@ -182,7 +190,7 @@ def _embedded_data_dir(
         raise BadOptions(
             f"checkpoint {checkpoint}: --embedded needs a local folder, beside which the broker keeps its data"
         )
-    return Path(f"{checkpoint.rstrip('/')}.kafka")
+    return _BrokerData(Path(f"{checkpoint.rstrip('/')}.kafka"), is_kept)
 
 
 def _require_free_ports(options: JobOptions, gateway_options: dict[str, str] | None) -> None:
@@ -195,12 +203,12 @@ def _require_free_ports(options: JobOptions, gateway_options: dict[str, str] | N
         load_gateway_options({}, os.environ, defaults=gateway_options).require_free_ports("--gateway-listen")
 
 
-def _start_broker(data_dir: Path, port: int, stack: ExitStack, report: Callable[[str], None]) -> str:
+def _start_broker(data: _BrokerData, port: int, stack: ExitStack, report: Callable[[str], None]) -> str:
     """Start a broker and return its address. If it ends by itself, so does what runs until the end of the stack."""
     report("starting a Kafka broker")
-    broker = stack.enter_context(EmbeddedBroker(data_dir=data_dir, port=port))
+    broker = stack.enter_context(EmbeddedBroker(data_dir=data.folder, port=port))
     report(f"Kafka listens on {broker.bootstrap_servers}")
-    stack.enter_context(ending_with_broker(broker, report))
+    stack.enter_context(ending_with_broker(broker, report, keeps_log=data.is_kept))
     return broker.bootstrap_servers
 
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 
 from streaming.contract.identity import read_identity_keys
 from streaming.contract.monitoring_server import serving_monitoring
+from streaming.contract.waits import announcing_waits
 from streaming.embedded.interruption import exit_code, take_time_to_stop
 from streaming.embedded.stop_signals import STOP_SIGNALS, end_at_once, restored_handlers
 from streaming.gateway.groups.serving import serving_groups
@@ -136,7 +137,8 @@ async def _monitoring(
 
 async def _run_until(stop: asyncio.Event, server: GatewayServer, report: Callable[[str], None]) -> None:
     try:
-        await server.start()
+        with announcing_waits(report, server.options.bootstrap_servers):
+            await server.start()
         brokers = ", ".join(f"{node_id} at {address}" for node_id, address in server.addresses.items())
         take_time_to_stop()
         report(f"ready: clients connect to {server.address}; advertised brokers: {brokers}")

@@ -15,6 +15,7 @@ from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.waits import KAFKA, waiting_for
 from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.proxy.api_versions import FIRST_VERSION_WITH_SOFTWARE, METADATA_VERSION_WITH_TOPIC_IDS, ApiRanges
 from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS, broker_connection
@@ -73,8 +74,10 @@ class Cluster:
 
     async def open(self) -> None:
         """Refresh for the first time. Raises :class:`CannotRun` when no broker answers."""
+        servers = bootstrap_addresses(self._options.bootstrap_servers)
         try:
-            await self.refresh()
+            with waiting_for(KAFKA, self._timeout * len(servers)):
+                await self.refresh()
         except ClusterUnreachable as failure:
             raise CannotRun(str(failure)) from failure
         if not self._ranges:

@@ -14,8 +14,10 @@ from typing import Annotated, Any
 from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, USAGE, err, fail, key_values
 from streaming.cli.gateway_address import is_gateway
 from streaming.cli.help_output import flag, option
+from streaming.cli.usage import taking
 from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
 from streaming.client.errors import TopicNotFound
+from streaming.contract import option_values
 from streaming.contract.topics import TopicNames
 from streaming.contract.waits import announcing_waits
 from streaming.explain.error_sentences import sentence_of_failure
@@ -43,10 +45,15 @@ BootstrapServers = Annotated[
         text="Kafka brokers.",
         panel=KAFKA_PANEL,
         envvar=BOOTSTRAP_VARIABLE,
+        callback=taking(option_values.Addresses),
     ),
 ]
 PREFIX_OPTION = option(
-    metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL, envvar=PREFIX_VARIABLE
+    metavar="PREFIX",
+    text="Prefix of the coordinator's topic names.",
+    panel=KAFKA_PANEL,
+    envvar=PREFIX_VARIABLE,
+    callback=taking(option_values.TopicPrefix),
 )
 TopicPrefix = Annotated[str, PREFIX_OPTION]
 Timeout = Annotated[int, option(metavar="SECONDS", text="How long to wait for an answer.", panel=KAFKA_PANEL, min=1)]
@@ -58,6 +65,7 @@ ClientProperties = Annotated[
         metavar="KEY=VALUE",
         text="Property of the Kafka client (librdkafka's name), for example security.protocol=SSL. Repeatable.",
         panel=KAFKA_PANEL,
+        callback=taking(option_values.KeyAndValue),
     ),
 ]
 AsJson = Annotated[bool, flag("--json", "Print JSON instead of a table.", OUTPUT_PANEL)]
@@ -101,7 +109,7 @@ class Connection:
     @contextmanager
     def live_client(self) -> Iterator[CoordinatorClient]:
         """The same for a screen or a server: once it is connected, they show themselves who does not answer."""
-        with self._failures_as_lines():
+        with self._refusals_as_lines():
             with announcing_waits(err.line, self.bootstrap_servers):
                 connected = self._connected()
             with connected as client:
@@ -123,11 +131,11 @@ class Connection:
 
         What the command waits for longer than a second is said on standard error.
         """
-        with self._failures_as_lines(), announcing_waits(err.line, self.bootstrap_servers):
+        with self._refusals_as_lines(), announcing_waits(err.line, self.bootstrap_servers):
             yield
 
     @contextmanager
-    def _failures_as_lines(self) -> Iterator[None]:
+    def _refusals_as_lines(self) -> Iterator[None]:
         try:
             yield
         except RequestTimedOut as error:

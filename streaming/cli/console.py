@@ -7,14 +7,16 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from streaming.cli.boundary import errors_as_lines, print_error
+from streaming.cli.boundary import print_error
 from streaming.cli.exit_codes import REFUSED as REFUSED
 from streaming.cli.exit_codes import USAGE as USAGE
 from streaming.cli.extras import missing_extras
 from streaming.cli.help_output import flag, option
+from streaming.cli.usage import taking
+from streaming.contract.option_values import Addresses, KeyAndValue, TopicPrefix
 from streaming.contract.output import plain
 from streaming.contract.output.terminal import standard_error, standard_output
-from streaming.explain.time_travel.point_in_time import point_in_time
+from streaming.explain.time_travel.point_in_time import milliseconds, point_in_time
 
 KAFKA_PANEL = "Kafka"
 OUTPUT_PANEL = "Output"
@@ -27,17 +29,35 @@ AsJson = Annotated[bool, flag("--json", "Print JSON instead of text.", OUTPUT_PA
 JsonLines = Annotated[bool, flag("--json", "Report each step as a line of JSON.", OUTPUT_PANEL)]
 Brokers = Annotated[
     str | None,
-    option("--bootstrap-servers", "-b", metavar="HOST:PORT,...", text="Kafka brokers.", panel=KAFKA_PANEL),
+    option(
+        "--bootstrap-servers",
+        "-b",
+        metavar="HOST:PORT,...",
+        text="Kafka brokers.",
+        panel=KAFKA_PANEL,
+        callback=taking(Addresses),
+    ),
 ]
 Prefix = Annotated[
-    str | None, option(metavar="PREFIX", text="Prefix of the coordinator's topic names.", panel=KAFKA_PANEL)
+    str | None,
+    option(
+        metavar="PREFIX",
+        text="Prefix of the coordinator's topic names.",
+        panel=KAFKA_PANEL,
+        callback=taking(TopicPrefix),
+    ),
 ]
 ConfigurationFile = Annotated[
     Path | None, option("--config", metavar="FILE", text="TOML file with any of the options.")
 ]
 AnyOption = Annotated[
     list[str] | None,
-    option("--set", metavar="KEY=VALUE", text="Any option by its key, also those without a flag. Repeatable."),
+    option(
+        "--set",
+        metavar="KEY=VALUE",
+        text="Any option by its key, also those without a flag. Repeatable.",
+        callback=taking(KeyAndValue),
+    ),
 ]
 PointInTime = Annotated[
     str | None,
@@ -53,6 +73,14 @@ def time_given(text: str, option: str) -> int:
     """The time in an option's argument, ms since the epoch; ends the command if it is none."""
     try:
         return point_in_time(text, datetime.now(UTC))
+    except ValueError as error:
+        fail(f"{option}: {error}", USAGE)
+
+
+def duration_given(text: str, option: str) -> int:
+    """The duration in an option's argument, ms; ends the command if it is none."""
+    try:
+        return milliseconds(text)
     except ValueError as error:
         fail(f"{option}: {error}", USAGE)
 
@@ -79,9 +107,6 @@ def require(command: str, *extras: str) -> None:
     if missing := missing_extras(f"group-coordinator {command}", *extras):
         err.line(missing, style="red")
         raise typer.Exit(REFUSED)
-
-
-failures_as_lines = errors_as_lines
 
 
 def write_file(file: Path, content: bytes) -> None:

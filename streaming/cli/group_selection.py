@@ -18,6 +18,7 @@ from streaming.client import CoordinatorClient
 from streaming.client.directory import read_directory
 from streaming.client.errors import error_of
 from streaming.client.topic_consumer import EAGER
+from streaming.contract.option_values import one_of
 from streaming.contract.topics import TopicNames
 from streaming.explain.error_sentences import sentence_of
 from streaming.journal.folded_group import UNKNOWN
@@ -84,7 +85,7 @@ def valid_filter(values: Iterable[str] | None, option: str, valid: Collection[st
     known = {each.casefold() for each in valid}
     for value in given:
         if value.strip().casefold() not in known:
-            fail(f"{option}: {value!r} is none of {', '.join(valid)}", USAGE)
+            fail(f"{option}: {value!r} is not {one_of(valid)}", USAGE)
     return given
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
+from streaming.cli.boundary import errors_as_lines
 from streaming.cli.console import (
     KAFKA_PANEL,
     REFUSED,
@@ -16,7 +17,6 @@ from streaming.cli.console import (
     Prefix,
     err,
     fail,
-    failures_as_lines,
     key_values,
 )
 from streaming.cli.help_output import option
@@ -24,8 +24,8 @@ from streaming.client.errors import CoordinatorError
 from streaming.contract.waits import announcing_waits
 from streaming.job.options import JobOptions, load_options
 
-NOT_GIVEN = "-"
-"""What a required option of the job holds if no source gives it: the command then leaves out what needs it."""
+NOT_GIVEN = "not-given:0"
+"""A required option of the job that no source gives, as an address too: the command leaves out what needs it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,15 @@ class RunOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TimedOptions(RunOptions):
+    """The same for a command that asks the brokers, with the time that they have to answer."""
+
+    timeout: Annotated[
+        int, option(metavar="SECONDS", text="How long to wait for the brokers.", panel=KAFKA_PANEL, min=1)
+    ] = 10
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckpointOptions(RunOptions):
     """The same for a command about a checkpoint, which asks the brokers if they are given."""
 
@@ -66,7 +75,7 @@ class CheckpointOptions(RunOptions):
     @contextmanager
     def errors_as_lines(self) -> Iterator[None]:
         """End the command with one line and an exit code on an error that its user can mend, or of the brokers."""
-        with failures_as_lines(), announcing_waits(err.line, self.bootstrap_servers):
+        with errors_as_lines(), announcing_waits(err.line, self.bootstrap_servers):
             try:
                 yield
             except CoordinatorError as error:

@@ -1,10 +1,54 @@
-"""What a command says of wrong usage: which option or argument it is, what it was given, and what it takes."""
+"""Wrong usage: checks of values as the command line is parsed, and what a command says of a wrong one.
 
+A wrong value ends a command before it does anything. The message has the option or argument, what it was given, and
+what it takes.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import typer
+
+from streaming.contract.errors import CannotRun
+from streaming.contract.folders import require_writable
+from streaming.contract.option_values import converted, whole_number
 from streaming.contract.output.text import printable
 
 LIST_OF_NAMES = " or "
+
+
+def taking(option_type: Any) -> Callable[[Any], Any]:
+    """A callback of an option that takes a text, or several: it refuses what is not a value of the type."""
+
+    def check(given: str | list[str] | None) -> str | list[str] | None:
+        try:
+            for value in [given] if isinstance(given, str) else given or ():
+                converted(value, option_type)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        return given
+
+    return check
+
+
+def file_to_write(file: Path | None) -> Path | None:
+    """A callback of an option that names a file to write: its folder must exist."""
+    if file is not None and not file.absolute().parent.is_dir():
+        raise typer.BadParameter(f"{file} cannot be written: there is no folder {file.parent}")
+    return file_to_write_in_a_new_folder(file)
+
+
+def file_to_write_in_a_new_folder(file: Path | None) -> Path | None:
+    """The same for a file whose folder the command makes if it is missing."""
+    if file is not None and file.is_dir():
+        raise typer.BadParameter(f"{file} is a folder: give a file")
+    try:
+        if file is not None:
+            require_writable(file.parent)
+    except CannotRun as error:
+        raise typer.BadParameter(f"{file}: {error}") from error
+    return file
 
 
 def usage_message(error: Any) -> str | None:
@@ -23,15 +67,6 @@ def usage_message(error: Any) -> str | None:
     else:
         message = error.format_message()
     return printable(" ".join(message.split("\n"))) + _place_of_help(error)
-
-
-def whole_number(least: float | None, greatest: float | None) -> str:
-    """What an option takes that takes a whole number within bounds."""
-    if least is not None and greatest is not None:
-        return f"a whole number from {least} to {greatest}"
-    if least is not None:
-        return f"a whole number, {least} or more"
-    return "a whole number" if greatest is None else f"a whole number, {greatest} or less"
 
 
 def _wrong_value(error: Any, parameter: Any) -> str:

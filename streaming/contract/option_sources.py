@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_origin
 import msgspec
 
 from streaming.contract.errors import BadOptions
+from streaming.contract.option_values import converted as converted_value
 
 __all__ = ["OptionLoader"]
 
@@ -145,7 +146,7 @@ class OptionLoader(Generic[OptionsT]):
             raise ValueError(f"refused: {self._refused[key]}")
         if key in self._places:
             owner, option_type = self._places[key]
-            return owner, key, msgspec.convert(value, option_type, strict=False)
+            return owner, key, converted_value(value, option_type)
         group, _, rest = key.partition(".")
         if group in self._pass_through and rest:
             return group, rest, self._at_least(key, _as_text(value))

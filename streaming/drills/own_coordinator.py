@@ -17,6 +17,7 @@ from streaming.embedded.ports import free_address
 from streaming.embedded.temporary_folder import clear_leftovers, temporary_folder
 from streaming.gateway.child import running_gateway
 from streaming.job.checkpoints.lock import is_locked
+from streaming.job.options import load_options
 
 COMMAND_LIMIT_SECONDS = 300.0
 JVM_END_LIMIT_SECONDS = 60.0
@@ -33,11 +34,14 @@ Say = Callable[[StepKind, str], object]
 
 
 def check_settings(settings: Sequence[str]) -> None:
-    """Check options of the jobs, as ``KEY=VALUE``. Raises BadOptions for one of :data:`OWN_OPTIONS`."""
-    for setting in settings:
-        key = setting.partition("=")[0].replace("_", "-")
+    """Check options of the jobs, as ``KEY=VALUE``. Raises BadOptions for a wrong one, and for :data:`OWN_OPTIONS`."""
+    pairs = [setting.partition("=") for setting in settings]
+    for name, _, _ in pairs:
+        key = name.replace("_", "-")
         if key in OWN_OPTIONS:
             raise BadOptions(f"--set {key}: a drill chooses this option of its jobs itself")
+    own = {"bootstrap-servers": "127.0.0.1:0", "checkpoint": "drill"}
+    load_options({key: value for key, _, value in pairs}, {}, defaults=own)
 
 
 @contextmanager

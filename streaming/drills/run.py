@@ -1,6 +1,5 @@
 """Runs drills one after the other, each with a steady time before and after its fault, and writes their report."""
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from streaming.client.librdkafka import LibrdkafkaConfig
-from streaming.contract.errors import BadOptions, CannotRun
+from streaming.contract.errors import CannotRun
 from streaming.drills.clients.live_clients import LiveClients
 from streaming.drills.console_output import ConsoleOutput
 from streaming.drills.existing_coordinator import active_job, confirmed, described, scenario
@@ -25,7 +24,7 @@ from streaming.embedded.broker import BrokerStartError
 from streaming.embedded.jars import resolve_jars
 from streaming.embedded.job_process import NotReported
 
-__all__ = ["ALL", "prepare_folder", "run_drills", "run_on_existing", "write_report"]
+__all__ = ["ALL", "run_drills", "run_on_existing", "write_report"]
 
 ALL = "all"
 
@@ -46,7 +45,7 @@ def run_drills(drill: str, settings: Sequence[str], output: ConsoleOutput) -> Re
     finished: the next one gets a new coordinator.
 
     Raises:
-        BadOptions: a setting would separate the jobs from the drills' own brokers, checkpoint and topics.
+        BadOptions: a setting is wrong, or would separate the jobs from the drills' own brokers, checkpoint and topics.
         NotReported: the coordinator does not start.
         BrokerStartError, JarResolutionError, MissingPrerequisite, CannotRun: see the broker and the gateway.
     """
@@ -130,20 +129,6 @@ def run_on_existing(
     finally:
         clients.delete_groups()
     return report_of(f"The coordinator at {bootstrap_servers}, {described(job)}", began_at, [done])
-
-
-def prepare_folder(folder: Path) -> None:
-    """Make the folder of the report, if it is missing, before minutes of drills depend on it.
-
-    Raises:
-        BadOptions: files cannot be written there.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as failure:
-        raise BadOptions(f"the report cannot be written to {folder}: {failure.strerror}") from failure
 
 
 def write_report(report: Report, folder: Path) -> tuple[Path, Path]:

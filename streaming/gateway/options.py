@@ -13,6 +13,7 @@ import msgspec
 
 from streaming.contract.errors import BadOptions
 from streaming.contract.option_sources import OptionLoader
+from streaming.contract.option_values import Addresses, ListenAddress, NotEmpty, TopicPrefix
 from streaming.contract.ports import require_free_port
 from streaming.gateway.limits import GatewayLimits, Milliseconds
 from streaming.gateway.wire.brokers import Address
@@ -33,10 +34,10 @@ FirstContact = Literal["take-over", "refuse", "off"]
 class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """A gateway's options, validated."""
 
-    bootstrap_servers: Annotated[str, msgspec.Meta(min_length=1)]
+    bootstrap_servers: Addresses
     """The real Kafka brokers, ``host:port``, several separated by commas."""
 
-    listen: Annotated[str, msgspec.Meta(pattern=r"^.*:\d{1,5}$")] = DEFAULT_LISTEN
+    listen: ListenAddress = DEFAULT_LISTEN
     """The address for clients' ``bootstrap.servers``, ``host:port``. Each further broker is advertised at the next free
     port; port 0 selects free ports for all."""
 
@@ -44,13 +45,13 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """The host that the gateway advertises to clients; required if ``listen`` has a wildcard. Empty: that of
     ``listen``."""
 
-    topic_prefix: Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{0,200}$")] = ""
+    topic_prefix: TopicPrefix = ""
     """The prefix of the coordinator's topic names."""
 
     metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
     """The HTTP port of the Prometheus metrics and of the health pages; 0 selects a free port. ``None``: not served."""
 
-    metrics_host: Annotated[str, msgspec.Meta(min_length=1)] = "127.0.0.1"
+    metrics_host: NotEmpty = "127.0.0.1"
     """The address at which metrics and health pages are served. They need no authentication: ``0.0.0.0`` shows them to
     the network."""
 
@@ -68,7 +69,7 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     Without SASL, only the gateway's certificate names a principal to the brokers, also on connections that it opens for
     clients. Off, because the brokers' ACLs would then hold for the gateway and not for its clients."""
 
-    oauth_principal_claim: Annotated[str, msgspec.Meta(min_length=1)] = "sub"
+    oauth_principal_claim: NotEmpty = "sub"
     """The claim of OAUTHBEARER tokens with the user's name: that of the brokers' ``sasl.oauthbearer.sub.claim.name``.
     The gateway records and caches under this name what the brokers decide about the user."""
 
@@ -155,6 +156,9 @@ def load_gateway_options(
         raise BadOptions(f"listen {options.listen}: this host cannot be advertised to clients, give --advertised-host")
     if options.tls_key is not None and options.tls_cert is None:
         raise BadOptions("tls-key: give --tls-cert too")
+    files = {"tls-cert": options.tls_cert, "tls-key": options.tls_key, "identity-key-file": options.identity_key_file}
+    for key, file_name in files.items():
+        _require_readable(key, file_name)
     if options.shares_identity and not options.allow_shared_identity:
         raise BadOptions(
             "kafka.security.protocol: with a client certificate and without SASL, the brokers take every client of the "
@@ -162,3 +166,12 @@ def load_gateway_options(
             "--set allow-shared-identity=true"
         )
     return options
+
+
+def _require_readable(key: str, file: str | None) -> None:
+    """Check an option's file before the gateway connects to anything. Raises BadOptions."""
+    try:
+        if file is not None:
+            Path(file).open("rb").close()
+    except OSError as error:
+        raise BadOptions(f"{key}: {file} cannot be read: {error.strerror}") from error

@@ -24,6 +24,7 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 from streaming.contract.option_sources import OptionLoader
+from streaming.contract.option_values import Addresses, NotEmpty, TopicPrefix
 from streaming.contract.topics import (
     BATCH_OVERHEAD_BYTES,
     LONGEST_GROUP_ID_BYTES,
@@ -39,6 +40,16 @@ from streaming.job.topics.layout import TopicLayout
 ENVIRONMENT_PREFIX = "GROUP_COORDINATOR_"
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+
+Size = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]*[mgMG]\Z", description="a size such as 512m or 2g")]
+
+MasterUrl = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(local(-cluster)?(\[[\d*]+(\s*,\s*\d+)*\])?|yarn|\w+://\S+)\Z",
+        description="a master of Spark's such as local[*], yarn, spark://HOST:PORT or k8s://URL",
+    ),
+]
 
 SET_BY_THE_JOB = frozenset({"requests.topic", "requests.partitions", "late.answer.ms", "job.epoch", "logic.version"})
 """Keys of CoordinatorConfig that are not options: the job derives them from the topics, the batch interval, its
@@ -75,10 +86,10 @@ _JAAS_CREDENTIAL = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"'
 class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """The job's options, validated. Where an option may be ``None``, its docstring names the default."""
 
-    bootstrap_servers: Annotated[str, msgspec.Meta(min_length=1)]
+    bootstrap_servers: Addresses
     """The Kafka brokers to connect to first: ``host:port``, separated by commas."""
 
-    checkpoint: Annotated[str, msgspec.Meta(min_length=1)]
+    checkpoint: NotEmpty
     """The folder of the query's checkpoint, which holds all groups. URIs work as far as Spark does; not tested."""
 
     standby: bool = False
@@ -91,7 +102,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     make_class_archive: bool = True
     """Whether the job makes an archive of the classes that it loads, in the background, if there is none yet."""
 
-    topic_prefix: Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{0,200}$")] = ""
+    topic_prefix: TopicPrefix = ""
     """The prefix of the names of all topics: jobs with different prefixes can share a cluster."""
 
     request_partitions: Count | None = None
@@ -141,10 +152,10 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     See :mod:`streaming.job.state_stores`.
     """
 
-    master: Annotated[str, msgspec.Meta(min_length=1)] = "local[*]"
+    master: MasterUrl = "local[*]"
     """Spark's master URL; by default the job runs on all cores of this machine."""
 
-    driver_memory: Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]*[mgMG]$")] = "1g"
+    driver_memory: Size = "1g"
     """The maximum heap of the driver's JVM, such as ``512m`` or ``2g``. It holds the groups if the master is local."""
 
     python_worker: PythonWorker = ARROW
@@ -171,7 +182,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
     """The port of the Prometheus metrics and of the health pages; 0 chooses a free port. ``None``: not served."""
 
-    metrics_host: Annotated[str, msgspec.Meta(min_length=1)] = "127.0.0.1"
+    metrics_host: NotEmpty = "127.0.0.1"
     """The address at which metrics and health pages are served. They need no authentication: ``0.0.0.0`` shows them to
     the network."""
 

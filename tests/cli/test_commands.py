@@ -95,7 +95,7 @@ def test_patterns_name_groups_and_what_they_match_is_deleted_on_request_only(
 def test_a_state_that_does_not_exist_is_refused_with_those_that_do() -> None:
     refused = run("groups", "list", "-b", UNREACHABLE, "--state", "Stabel")
     assert refused.returncode == 2
-    assert "--state: 'Stabel' is none of Empty, PreparingRebalance, CompletingRebalance, Stable," in refused.stderr
+    assert "--state: 'Stabel' is not one of: Empty, PreparingRebalance, CompletingRebalance, Stable," in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ JUDGES = {
     "streaming/cli/commands/offsets/restoring.py": "the same",
     "streaming/cli/commands/history/replay.py": "the same",
     "streaming/contract/option_sources.py": "the same",
+    "streaming/contract/option_values.py": "the same",
     "streaming/embedded/folder_lock.py": "the file of a lock, which names its holder",
 }
 """The files that handle what cannot be decoded, each with its reason."""

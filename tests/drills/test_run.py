@@ -14,7 +14,7 @@ from streaming.drills.own_coordinator import OwnCoordinator
 from streaming.drills.recording import Recording
 from streaming.drills.reports.report import DrillReport, Report
 from streaming.drills.reports.verdict import RecoveryObjectives
-from streaming.drills.run import Run, perform, prepare_folder, run_all, run_drills, write_report
+from streaming.drills.run import Run, perform, run_all, run_drills, write_report
 from streaming.drills.scenarios.checkpoints import rebuild_words
 from streaming.drills.stage import Scenario, Stage
 from streaming.embedded.broker import BrokerStartError
@@ -109,14 +109,6 @@ def test_a_coordinator_that_never_starts_ends_the_run() -> None:
             run_of((0, "", BrokerStartError("no port"))),
             SILENT,
         )
-
-
-def test_a_folder_to_which_no_report_can_be_written_is_refused_before_the_drills(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(BadOptions, match=r"the report cannot be written to \S+/file/reports: Not a directory"):
-        prepare_folder(tmp_path / "file" / "reports")
-    prepare_folder(tmp_path / "new" / "reports")
-    assert list((tmp_path / "new" / "reports").iterdir()) == []
 
 
 def test_a_report_that_cannot_be_written_is_an_error_with_the_reason(tmp_path: Path) -> None:

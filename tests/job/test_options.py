@@ -111,7 +111,7 @@ def test_each_problem_names_the_option_and_its_source(file: Path) -> None:
         "group.max.size (given with --set)",
         "bootstrap-servers is missing",
     ]
-    assert found[2].endswith("Expected `int` >= 1")
+    assert found[2].endswith(": 0 is not a whole number, 1 or more")
 
 
 def test_an_unknown_option_is_rejected(file: Path) -> None:

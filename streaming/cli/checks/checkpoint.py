@@ -6,6 +6,7 @@ from pathlib import Path
 from streaming.cli.checks.finding import Finding, note, ok, problem
 from streaming.cli.extras import missing_modules
 from streaming.contract.errors import CannotRun
+from streaming.contract.folders import require_writable
 from streaming.contract.output.text import counted
 from streaming.job.options import JobOptions
 from streaming.job.state_stores import store_of
@@ -35,9 +36,10 @@ def check_checkpoint(options: JobOptions, request_partitions: int | None, reques
 
 
 def _check_missing(folder: Path) -> Finding:
-    parent = next(path for path in folder.parents if path.exists())
-    if not os.access(parent, os.W_OK | os.X_OK):
-        return problem(CHECK, f"this user cannot create {folder}", f"change the permissions of {parent}")
+    try:
+        require_writable(folder)
+    except CannotRun as refusal:
+        return problem(CHECK, str(refusal), "choose another folder, or change the permissions")
     return note(CHECK, f"{folder} does not exist", "the first start of the job creates it")
 
 

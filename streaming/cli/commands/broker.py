@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from streaming.cli.console import AsJson, failures_as_lines, out, print_json
+from streaming.cli.boundary import errors_as_lines
+from streaming.cli.console import AsJson, out, print_json
 from streaming.cli.help_output import option
+from streaming.contract.folders import require_writable
 from streaming.contract.ports import require_free_port
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.embedded.broker_watch import ending_with_broker
@@ -31,12 +33,14 @@ def broker(
     as_json: AsJson = False,
 ) -> None:
     """Run a Kafka broker on this machine until Ctrl-C or SIGTERM."""
-    with failures_as_lines():
+    with errors_as_lines():
+        if data_dir is not None:
+            require_writable(data_dir)
         require_unused(data_dir)
         require_free_port(HOST, port, "--port")
     # The signals are handled before the address is printed: its reader may send one at once.
     with (
-        failures_as_lines(),
+        errors_as_lines(),
         stop_requested() as stop,
         EmbeddedBroker(data_dir=data_dir, port=port) as running,
         ending_with_broker(running, keeps_log=data_dir is not None),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import with_options
 from streaming.cli.console import (
     KAFKA_PANEL,
@@ -14,7 +15,6 @@ from streaming.cli.console import (
     USAGE,
     AsJson,
     fail,
-    failures_as_lines,
     out,
     print_json,
     progress,
@@ -76,7 +76,7 @@ def backup(
     require("checkpoint backup", "job")
     from streaming.job.backups.backup import back_up
 
-    with failures_as_lines():
+    with errors_as_lines():
         taken = back_up(local_folder(checkpoint), local_folder(target), keep, datetime.now(UTC), progress(as_json))
     if as_json:
         print_json(taken)
@@ -94,7 +94,7 @@ def list_contents(
     require("checkpoint list", "job")
     from streaming.job.backups.contents import batches_in
 
-    with failures_as_lines():
+    with errors_as_lines():
         held = batches_in(local_folder(folder))
     if as_json:
         print_json(held)

@@ -1,7 +1,6 @@
 """``group-coordinator doctor``: check an installation and say what to do."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -12,27 +11,19 @@ from streaming.cli.checks.kafka import KafkaReport, check_kafka
 from streaming.cli.checks.packages import check_packages
 from streaming.cli.checks.runtime import check_runtime
 from streaming.cli.connection import with_options
-from streaming.cli.console import KAFKA_PANEL, REFUSED, out, print_json
+from streaming.cli.console import REFUSED, out, print_json
 from streaming.cli.help_output import option
-from streaming.cli.run_options import NOT_GIVEN, RunOptions
+from streaming.cli.run_options import NOT_GIVEN, TimedOptions
 from streaming.contract.errors import BadOptions
 from streaming.job.options import JobOptions
 
 STYLES: dict[Status, str] = {"ok": "green", "note": "yellow", "risk": "yellow", "problem": "red"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Examined(RunOptions):
-    """The options of the job to examine, and the time for the brokers to answer."""
-
-    timeout: Annotated[
-        int, option(metavar="SECONDS", text="How long to wait for the brokers.", panel=KAFKA_PANEL, min=1)
-    ] = 10
-
-
-@with_options("given", Examined)
+@with_options("given", TimedOptions)
 def doctor(
-    given: Examined, checkpoint: Annotated[str | None, option(metavar="FOLDER", text="The job's checkpoint.")] = None
+    given: TimedOptions,
+    checkpoint: Annotated[str | None, option(metavar="FOLDER", text="The job's checkpoint.")] = None,
 ) -> None:
     """Check this machine, the brokers, the topics and the checkpoint, and say what to do about each problem.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import LOG_NOTHING, ClientProperties
 from streaming.cli.console import (
     KAFKA_PANEL,
@@ -17,13 +18,14 @@ from streaming.cli.console import (
     Prefix,
     err,
     fail_in_lines,
-    failures_as_lines,
     key_values,
     out,
     require,
 )
 from streaming.cli.help_output import option
 from streaming.contract.errors import BadOptions
+from streaming.contract.folders import require_writable
+from streaming.contract.option_values import one_of
 from streaming.contract.output.plain import print_encoded_json
 
 DRILLS = ("all", "kill", "standby", "broker", "restore", "rebuild", "downtime", "damage", "clock")
@@ -72,22 +74,22 @@ def drill(
     require("drill", "job", "gateway")
     from streaming.drills.console_output import ConsoleOutput
     from streaming.drills.reports.report import as_json as json_of
-    from streaming.drills.run import prepare_folder, run_drills, run_on_existing, write_report
+    from streaming.drills.run import run_drills, run_on_existing, write_report
     from streaming.drills.waiting import DrillFailed
     from streaming.embedded.job_process import NotReported
 
     # What clients notice is in the report; their log would tell it line by line.
     logging.getLogger("streaming.client").setLevel(logging.CRITICAL)
     console = ConsoleOutput(err if as_json else out)
-    with failures_as_lines():
+    with errors_as_lines():
         if name not in DRILLS:
-            raise BadOptions(f"drill {name!r} is none of {', '.join(DRILLS)}")
+            raise BadOptions(f"DRILL: {name!r} is not {one_of(DRILLS)}")
         if bootstrap_servers is not None and settings:
             raise BadOptions("--set is for the jobs that a drill starts itself: leave out --bootstrap-servers")
         if bootstrap_servers is None and any(each is not None for each in (process_id, topic_prefix, properties)):
             raise BadOptions("--pid, --topic-prefix and --property need --bootstrap-servers")
         key_values(settings, "--set")
-        prepare_folder(output)
+        require_writable(output)
         try:
             if bootstrap_servers is None:
                 report = run_drills(name, settings or (), console)

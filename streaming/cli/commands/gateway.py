@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import BOOTSTRAP_VARIABLE, PREFIX_OPTION
 from streaming.cli.console import (
     KAFKA_PANEL,
@@ -13,12 +14,13 @@ from streaming.cli.console import (
     AnyOption,
     ConfigurationFile,
     JsonLines,
-    failures_as_lines,
     key_values,
     reporter,
     require,
 )
 from streaming.cli.help_output import option
+from streaming.cli.usage import taking
+from streaming.contract.option_values import Addresses, ListenAddress
 
 CLIENTS_PANEL = "Clients of the gateway"
 
@@ -36,11 +38,19 @@ BrokersBehind = Annotated[
         text="Kafka brokers behind the gateway.",
         panel=KAFKA_PANEL,
         envvar=BOOTSTRAP_VARIABLE,
+        callback=taking(Addresses),
     ),
 ]
 TopicPrefix = Annotated[str | None, PREFIX_OPTION]
 Listen = Annotated[
-    str | None, option(metavar="HOST:PORT", text=LISTEN_HELP, panel=CLIENTS_PANEL, default="127.0.0.1:19092")
+    str | None,
+    option(
+        metavar="HOST:PORT",
+        text=LISTEN_HELP,
+        panel=CLIENTS_PANEL,
+        default="127.0.0.1:19092",
+        callback=taking(ListenAddress),
+    ),
 ]
 AdvertisedHost = Annotated[
     str | None, option(metavar="HOST", text=ADVERTISED_HELP, panel=CLIENTS_PANEL, default="the host of --listen")
@@ -90,7 +100,7 @@ def gateway(
     from streaming.gateway.service import run_gateway
 
     flags = {name: context.params[name] for name in FLAGS} | key_values(settings, "--set")
-    with failures_as_lines():
+    with errors_as_lines():
         options = load_gateway_options(flags, os.environ, config)
         options.require_free_ports()
         run_gateway(options, reporter(as_json))

@@ -14,12 +14,22 @@ from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, fail, out, print_json, write_file
 from streaming.cli.group_selection import QuarantinedGroupId
 from streaming.cli.help_output import option
+from streaming.cli.usage import file_to_write
 from streaming.client import CoordinatorClient
 from streaming.client.directory import read_directory
 
 PAGE_BYTES = 512 * 1024
 
-ExportFile = Annotated[Path, option("--output", "-o", metavar="FILE", text="The file to write.")]
+ExportFile = Annotated[
+    Path,
+    option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        text="The file to write.",
+        callback=file_to_write,
+    ),
+]
 Reason = Annotated[str, option(metavar="TEXT", text="Why the state is dropped, for the journal.")]
 
 

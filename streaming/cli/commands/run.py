@@ -8,6 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from streaming.cli.boundary import errors_as_lines
 from streaming.cli.console import (
     KAFKA_PANEL,
     METRICS_HELP,
@@ -16,14 +17,16 @@ from streaming.cli.console import (
     ConfigurationFile,
     JsonLines,
     Prefix,
-    failures_as_lines,
     key_values,
     reporter,
     require,
 )
 from streaming.cli.first_steps import FirstSteps
 from streaming.cli.help_output import flag, option
+from streaming.cli.usage import taking
 from streaming.contract.errors import BadOptions
+from streaming.contract.folders import require_writable
+from streaming.contract.option_values import ListenAddress
 from streaming.contract.ports import require_free_port
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.embedded.broker_watch import ending_with_broker
@@ -35,8 +38,8 @@ from streaming.job.profiles import DEFAULT_PROFILE, PROFILES
 from streaming.job.state_stores import DEFAULT_STATE_STORE, STATE_STORES
 
 CHECKPOINT_VARIABLE = "GROUP_COORDINATOR_CHECKPOINT"
-EMBEDDED = "embedded"
-"""What stands for the address of an embedded broker until it has started."""
+EMBEDDED = "127.0.0.1:0"
+"""The address of an embedded broker until it has started."""
 
 STATE_PANEL, TOPICS_PANEL, GATEWAY_PANEL, SPARK_PANEL = "State and pace", "New topics", "Gateway", "Spark and metrics"
 
@@ -78,7 +81,14 @@ StateStore = Annotated[
 ]
 Gateway = Annotated[bool, flag("--gateway", "Also start a gateway for unmodified Kafka clients.", GATEWAY_PANEL)]
 GatewayListen = Annotated[
-    str | None, option(metavar="HOST:PORT", text=LISTEN_HELP, panel=GATEWAY_PANEL, default="127.0.0.1:19092")
+    str | None,
+    option(
+        metavar="HOST:PORT",
+        text=LISTEN_HELP,
+        panel=GATEWAY_PANEL,
+        default="127.0.0.1:19092",
+        callback=taking(ListenAddress),
+    ),
 ]
 RequestPartitions = Annotated[
     int | None, option(metavar="COUNT", text="Partitions of the request topic.", panel=TOPICS_PANEL, default=1)
@@ -141,13 +151,14 @@ def run(
     require("run", "job", *(("gateway",) if gateway else ()))
     flags: dict[str, object] = {name: context.params[name] for name in JOB_FLAGS} | key_values(settings, "--set")
     report = reporter(as_json)
-    with failures_as_lines(), ExitStack() as stack:
+    with errors_as_lines(), ExitStack() as stack:
         if embedded and bootstrap_servers is not None:
             raise BadOptions("--embedded starts a broker of its own: leave out --bootstrap-servers")
         data = _broker_data(flags, config, stack, report) if embedded else None
         servers = EMBEDDED if embedded else bootstrap_servers
         options = load_options({**flags, "bootstrap_servers": servers}, os.environ, config)
         # What refuses a start is found before anything is started or written: a broker and Spark take seconds.
+        _require_place(options)
         require_unused(data.folder if data else None)
         require_free_port(HOST, embedded_port, "--embedded-port")
         _require_free_ports(options, _gateway_options(options, gateway_listen) if gateway else None)
@@ -191,6 +202,15 @@ def _broker_data(
             f"checkpoint {checkpoint}: --embedded needs a local folder, beside which the broker keeps its data"
         )
     return _BrokerData(Path(f"{checkpoint.rstrip('/')}.kafka"), is_kept)
+
+
+def _require_place(options: JobOptions) -> None:
+    """Check that a local checkpoint can be written. Raises CannotRun."""
+    from streaming.job.checkpoints.local_folder import local_path
+
+    folder = local_path(options.checkpoint) if options.is_local else None
+    if folder is not None:
+        require_writable(folder)
 
 
 def _require_free_ports(options: JobOptions, gateway_options: dict[str, str] | None) -> None:

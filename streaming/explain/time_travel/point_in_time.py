@@ -13,7 +13,7 @@ def milliseconds(text: str) -> int:
     """Parse a duration such as ``60s``; raises ValueError."""
     parsed = _DURATION.fullmatch(text)
     if parsed is None:
-        raise ValueError(f"{text!r} is no duration such as 500ms, 60s, 10m, 2h or 1d")
+        raise ValueError(f"{text!r} is not a duration such as 500ms, 60s, 10m, 2h or 1d")
     return int(parsed[1]) * _UNITS[parsed[2]]
 
 

@@ -27,7 +27,8 @@ class ListenerCertificate:
         try:
             self.context = self._new_context()
         except (OSError, ValueError) as failure:
-            raise CannotRun(f"tls-cert {certificate} with tls-key {key} cannot be loaded: {failure}") from failure
+            files = f"tls-cert {certificate}" if key is None else f"tls-cert {certificate} with tls-key {key}"
+            raise CannotRun(f"{files} cannot be loaded: {failure}") from failure
 
     def reload_if_changed(self) -> None:
         """Use changed files for the handshakes from now on; connections that exist go on.

@@ -28,8 +28,8 @@ def test_a_replay_shows_what_the_group_did_and_writes_its_case(coordinator: Coor
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--since", "yesterday"], "no duration"),
-        (["--session", "60"], "no duration"),
+        (["--since", "yesterday"], "is not a duration"),
+        (["--session", "60"], "is not a duration"),
     ],
 )
 def test_a_duration_that_is_none_is_named(arguments: list[str], problem: str) -> None:

@@ -148,6 +148,10 @@ def test_a_gateway_without_a_reachable_broker_does_not_start() -> None:
         ({"bootstrap_servers": "b:1", "listen": "0.0.0.0:19092"}, "advertised-host"),
         ({"bootstrap_servers": "b:1", "listen": "nonsense"}, "listen"),
         ({"bootstrap_servers": "b:1", "tls_key": "k"}, "tls-cert"),
+        (
+            {"bootstrap_servers": "b:1", "tls_cert": "/proc/nope/c"},
+            "tls-cert: /proc/nope/c cannot be read",
+        ),
         ({"bootstrap_servers": "b:1", "nonsense": "1"}, "no such option"),
     ],
 )
@@ -171,6 +175,7 @@ def test_clients_connect_over_tls(new_gateway: NewGateway, certificate: Certific
 
 
 def test_a_certificate_that_cannot_be_loaded_is_named(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    (tmp_path / "none.pem").write_text("no certificate")
     running = RunningGateway(broker.bootstrap_servers, None, {"tls-cert": str(tmp_path / "none.pem")})
     try:
         with pytest.raises(CannotRun, match=r"none\.pem"):

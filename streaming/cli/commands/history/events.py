@@ -6,8 +6,9 @@ from typing import Annotated
 import msgspec
 
 from coordinator_logic.records import JournalEntry
+from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import CLIENT_ID, Connection, connected
-from streaming.cli.console import Since, failures_as_lines, progress, time_given
+from streaming.cli.console import Since, progress, time_given
 from streaming.cli.help_output import flag
 from streaming.contract.output.plain import print_json, print_plain
 from streaming.explain.publishing.publication import publish_rebalances
@@ -38,7 +39,7 @@ def events(connection: Connection, since: Since = None, follow: Follow = False, 
     beginning = 0 if since is None else time_given(since, "--since")
     config, names, timeout = connection.reader_config, connection.topics, connection.timeout
     with (
-        failures_as_lines(),
+        errors_as_lines(),
         connection.errors_as_lines(),
         JournalReader(config, names.journal, timeout, CLIENT_ID, story_entry) as reader,
     ):

@@ -11,6 +11,7 @@ from streaming.cli.connection import CLIENT_ID, Connection, connected
 from streaming.cli.console import REFUSED, USAGE, Since, fail, out, print_json, progress, time_given, write_file
 from streaming.cli.group_selection import GroupId, require_group
 from streaming.cli.help_output import flag, option
+from streaming.cli.usage import file_to_write
 from streaming.contract.output import plain
 from streaming.contract.output.text import counted
 from streaming.explain.lag import Lag, read_lag
@@ -34,10 +35,19 @@ Member = Annotated[
     option("--member", metavar="ID", text="Only what concerns this member id, instance id or client id."),
 ]
 Html = Annotated[
-    Path | None, option("--html", metavar="FILE", text="Write the story as a page for a browser, instead of lines.")
+    Path | None,
+    option(
+        "--html",
+        metavar="FILE",
+        text="Write the story as a page for a browser, instead of lines.",
+        callback=file_to_write,
+    ),
 ]
 Trace = Annotated[
-    Path | None, option("--trace", metavar="FILE", text="Write it as a trace, for Perfetto or chrome://tracing.")
+    Path | None,
+    option(
+        "--trace", metavar="FILE", text="Write it as a trace, for Perfetto or chrome://tracing.", callback=file_to_write
+    ),
 ]
 WithLag = Annotated[bool, flag("--lag", "With --html: show the lag, too; this asks the brokers.")]
 Refused = Annotated[

@@ -7,12 +7,12 @@ from typing import Annotated
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
+from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import (
     REFUSED,
-    USAGE,
+    duration_given,
     fail,
-    failures_as_lines,
     key_values,
     out,
     print_json,
@@ -20,8 +20,10 @@ from streaming.cli.console import (
 )
 from streaming.cli.group_selection import GroupId
 from streaming.cli.help_output import flag, option
+from streaming.cli.usage import file_to_write, taking
 from streaming.client import CoordinatorError
 from streaming.contract.errors import BadOptions
+from streaming.contract.option_values import KeyAndValue, converted
 from streaming.explain.error_sentences import sentence_of_failure
 
 CASE_PANEL, CHANGES_PANEL = "Case", "What if"
@@ -31,7 +33,13 @@ Since = Annotated[
     str | None, option(metavar="AGE", text="Show what happened since then, for example 2h.", panel=CASE_PANEL)
 ]
 CaseFile = Annotated[
-    Path | None, option(metavar="FILE", text="Write the group's requests to a case file.", panel=CASE_PANEL)
+    Path | None,
+    option(
+        metavar="FILE",
+        text="Write the group's requests to a case file.",
+        panel=CASE_PANEL,
+        callback=file_to_write,
+    ),
 ]
 Anonymise = Annotated[bool, flag("--anonymise", "Replace the names of members and hosts in the case file.", CASE_PANEL)]
 ChangedOptions = Annotated[
@@ -41,6 +49,7 @@ ChangedOptions = Annotated[
         metavar="KEY=VALUE",
         text="Replay with this protocol option, for example group.initial.rebalance.delay.ms=10000. Repeatable.",
         panel=CHANGES_PANEL,
+        callback=taking(KeyAndValue),
     ),
 ]
 FormerOptions = Annotated[
@@ -50,6 +59,7 @@ FormerOptions = Annotated[
         metavar="KEY=VALUE",
         text="A protocol option that the job ran with, where it was not the default. Repeatable.",
         panel=CASE_PANEL,
+        callback=taking(KeyAndValue),
     ),
 ]
 Static = Annotated[bool, flag("--static", "Replay with static members.", CHANGES_PANEL)]
@@ -82,7 +92,7 @@ def replay(
     from streaming.explain.replay.what_if import Changes, lived, what_if
 
     beginning, session_ms = _times(since, session)
-    with failures_as_lines():
+    with errors_as_lines():
         topic = connection.topics.requests
         config_then = _with_settings(CoordinatorConfig(requests_topic=topic), "--was", was)
         config_now = _with_settings(config_then, "--set", settings)
@@ -106,20 +116,21 @@ def replay(
 
 def _times(since: str | None, session: str | None) -> tuple[int, int | None]:
     """When to begin, ms since the epoch, and the session timeout in ms; ends the command if one is no duration."""
-    from streaming.explain.time_travel.point_in_time import milliseconds
-
-    try:
-        beginning = 0 if since is None else round(time.time() * 1000) - milliseconds(since)
-        return beginning, None if session is None else milliseconds(session)
-    except ValueError as error:
-        fail(str(error), USAGE)
+    beginning = 0 if since is None else round(time.time() * 1000) - duration_given(since, "--since")
+    return beginning, None if session is None else duration_given(session, "--session")
 
 
 def _with_settings(config: CoordinatorConfig, option_name: str, pairs: list[str] | None) -> CoordinatorConfig:
-    known, settings = msgspec.to_builtins(config), key_values(pairs, option_name)
-    for key in settings.keys() - known.keys():
-        raise BadOptions(f"{option_name}: {key} is not a protocol option")
+    types = {field.encode_name: field.type for field in msgspec.structs.fields(CoordinatorConfig)}
+    changed: dict[str, object] = {}
+    for key, text in key_values(pairs, option_name).items():
+        if key not in types:
+            raise BadOptions(f"{option_name}: {key} is not a protocol option")
+        try:
+            changed[key] = converted(text, types[key])
+        except ValueError as error:
+            raise BadOptions(f"{option_name} {key}: {error}") from error
     try:
-        return msgspec.convert({**known, **settings}, CoordinatorConfig, strict=False)
+        return msgspec.convert({**msgspec.to_builtins(config), **msgspec.to_builtins(changed)}, CoordinatorConfig)
     except msgspec.ValidationError as error:
         raise BadOptions(f"{option_name}: {error}") from error

@@ -11,6 +11,7 @@ from streaming.cli.connection import Connection, connected
 from streaming.cli.console import USAGE, err, fail, out, print_json, require
 from streaming.cli.help_output import option
 from streaming.client import CoordinatorClient, CoordinatorError
+from streaming.contract.option_values import one_of
 from streaming.explain.live.columns import COLUMNS, column_of, coordinator_line, ordered
 from streaming.explain.live.group import description, group_with_partitions
 from streaming.explain.live.readers import LiveFleet
@@ -36,7 +37,7 @@ def top(connection: Connection, sort: Sort = "rebalances", probe_seconds: ProbeS
     The lag is that of the offsets that were committed in the last ten minutes or since the start.
     """
     if sort not in COLUMN_NAMES:
-        fail(f"there is no column {sort!r}: {', '.join(COLUMN_NAMES)}", USAGE)
+        fail(f"--sort: {sort!r} is not {one_of(COLUMN_NAMES)}", USAGE)
     if connection.as_json or not out.is_interactive:
         with connection.client() as client, LiveFleet(client, probe_seconds=0) as fleet:
             fleet.wait_until_read(connection.timeout)

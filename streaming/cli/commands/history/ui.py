@@ -3,9 +3,12 @@
 import threading
 from typing import Annotated
 
+from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import failures_as_lines, reporter
+from streaming.cli.console import reporter
 from streaming.cli.help_output import option
+from streaming.cli.usage import taking
+from streaming.contract.option_values import HostName
 from streaming.contract.ports import require_free_port
 from streaming.explain.live.readers import LiveFleet
 from streaming.explain.ui.guard import is_loopback
@@ -18,7 +21,9 @@ Port = Annotated[int, option(metavar="PORT", text="The port to serve at; 0 takes
 AllowHost = Annotated[
     list[str] | None,
     option(
-        metavar="NAME", text="Accept requests for this host name too, such as a proxy's, without a port. Repeatable."
+        metavar="NAME",
+        text="Accept requests for this host name too, such as a proxy's, without a port. Repeatable.",
+        callback=taking(HostName),
     ),
 ]
 ProbeSeconds = Annotated[
@@ -40,10 +45,10 @@ def ui(
     machine reaches it.
     """
     report = reporter(connection.as_json)
-    with failures_as_lines():
+    with errors_as_lines():
         require_free_port(host, port, "--port")
     with (
-        failures_as_lines(),
+        errors_as_lines(),
         connection.live_client() as client,
         LiveFleet(client, probe_seconds) as fleet,
         serving(Site(CoordinatorSource(client, fleet), allow_host or ()), host, port) as served,

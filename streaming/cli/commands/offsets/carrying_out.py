@@ -15,6 +15,7 @@ from coordinator_logic.messages import NO_OFFSET, ResetOffsetsRequest, ResetOffs
 from streaming.cli.connection import Connection, with_options
 from streaming.cli.console import REFUSED, err, fail, out, print_json, write_file
 from streaming.cli.help_output import flag, option
+from streaming.cli.usage import file_to_write
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
 from streaming.contract.output.text import counted, json_text
@@ -56,7 +57,12 @@ class Execution:
     ] = False
     save_plan: Annotated[
         Path | None,
-        option(metavar="FILE", text="Write the plan to this file, for offsets apply.", panel=EXECUTION_PANEL),
+        option(
+            metavar="FILE",
+            text="Write the plan to this file, for offsets apply.",
+            panel=EXECUTION_PANEL,
+            callback=file_to_write,
+        ),
     ] = None
 
 

@@ -18,6 +18,7 @@ from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail, out, print_json, require, time_given, write_file
 from streaming.cli.group_selection import GroupId
 from streaming.cli.help_output import option
+from streaming.cli.usage import file_to_write
 from streaming.contract.output.plain import print_file
 from streaming.contract.output.text import counted
 from streaming.explain.offsets.files import FileFormat, UnreadableOffsetsFile, decoded, encoded, format_of
@@ -31,7 +32,13 @@ def export_offsets(
     group: GroupId,
     output: Annotated[
         Path | None,
-        option("--output", "-o", metavar="FILE", text="A .csv, .json or .parquet file; without it, CSV is printed."),
+        option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            text="A .csv, .json or .parquet file; without it, CSV is printed.",
+            callback=file_to_write,
+        ),
     ] = None,
     as_of: Annotated[
         str | None, option("--as-of", metavar="TIME", text="As of this time, or an age such as 2h; by default now.")

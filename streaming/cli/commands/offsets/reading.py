@@ -27,6 +27,9 @@ from streaming.journal.reader import JournalReader
 _TOPIC_PARTITIONS = re.compile(r"(?P<topic>[^:]+)(:(?P<numbers>\d+(-\d+)?(,\d+(-\d+)?)*))?")
 _PAUSE_SECONDS = 0.3
 
+Selection = tuple[str, list[int] | None]
+"""A topic and its chosen partitions; None for all of them."""
+
 Positions = dict[TopicPartition, Position]
 Logs = dict[TopicPartition, Log]
 
@@ -156,30 +159,29 @@ def of_present_topics(positions: Positions, known: Logs) -> Positions:
 def selected_partitions(
     connection: Connection,
     client: CoordinatorClient,
-    topics: Sequence[str],
+    selections: Sequence[Selection],
     committed: Callable[[], Collection[TopicPartition]],
     *,
     all_topics: bool,
 ) -> set[TopicPartition]:
     """The partitions that ``--topic`` and ``--all-topics`` select; a topic alone stands for all its partitions."""
-    if all_topics == bool(topics):
+    if all_topics == bool(selections):
         fail("give --topic or --all-topics", USAGE)
     if all_topics:
         return set(committed())
-    wanted = [selected(topic, "--topic") for topic in topics]
-    whole = {topic for topic, numbers in wanted if numbers is None}
+    whole = {topic for topic, numbers in selections if numbers is None}
     described = cluster_topics(client).describe(whole, connection.timeout, with_racks=False)
     counts = {name: metadata.partitions for name, metadata in described.items()}
     if missing := sorted(whole - counts.keys()):
         fail("; ".join(_why_missing(TopicPartition(name, 0), counts) for name in missing), REFUSED)
     return {
         TopicPartition(topic, number)
-        for topic, numbers in wanted
+        for topic, numbers in selections
         for number in (range(counts[topic]) if numbers is None else numbers)
     }
 
 
-def selected(text: str, option: str) -> tuple[str, list[int] | None]:
+def selected(text: str, option: str) -> Selection:
     """Parse ``TOPIC[:PARTITIONS]``, such as ``orders``, ``orders:3`` or ``orders:0,2-5``; None for all partitions."""
     parsed = _TOPIC_PARTITIONS.fullmatch(text)
     if parsed is None:

@@ -1,5 +1,6 @@
 """``group-coordinator offsets reset``: move the offsets of a group."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +11,11 @@ from streaming.cli.commands.offsets.reading import (
     fetched_offsets,
     of_present_topics,
     required_logs,
+    selected,
     selected_partitions,
 )
 from streaming.cli.connection import Connection, connected
-from streaming.cli.console import USAGE, err, fail, time_given
+from streaming.cli.console import USAGE, duration_given, err, fail, time_given
 from streaming.cli.group_selection import GroupId, require_group
 from streaming.cli.help_output import flag, option
 from streaming.client import CoordinatorClient
@@ -24,6 +26,7 @@ from streaming.explain.offsets.plan import Plan
 from streaming.explain.offsets.targets import ResetTarget, TargetKind, plan_of_positions, reset_plan
 
 TARGET_PANEL = "Target"
+BY_DURATION = "--by-duration"
 
 
 @connected
@@ -59,10 +62,10 @@ def reset(
     Without --force, a group with members is refused. An offset outside of the log becomes the nearest one in it. The
     offsets are set only if the group still has those that were shown.
     """
-    chosen = _targets(to_earliest, to_latest, to_offset, to_datetime or by_duration, shift_by)
-    by_time = (to_datetime is not None) + (by_duration is not None)
-    if len(chosen) + (by_time == 2) + (from_file is not None) != 1:
-        names = ", ".join([*(f"{kind.value}" for kind in TargetKind), "--by-duration"])
+    chosen = _targets(to_earliest, to_latest, to_offset, to_datetime, by_duration, shift_by)
+    selections = [selected(each, "--topic") for each in topic or ()]
+    if len(chosen) + (from_file is not None) != 1:
+        names = ", ".join([*(f"{kind.value}" for kind in TargetKind), BY_DURATION])
         fail(f"give one of {names} and --from-file", USAGE)
     wanted = {} if from_file is None else positions_in(from_file)
     with connection.client() as client:
@@ -76,7 +79,7 @@ def reset(
             if all_topics:
                 require_group(client, group)
             partitions = selected_partitions(
-                connection, client, topic or [], lambda: fetched_offsets(client, group), all_topics=all_topics
+                connection, client, selections, lambda: fetched_offsets(client, group), all_topics=all_topics
             )
 
             def plan() -> Plan:
@@ -86,13 +89,20 @@ def reset(
 
 
 def _targets(
-    to_earliest: bool, to_latest: bool, to_offset: int | None, time: str | None, shift_by: int | None
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    since: str | None,
+    age: str | None,
+    shift_by: int | None,
 ) -> list[ResetTarget]:
     targets = [ResetTarget(TargetKind.EARLIEST)] * to_earliest + [ResetTarget(TargetKind.LATEST)] * to_latest
     if to_offset is not None:
         targets.append(ResetTarget(TargetKind.OFFSET, to_offset))
-    if time is not None:
-        targets.append(ResetTarget(TargetKind.TIME, time_given(time, TargetKind.TIME.value)))
+    if since is not None:
+        targets.append(ResetTarget(TargetKind.TIME, time_given(since, TargetKind.TIME.value)))
+    if age is not None:
+        targets.append(ResetTarget(TargetKind.TIME, round(time.time() * 1000) - duration_given(age, BY_DURATION)))
     if shift_by is not None:
         targets.append(ResetTarget(TargetKind.SHIFT, shift_by))
     return targets

@@ -109,11 +109,12 @@ def clone_group(
     ] = None,
 ) -> None:
     """Copy the committed offsets of a group to another one, which may not exist yet."""
+    time = None if as_of is None else time_given(as_of, "--as-of")
     with connection.client() as client:
-        if as_of is None:
+        if time is None:
             offsets = offsets_of_existing(client, group)
         else:
-            ((offsets, _),) = offsets_as_of(connection, group, [time_given(as_of, "--as-of")])
+            ((offsets, _),) = offsets_as_of(connection, group, [time])
         if fetched_offsets(client, new):
             fail(f"{new} has committed offsets", REFUSED)
         known = logs(connection, client, offsets)

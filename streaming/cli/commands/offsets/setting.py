@@ -9,7 +9,7 @@ from coordinator_logic.embedded_protocols import TopicPartition
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import ResetOffsetsRequest, ResetOffsetsResponse
 from streaming.cli.commands.offsets.carrying_out import Execution, carry_out, send, setting_offsets
-from streaming.cli.commands.offsets.reading import fetched_offsets, logs, required_logs, selected
+from streaming.cli.commands.offsets.reading import Selection, fetched_offsets, logs, required_logs, selected
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, USAGE, fail
 from streaming.cli.group_selection import GroupId, require_group
@@ -87,9 +87,7 @@ def positions_given(arguments: Sequence[str], metadata: str) -> dict[TopicPartit
     return positions
 
 
-def _chosen(
-    group: str, selections: Iterable[tuple[str, list[int] | None]], committed: Iterable[TopicPartition]
-) -> set[TopicPartition]:
+def _chosen(group: str, selections: Iterable[Selection], committed: Iterable[TopicPartition]) -> set[TopicPartition]:
     """The committed partitions that are selected; a selection without any ends the command."""
     chosen: set[TopicPartition] = set()
     for topic, numbers in selections:

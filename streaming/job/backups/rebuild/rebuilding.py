@@ -88,6 +88,8 @@ def rebuild(
         JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
     """
     checkpoint = checkpoint.resolve()
+    if backup is not None:
+        finished_manifest(backup)
     with ExitStack() as stack:
         stack.enter_context(locked_place(checkpoint))
         require_free(checkpoint)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_logic.messages import DescribedConsumerGroup, DescribedGroup
+from streaming.contract.output.columns import Column
 from streaming.contract.output.terminal import Cell
 from streaming.explain.live.group_types import NOTHING, classic_assignment, members_of
 
@@ -16,7 +17,7 @@ from streaming.explain.live.group_types import NOTHING, classic_assignment, memb
 class MemberTable:
     """The columns of a table of members, and the rows of a described group."""
 
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
     rows: Callable[[Any], Iterable[tuple[Cell, ...]]]
 
 
@@ -31,10 +32,20 @@ def _consumer_rows(group: DescribedConsumerGroup) -> Iterator[tuple[Cell, ...]]:
         yield (*texts, *(lines.split("\n") for lines in (subscription, assignment, changes)))
 
 
+_MEMBER, _ASSIGNMENT = Column("MEMBER"), Column("ASSIGNMENT", least=15)
+_HOST, _CLIENT, _INSTANCE = Column("HOST", rank=4), Column("CLIENT", rank=6), Column("INSTANCE", rank=7)
+
 MEMBER_TABLES: Mapping[str, MemberTable] = {
-    "classic": MemberTable(("MEMBER", "INSTANCE", "CLIENT", "HOST", "ASSIGNMENT"), _classic_rows),
+    "classic": MemberTable((_MEMBER, _INSTANCE, _CLIENT, _HOST, _ASSIGNMENT), _classic_rows),
     "consumer": MemberTable(
-        ("MEMBER", "INSTANCE", "CLIENT", "HOST", "PROTOCOL", "EPOCH", "SUBSCRIPTION", "ASSIGNMENT", "CHANGES"),
+        (
+            *(_MEMBER, _INSTANCE, _CLIENT, _HOST),
+            Column("PROTOCOL", rank=8),
+            Column("EPOCH", rank=3),
+            Column("SUBSCRIPTION", rank=5, least=15),
+            _ASSIGNMENT,
+            Column("CHANGES", rank=2, least=15),
+        ),
         _consumer_rows,
     ),
 }

@@ -23,6 +23,7 @@ from streaming.cli.console import (
 from streaming.cli.help_output import flag, option
 from streaming.cli.run_options import NOT_GIVEN, CheckpointOptions
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.columns import Column
 from streaming.contract.output.text import counted
 from streaming.job.options import JobOptions
 from streaming.job.state_stores import STATE_STORES
@@ -47,6 +48,12 @@ Store = Annotated[
         values=tuple(STATE_STORES),
     ),
 ]
+
+BATCH_COLUMNS = (
+    *("TIME", "BATCH"),
+    *(Column("FILES", rank=3), Column("BYTES", rank=1), Column("VERSION", rank=2)),
+    "FOLDER",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +116,7 @@ def list_contents(
         )
         for each in held
     ]
-    out.table(("TIME", "BATCH", "FILES", "BYTES", "VERSION", "FOLDER"), rows)
+    out.table(BATCH_COLUMNS, rows)
 
 
 @with_options("given", VerificationOptions)

@@ -28,11 +28,12 @@ from streaming.cli.group_types import MEMBER_TABLES
 from streaming.client import CoordinatorClient
 from streaming.client.errors import CoordinatorError, error_of
 from streaming.client.group_types import AnyDescribedGroup, type_of
+from streaming.contract.output.columns import Column
 from streaming.contract.output.text import counted
 from streaming.explain.error_sentences import members_sentence, sentence_of, sentence_of_failure
 from streaming.explain.live.group import headline
 from streaming.explain.live.group_types import description_of
-from streaming.explain.live.partitions import PARTITION_COLUMNS, PartitionNow, partitions_now
+from streaming.explain.live.partitions import NOTE, PARTITION_TABLE, PartitionNow, partitions_now
 from streaming.explain.time_travel.group_history import GroupAt
 from streaming.explain.time_travel.journal_groups import described_at, directory_entry_at, groups_at
 from streaming.journal.folded_group import Known
@@ -42,6 +43,8 @@ Changes = Annotated[
     list[str] | None,
     typer.Argument(metavar="[NAME=VALUE]...", help="Values to set, for example consumer.session.timeout.ms=60000."),
 ]
+
+GROUP_COLUMNS = ("GROUP", "STATE", Column("TYPE", rank=1), Column("PROTOCOL TYPE", rank=2))
 
 
 @connected
@@ -89,7 +92,7 @@ def list_groups(
         print_json(groups)
         return
     rows = [(each.group_id, each.group_state, each.group_type, each.protocol_type or "-") for each in groups]
-    out.table(("GROUP", "STATE", "TYPE", "PROTOCOL TYPE"), rows)
+    out.table(GROUP_COLUMNS, rows)
 
 
 @connected
@@ -258,7 +261,7 @@ def print_partitions(partitions: Iterable[PartitionNow]) -> None:
     """Print the offsets, the lag and the owner of each partition; nothing without any."""
     rows = [(*each.cells(), each.note) for each in partitions]
     if rows:
-        out.table((*PARTITION_COLUMNS, "NOTE"), rows)
+        out.table((*PARTITION_TABLE, NOTE), rows)
 
 
 def exit_on_errors(error_codes: dict[str, int]) -> None:

@@ -15,7 +15,8 @@ SILENT_SECONDS = 2.0
 class Column(NamedTuple):
     """A column: its name in options, its title, what it sorts by, and its text; numbers are aligned to the right.
 
-    is_word: each text is a single word, such as a state.
+    is_word: each text is a single word, such as a state. rank: what a narrow terminal leaves out, as in
+    :class:`streaming.contract.output.columns.Column`; 1 is that of the column by which the rows are sorted.
     """
 
     key: str
@@ -24,6 +25,7 @@ class Column(NamedTuple):
     text: Callable[[FleetRow], str]
     justify: Literal["left", "right"] = "left"
     is_word: bool = False
+    rank: int = 0
 
     @property
     def is_descending(self) -> bool:
@@ -34,9 +36,11 @@ class Column(NamedTuple):
 COLUMNS = (
     Column("group", "GROUP", lambda row: row.group_id, lambda row: row.group_id),
     Column("state", "STATE", lambda row: row.state, lambda row: row.state, is_word=True),
-    Column("type", "TYPE", lambda row: row.group_type, lambda row: row.group_type, is_word=True),
-    Column("members", "MEMBERS", lambda row: row.members, lambda row: str(row.members), "right"),
-    Column("generation", "GENERATION/EPOCH", lambda row: row.generation, lambda row: str(row.generation), "right"),
+    Column("type", "TYPE", lambda row: row.group_type, lambda row: row.group_type, is_word=True, rank=8),
+    Column("members", "MEMBERS", lambda row: row.members, lambda row: str(row.members), "right", rank=2),
+    Column(
+        "generation", "GENERATION/EPOCH", lambda row: row.generation, lambda row: str(row.generation), "right", rank=7
+    ),
     Column(
         "lag",
         "LAG",
@@ -50,6 +54,7 @@ COLUMNS = (
         lambda row: row.rebalances,
         lambda row: f"{row.rebalances_a_minute:.1f}" if row.rebalances else "-",
         "right",
+        rank=4,
     ),
     Column(
         "rebalancing",
@@ -57,6 +62,7 @@ COLUMNS = (
         lambda row: row.rebalancing_share,
         lambda row: f"{row.rebalancing_share:.0%}" if row.rebalancing_share else "-",
         "right",
+        rank=6,
     ),
     Column(
         "since",
@@ -64,8 +70,9 @@ COLUMNS = (
         lambda row: row.since or 0,
         lambda row: "-" if row.since is None else _duration(time.time() - row.since / 1000),
         "right",
+        rank=5,
     ),
-    Column("reason", "LAST REBALANCE", lambda row: row.reason or "", lambda row: row.reason or "-"),
+    Column("reason", "LAST REBALANCE", lambda row: row.reason or "", lambda row: row.reason or "-", rank=3),
 )
 
 

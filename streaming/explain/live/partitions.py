@@ -12,6 +12,7 @@ from streaming.client.consumer.cluster_topics import ClusterTopics
 from streaming.client.consumer.types import ConsumerConfig
 from streaming.client.group_types import AnyDescribedGroup, type_of
 from streaming.client.librdkafka import admin_config
+from streaming.contract.output.columns import Column
 from streaming.explain.live.group_types import Holder, description_of
 from streaming.explain.offsets.log_positions import logs_of
 from streaming.explain.offsets.plan import Log, Position, is_of_namesake, positions_of
@@ -67,7 +68,15 @@ class PartitionNow(NamedTuple):
         return {"logEndOffset": self.end, "lag": self.lag, "owner": owner, "note": self.note}
 
 
-PARTITION_COLUMNS = ("TOPIC", "PARTITION", "OFFSET", "END", "LAG", "OWNER")
+PARTITION_TABLE = (
+    *map(Column, ("TOPIC", "PARTITION", "OFFSET")),
+    Column("END", rank=3),
+    Column("LAG"),
+    Column("OWNER", rank=2, least=20),
+)
+NOTE = Column("NOTE", rank=1, least=10)
+
+PARTITION_COLUMNS = tuple(column.title for column in PARTITION_TABLE)
 
 OWNER_FIELDS = ("memberId", "clientId", "clientHost")
 

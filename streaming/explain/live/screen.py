@@ -11,6 +11,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 from textual.widgets import DataTable, Footer, Header, Input, Static
 
+from streaming.contract.output.columns import Column as TableColumn
+from streaming.contract.output.columns import fitted
+from streaming.contract.output.terminal import width_of
 from streaming.contract.output.text import printable
 from streaming.embedded.interruption import INTERRUPTED
 from streaming.explain.live.columns import COLUMNS, Column, coordinator_line, matches, ordered
@@ -30,6 +33,9 @@ KEYS = (
     ("q", "quit"),
     ("Ctrl-C", f"quit with exit code {INTERRUPTED}"),
 )
+
+AROUND_A_COLUMN, SCROLLBAR = 2, 2
+"""What the table adds to the width of a column, and to its own."""
 
 MAX_ROWS = 500
 """A table of more rows would take longer to make than the pause before the next one, and nobody reads it."""
@@ -84,7 +90,7 @@ class FleetScreen(App[None]):
     """
 
     TITLE = "group-coordinator"
-    CSS = "#filter { dock: top; } #coordinator { height: 1; } DataTable { height: 1fr; }"
+    CSS = "#coordinator { height: 1; } DataTable { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("q", "quit", "Quit"),
         ("slash", "filter", "Filter"),
@@ -108,10 +114,10 @@ class FleetScreen(App[None]):
         self._line = ""
 
     def compose(self) -> ComposeResult:
-        """The coordinator's line, the table, the filter, and the keys."""
+        """The filter, the coordinator's line, the table, and the keys."""
         yield Header()
-        yield Static("", id="coordinator", markup=False)
         yield Input(placeholder="part of a group id or a state", id="filter")
+        yield Static("", id="coordinator", markup=False)
         yield DataTable[Text](cursor_type="row", zebra_stripes=True)
         yield Footer()
 
@@ -147,6 +153,10 @@ class FleetScreen(App[None]):
         self._is_descending = not self._is_descending
         self.refresh_rows()
 
+    def on_resize(self) -> None:
+        """Show the columns that have room, once the new size is known."""
+        self.call_later(self.refresh_if_shown)
+
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show the groups that match."""
         self._pattern = event.value
@@ -158,10 +168,11 @@ class FleetScreen(App[None]):
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         """Sort by the column that was clicked, or reverse it."""
-        if event.column_index == self._sorted_by:
+        clicked = next(place for place, column in enumerate(COLUMNS) if column.key == event.column_key.value)
+        if clicked == self._sorted_by:
             self.action_reverse()
         else:
-            self._sort_by(event.column_index)
+            self._sort_by(clicked)
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Show the page of a group."""
@@ -196,20 +207,35 @@ class FleetScreen(App[None]):
         table = self.screen_stack[0].query_one(DataTable)
         arrow = " ▼" if self._is_descending else " ▲"
         heads = [column.title + (arrow if place == self._sorted_by else "") for place, column in enumerate(COLUMNS)]
+        places = self._places_with_room(heads, rows)
+        heads = [head if place in places else "" for place, head in enumerate(heads)]
         if heads != self._heads or list(rows) != list(self._shown):
             selected = _selected(table)
             table.clear(columns=True)
-            for head, column in zip(heads, COLUMNS, strict=True):
-                table.add_column(head, key=column.key)
+            for place in places:
+                table.add_column(heads[place], key=COLUMNS[place].key)
             for group_id, texts in rows.items():
-                table.add_row(*map(_cell, texts, COLUMNS), key=group_id)
+                table.add_row(*(_cell(texts[place], COLUMNS[place]) for place in places), key=group_id)
             _select(table, list(rows), selected)
+            left_out = [column.title for place, column in enumerate(COLUMNS) if place not in places]
+            self.sub_title = f"no room for {', '.join(left_out)}" if left_out else ""
         else:
             for group_id, texts in rows.items():
-                for text, before, column in zip(texts, self._shown[group_id], COLUMNS, strict=True):
-                    if text != before:
-                        table.update_cell(group_id, column.key, _cell(text, column), update_width=True)
+                before = self._shown[group_id]
+                for place in places:
+                    if texts[place] != before[place]:
+                        cell = _cell(texts[place], COLUMNS[place])
+                        table.update_cell(group_id, COLUMNS[place].key, cell, update_width=True)
         self._shown, self._heads = rows, heads
+
+    def _places_with_room(self, heads: Sequence[str], rows: dict[str, list[str]]) -> list[int]:
+        """The columns that fit; the one that sorts the rows is the most important of those that may be left out."""
+        cells = list(zip(heads, *rows.values(), strict=True))
+        widths = [max(map(width_of, column)) for column in cells]
+        columns = [TableColumn(head, column.rank) for head, column in zip(heads, COLUMNS, strict=True)]
+        columns[self._sorted_by] = TableColumn(heads[self._sorted_by], min(COLUMNS[self._sorted_by].rank, 1))
+        has_text = [True] * len(columns)
+        return list(fitted(columns, widths, has_text, self.size.width - SCROLLBAR, AROUND_A_COLUMN))
 
 
 def _cell(text: str, column: Column) -> Text:

@@ -14,7 +14,7 @@ from streaming.contract.output.text import printable
 from streaming.explain.lag import Lag
 from streaming.explain.page.lanes import Held, Lane, Lanes
 from streaming.explain.story.model import Cause, Rebalance, Refused, RefusedRequest, Story
-from streaming.explain.story.words import entries_in_words, sender_line
+from streaming.explain.story.words import entries_in_words, moves_in_words, sender_line
 
 MARKS = 30_000
 """The most marks of commits on a page."""
@@ -41,7 +41,7 @@ class PageCause(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PageRebalance(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A rebalance; ``moves`` are the partitions, those that moved, and how many had to.
+    """A rebalance; ``moves`` says how many partitions moved.
 
     ``waits`` are the lane that was waited for, what it was to do, begin and end.
     """
@@ -56,7 +56,7 @@ class PageRebalance(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     generation: int | None = None
     came: list[int] = []
     went: list[tuple[int, str]] = []
-    moves: tuple[int, int, int] | None = None
+    moves: str | None = None
     waits: list[tuple[int, str, int, int | None]] = []
 
 
@@ -241,7 +241,6 @@ def _lane(lane: Lane, first: int, sets: _Sets, width: int) -> PageLane:
 
 
 def _rebalance(one: Rebalance, first: int, place: dict[str, int]) -> PageRebalance:
-    moves = one.moves
     return PageRebalance(
         began=one.began - first,
         causes=[_cause(cause, place) for cause in one.causes],
@@ -253,7 +252,7 @@ def _rebalance(one: Rebalance, first: int, place: dict[str, int]) -> PageRebalan
         generation=one.generation,
         came=[place.get(change.member, OUTSIDE) for change in one.came],
         went=[(place.get(change.member, OUTSIDE), printable(change.reason or "")) for change in one.went],
-        moves=None if moves is None else (moves.partitions, moves.moved, moves.least),
+        moves=None if one.moves is None else moves_in_words(one, one.moves),
         waits=[
             (
                 place.get(wait.member, OUTSIDE),

@@ -89,7 +89,7 @@ def rebalance_lines(rebalance: Rebalance) -> Iterator[str]:
     for one in rebalance.went:
         yield f"  went: {one.name} ({one.reason})"
     if rebalance.moves is not None:
-        yield f"  {_moves(rebalance, rebalance.moves)}"
+        yield f"  {moves_in_words(rebalance, rebalance.moves)}"
     for share in rebalance.shares[:SHOWN_SHARES]:
         yield f"    {share.name}: {in_words(share.before) or 'none'} -> {in_words(share.after) or 'none'}"
     if (more := len(rebalance.shares) - SHOWN_SHARES) > 0:
@@ -139,7 +139,7 @@ def event_line(group_id: str, rebalance: Rebalance) -> str:
     if rebalance.is_interrupted:
         parts.append("interrupted")
     if rebalance.moves is not None:
-        parts.append(_moves(rebalance, rebalance.moves))
+        parts.append(moves_in_words(rebalance, rebalance.moves))
     parts.append(cause_in_short(rebalance))
     return "  ".join(parts)
 
@@ -198,7 +198,8 @@ def _duration(wait: Wait) -> str:
     return "" if wait.until is None else f"{(wait.until - wait.since) / 1000:.1f} s "
 
 
-def _moves(rebalance: Rebalance, moves: Moves) -> str:
+def moves_in_words(rebalance: Rebalance, moves: Moves) -> str:
+    """How many partitions changed their owner, came to have one, and lost theirs."""
     needless = f", {moves.needless} of them without need" if moves.needless else ""
     before, after = (_owned(one.before for one in rebalance.shares), _owned(one.after for one in rebalance.shares))
     assigned = f", {len(new)} newly assigned" if (new := after - before) else ""

@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 
 from streaming.contract.output import plain
+from streaming.contract.output.columns import Column
 from streaming.contract.output.logs import PrintableFormatter
-from streaming.contract.output.terminal import FoldedColumn, Terminal
+from streaming.contract.output.terminal import Terminal
 from streaming.contract.output.text import printable
 from tests.contract.output.hostile_texts import HOSTILE, PIECES, unprintable
 
@@ -36,7 +37,7 @@ def test_a_line_is_one_line_and_no_markup_no_emoji_no_link_and_no_control() -> N
 
 
 def hostile_table(to: Terminal) -> None:
-    to.table(("GROUP", HOSTILE, FoldedColumn(HOSTILE)), [(HOSTILE, ["a", HOSTILE], "[/]"), ("c\nd", [], "")])
+    to.table(("GROUP", HOSTILE, Column(HOSTILE, rank=1, least=5)), [(HOSTILE, ["a", HOSTILE], "[/]"), ("c\nd", [], "")])
 
 
 def test_a_table_shows_cells_and_titles_as_text() -> None:

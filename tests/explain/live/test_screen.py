@@ -12,10 +12,11 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
+from textual.widgets._header import HeaderTitle
 
 from streaming.contract.output.text import printable
 from streaming.embedded.interruption import INTERRUPTED
-from streaming.explain.live.columns import coordinator_line
+from streaming.explain.live.columns import COLUMNS, coordinator_line
 from streaming.explain.live.readers import NO_JOB, Pulse
 from streaming.explain.live.screen import MAX_ROWS, FleetScreen
 from tests.contract.output.hostile_texts import HOSTILE, unprintable
@@ -23,12 +24,12 @@ from tests.explain.live.given import THREE, Given, row
 from tests.support.waiting import LIMIT_SECONDS
 
 
-def driven(source: Given, story: Callable[[FleetScreen, Pilot[None]], Awaitable[None]]) -> None:
-    """Run the screen with this story."""
+def driven(source: Given, story: Callable[[FleetScreen, Pilot[None]], Awaitable[None]], width: int = 160) -> None:
+    """Run the screen with this story in a terminal of this width."""
 
     async def run() -> None:
         screen = FleetScreen(source, lambda group_id: f"about {group_id}")
-        async with screen.run_test() as pilot:
+        async with screen.run_test(size=(width, 24)) as pilot:
             await story(screen, pilot)
 
     asyncio.run(run())
@@ -62,6 +63,30 @@ def test_a_filter_shows_groups_whose_name_or_state_has_it() -> None:
         assert shown(screen) == ["audit", "orders"]
 
     driven(Given(*THREE), story)
+
+
+def heads(screen: FleetScreen) -> list[str]:
+    """The titles in the table, without the arrow at the column that sorts."""
+    return [str(column.label).split(" ▼")[0].split(" ▲")[0] for column in screen.query_one(DataTable).ordered_columns]
+
+
+def test_a_narrow_terminal_shows_the_important_columns_and_the_one_that_sorts() -> None:
+    source = Given(row("billing-europe-payments-card-authorisations-prod-1", rebalances=2))
+
+    async def story(screen: FleetScreen, pilot: Pilot[None]) -> None:
+        assert heads(screen) == ["GROUP", "STATE", "MEMBERS", "LAG"]
+        assert screen.sub_title.startswith("no room for TYPE, GENERATION/EPOCH, REBALANCES/MIN, ")
+        assert screen.sub_title in str(screen.query_one(HeaderTitle).content)
+        await pilot.resize_terminal(200, 24)
+        await pilot.pause()
+        assert heads(screen) == [column.title for column in COLUMNS]
+        assert screen.sub_title == ""
+        await pilot.resize_terminal(80, 24)
+        # What sorts is more important than the number of members.
+        await pilot.press(*"ssssss")
+        assert heads(screen) == ["GROUP", "STATE", "TYPE", "LAG"]
+
+    driven(source, story, width=80)
 
 
 def test_the_cursor_stays_at_its_group_when_others_come() -> None:
@@ -218,4 +243,4 @@ def test_no_control_characters_and_no_markup_of_clients_reach_the_terminal() -> 
         ]
         assert [bad for text in texts for bad in unprintable(text)] == []
 
-    driven(source, story)
+    driven(source, story, width=1_000)

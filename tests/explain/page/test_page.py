@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from streaming.explain.page.data import MARKS, Page
 from streaming.explain.page.writing import html_of
 from streaming.explain.story.model import Trigger
+from streaming.explain.story.words import rebalance_lines
 from tests.contract.output.hostile_texts import unprintable
 from tests.explain.page.pages import data_page, html_page
-from tests.explain.page.scripted import ScriptedGroup, incident, large
+from tests.explain.page.scripted import ScriptedGroup, incident, large, told
 
 MEGABYTE = 1_000_000
 
@@ -92,6 +93,14 @@ def test_the_cause_of_a_rebalance_points_to_its_lane_and_to_the_entries_of_the_j
     assert [page.lanes[lane].name for lane, _ in expired[0].went] == ["billing-5 at /10.0.3.9"]
     first, last = expired[0].causes[0].entries
     assert 0 < first <= last
+
+
+def test_a_rebalance_says_in_the_words_of_the_story_what_moved() -> None:
+    story, _ = told(incident().journal)
+    page = data_page(incident())
+    lines = [[line.strip() for line in rebalance_lines(one)] for one in story.rebalances]
+    assert all(one.moves in told_lines for one, told_lines in zip(page.rebalances, lines, strict=True) if one.moves)
+    assert any(one.moves for one in page.rebalances)
 
 
 @given(st.integers(1, 300), st.integers(0, 2_000))

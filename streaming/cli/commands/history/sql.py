@@ -21,6 +21,7 @@ from streaming.cli.console import (
 from streaming.cli.help_output import option
 from streaming.cli.run_options import NOT_GIVEN, TimedOptions
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.columns import Column
 from streaming.contract.output.plain import print_encoded_json
 from streaming.contract.waits import KAFKA, announcing_waits, waiting_for
 from streaming.job.options import JobOptions
@@ -85,7 +86,7 @@ def sql(
         _print_json_lines(result)
     else:
         rows = [["-" if value is None else str(value) for value in row.values()] for row in _rows(result)]
-        out.table(result.column_names, rows)
+        out.table([Column(name, rank=place) for place, name in enumerate(result.column_names)], rows)
 
 
 def _require_checkpoint(checkpoint: str) -> None:

@@ -18,11 +18,20 @@ from streaming.cli.help_output import flag, option
 from streaming.cli.usage import file_to_write
 from streaming.client import CoordinatorClient
 from streaming.client.errors import error_of
+from streaming.contract.output.columns import Column
 from streaming.contract.output.text import counted, json_text
 from streaming.explain.error_sentences import members_sentence, sentence_of
 from streaming.explain.offsets.plan import Plan, differences
 
 RETRY_SECONDS = 0.5
+
+PLAN_COLUMNS = (
+    *("TOPIC", "PARTITION", "FROM", "TO"),
+    *(Column("REPLAYED", rank=2), Column("SKIPPED", rank=3)),
+    "LAG",
+    Column("NOTE", rank=1, least=10),
+)
+
 EXECUTION_PANEL = "Execution"
 
 
@@ -195,7 +204,7 @@ def _print_plan(plan: Plan) -> None:
         target = "deleted" if planned.target is None else str(planned.target.offset)
         figures = map(_number, (planned.replayed, planned.skipped, planned.lag))
         rows.append((planned.topic, str(planned.partition), _number(planned.current), target, *figures, planned.note))
-    out.table(("TOPIC", "PARTITION", "FROM", "TO", "REPLAYED", "SKIPPED", "LAG", "NOTE"), rows)
+    out.table(PLAN_COLUMNS, rows)
 
 
 def _number(figure: int | None) -> str:

@@ -10,8 +10,14 @@ from streaming.cli.connection import Connection, connected
 from streaming.cli.console import REFUSED, err, fail, out, print_json, time_given
 from streaming.cli.group_selection import GroupId, require_group
 from streaming.cli.help_output import flag, option
-from streaming.contract.output.terminal import FoldedColumn
+from streaming.contract.output.columns import Column
 from streaming.explain.offsets.history_rows import ChangeRow, change_row, difference_rows
+
+CHANGE_COLUMNS = (
+    *("TIME", "TOPIC", "PARTITION", "FROM", "TO"),
+    *(Column("GENERATION", rank=4), Column("CAUSE", rank=2), Column("BY", rank=1, least=14)),
+    Column("REASON", rank=3, least=10),
+)
 
 
 @connected
@@ -85,8 +91,6 @@ def diff(
 
 
 def _print_changes(rows: deque[ChangeRow]) -> None:
-    sender = FoldedColumn("BY")
-    columns = ("TIME", "TOPIC", "PARTITION", "FROM", "TO", "GENERATION", "CAUSE", sender, "REASON")
     cells = [
         (
             f"{row.at:%Y-%m-%d %H:%M:%S}.{row.at.microsecond // 1000:03}Z",
@@ -101,7 +105,7 @@ def _print_changes(rows: deque[ChangeRow]) -> None:
         )
         for row in rows
     ]
-    out.table(columns, cells)
+    out.table(CHANGE_COLUMNS, cells)
 
 
 def _sender(row: ChangeRow) -> str:

@@ -11,9 +11,12 @@ from streaming.cli.commands.groups import exit_on_errors
 from streaming.cli.connection import Connection, connected
 from streaming.cli.console import out, print_json
 from streaming.cli.group_selection import GroupId
+from streaming.contract.output.columns import Column
 from streaming.explain.live.group_types import Holder
-from streaming.explain.live.partitions import PARTITION_COLUMNS, Logs, PartitionNow, holders_of, read_logs, row_of
+from streaming.explain.live.partitions import NOTE, PARTITION_TABLE, Logs, PartitionNow, holders_of, read_logs, row_of
 from streaming.explain.offsets.plan import Position
+
+OFFSET_COLUMNS = (*PARTITION_TABLE, Column("LEADER EPOCH", rank=5), Column("METADATA", rank=4, least=10), NOTE)
 
 
 @connected
@@ -62,4 +65,4 @@ def _print_offsets(rows: list[PartitionNow]) -> None:
         assert row.committed is not None
         epoch = "-" if row.committed.leader_epoch < 0 else str(row.committed.leader_epoch)
         cells.append((*row.cells(), epoch, row.committed.metadata, row.note))
-    out.table((*PARTITION_COLUMNS, "LEADER EPOCH", "METADATA", "NOTE"), cells)
+    out.table(OFFSET_COLUMNS, cells)

@@ -162,11 +162,7 @@ function detailsOf(one) {
   addList(detail, "waited for", one.waits.map(([lane, what, from, to]) => `${laneName(lane)} ${what}${waited(from, to)}`));
   addList(detail, "came", one.came.map(laneName));
   addList(detail, "went", one.went.map(([lane, reason]) => `${laneName(lane)} (${reason})`));
-  if (one.moves) {
-    const [partitions, moved, least] = one.moves;
-    const needless = Math.max(0, moved - least);
-    detail.append(element("p", "", `${moved} of ${partitions} partitions moved${needless ? `, ${needless} without need` : ""}`));
-  }
+  if (one.moves) detail.append(element("p", "", one.moves));
   addList(detail, "partitions", changesOf(one));
   return detail;
 }

@@ -277,7 +277,7 @@ class ClassicGroup(GroupPart, array_like=True, dict=True, tag=CLASSIC_TYPE):
         if self.state not in (State.EMPTY, State.STABLE):
             return Refusal(Error.REBALANCE_IN_PROGRESS, f"The group is {self.state.value}.")
         if self.state is State.STABLE and self.pending_syncs:
-            return Refusal(Error.REBALANCE_IN_PROGRESS, f"{len(self.pending_syncs)} member(s) have yet to sync.")
+            return Refusal(Error.REBALANCE_IN_PROGRESS, f"Members that have yet to sync: {len(self.pending_syncs)}.")
         return None
 
     @property

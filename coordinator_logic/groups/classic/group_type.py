@@ -135,7 +135,7 @@ def _expire_sync(turn: Turn, generation: int) -> None:
     for member_id in late:
         turn.cancel_heartbeat(member_id)
         remove_member(turn, member_id, "did not sync within the rebalance timeout")
-    prepare_rebalance(turn, f"{len(late)} member(s) did not sync in generation {generation}")
+    prepare_rebalance(turn, f"members that did not sync in generation {generation}: {len(late)}")
 
 
 def _await_joins(turn: Turn) -> None:

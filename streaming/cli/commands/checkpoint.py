@@ -88,7 +88,10 @@ def backup(
     if as_json:
         print_json(taken)
     else:
-        out.line(f"{taken.folder}: batch {taken.batch}, {taken.files} files, {taken.size} bytes, {taken.copied} copied")
+        out.line(
+            f"{taken.folder}: batch {taken.batch}, {counted(taken.files, 'file')}, {counted(taken.size, 'byte')}, "
+            f"{taken.copied:,} copied"
+        )
 
 
 def list_contents(
@@ -151,10 +154,11 @@ def _print_verification(found: "Verification") -> None:
     else:
         alone = found.groups - found.compared_in_full - found.compared_in_part
         compared = (
-            f"{found.journal_entries} entries of the journal: {found.compared_in_full} groups compared in full, "
+            f"{counted(found.journal_entries, 'entry', 'entries')} of the journal: "
+            f"{counted(found.compared_in_full, 'group')} compared in full, "
             f"{found.compared_in_part} as far as the journal goes back, {alone} not in it"
         )
-    out.line(f"batch {found.batch}: {found.files} files, {found.groups} groups; {compared}")
+    out.line(f"batch {found.batch}: {counted(found.files, 'file')}, {counted(found.groups, 'group')}; {compared}")
     out.line(counted(len(found.differences), "difference") if found.differences else "no difference")
 
 
@@ -181,7 +185,10 @@ def restore(
     if given.as_json:
         print_json(done)
     else:
-        out.line(f"{done.checkpoint}: batch {done.batch}, {done.files} files, {done.size} bytes: start the job")
+        out.line(
+            f"{done.checkpoint}: batch {done.batch}, {counted(done.files, 'file')}, {counted(done.size, 'byte')}: "
+            "start the job"
+        )
 
 
 @with_options("given", CheckpointOptions)
@@ -220,7 +227,7 @@ def rebuild(
     if not given.as_json:
         found = done.report
         partial = len(found.incomplete) + len(found.differing)
-        summary = f"{found.groups} groups, {partial} of them in part, {len(found.lost)} lost"
+        summary = f"{counted(found.groups, 'group')}, {partial} of them in part, {len(found.lost)} lost"
         out.line(f"{done.checkpoint}: {summary}: start the job")
 
 
@@ -278,7 +285,7 @@ def _print_rewritten(done: "Rewritten", as_json: bool) -> None:
         print_json(done)
         return
     out.line(
-        f"{done.checkpoint}: {done.groups} groups, state-partitions {done.state_partitions}, state-store "
+        f"{done.checkpoint}: {counted(done.groups, 'group')}, state-partitions {done.state_partitions}, state-store "
         f"{done.state_store}; the former checkpoint is {done.former}"
     )
 

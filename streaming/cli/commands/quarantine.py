@@ -17,6 +17,7 @@ from streaming.cli.help_output import option
 from streaming.cli.usage import file_to_write
 from streaming.client import CoordinatorClient
 from streaming.client.directory import read_directory
+from streaming.contract.output.text import counted
 
 PAGE_BYTES = 512 * 1024
 
@@ -59,7 +60,7 @@ def show_quarantined(connection: Connection, group: QuarantinedGroupId) -> None:
         print_json({"group": group, "reason": read.reason, "formatVersion": read.format_version, "size": read.size})
         return
     out.line(f"{group}: {read.reason}")
-    out.line(f"format version {read.format_version}, {read.size} bytes")
+    out.line(f"format version {read.format_version}, {counted(read.size, 'byte')}")
 
 
 @connected
@@ -69,13 +70,13 @@ def export_quarantined(connection: Connection, group: QuarantinedGroupId, output
     with connection.client() as client:
         while len(stored) < (page := _read(client, group, len(stored), PAGE_BYTES)).size:
             if not page.data:
-                fail(f"{group}: the coordinator sent {len(stored)} of {page.size} bytes", REFUSED)
+                fail(f"{group}: the coordinator sent {len(stored)} of {counted(page.size, 'byte')}", REFUSED)
             stored += page.data
     write_file(output, bytes(stored))
     if connection.as_json:
         print_json({"group": group, "file": str(output), "size": len(stored)})
     else:
-        out.line(f"{group}: {len(stored)} bytes written to {output}")
+        out.line(f"{group}: {counted(len(stored), 'byte')} written to {output}")
 
 
 @connected

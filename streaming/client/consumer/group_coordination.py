@@ -32,6 +32,7 @@ from streaming.client.coordinator_client import CoordinatorClient
 from streaming.client.membership.group_member import GroupMember
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberCallbacks
+from streaming.contract.output.text import counted
 
 
 class ConsumerCoordinator(MemberCallbacks):
@@ -177,7 +178,7 @@ class ConsumerCoordinator(MemberCallbacks):
                 # A cooperative member consumes during the rebalance. Without this commit, the next owner would consume
                 # the same records again.
                 self.assignment.commit_before_revocation(leaving=False)
-                self.member.request_rejoin(f"need to revoke {len(revoked)} partitions and rejoin")
+                self.member.request_rejoin(f"need to revoke {counted(len(revoked), 'partition')} and rejoin")
             self.assignment.revoke(revoked)
         self._state.add(assigned)
         self._assignors[generation.protocol_name or ""].on_assignment(decoded, generation.generation_id)

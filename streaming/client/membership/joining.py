@@ -25,6 +25,7 @@ from streaming.client.errors import CoordinatorError, FencedInstanceId, coordina
 from streaming.client.membership.common import wait_in_poll
 from streaming.client.membership.membership_state import Generation, Membership
 from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEventKind
+from streaming.contract.output.text import counted
 
 LONGEST_REASON = 255
 """Kafka's clients truncate reasons to this length (KIP-800)."""
@@ -211,7 +212,7 @@ class Joining:
         self._failures = 0
         self._revoked = False
         self._has_assignment = True
-        self._observe(MemberEventKind.ASSIGNED, exchange.generation, f"{len(response.assignment)} bytes")
+        self._observe(MemberEventKind.ASSIGNED, exchange.generation, f"{counted(len(response.assignment), 'byte')}")
         self._callbacks.on_assigned(exchange.generation, response.assignment)
 
     # ----------------------------------------------------------------------------------------------------------

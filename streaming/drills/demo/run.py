@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from coordinator_logic.messages import DescribedGroup
 from streaming.client import CoordinatorClient
 from streaming.client.librdkafka import LibrdkafkaConfig
+from streaming.contract.output.text import counted
 from streaming.contract.topics import TopicNames
 from streaming.drills.clients.offsets import committed_of
 from streaming.drills.clients.records import RecordProducer, create_topic
@@ -174,7 +175,7 @@ def kill_active_job(demo: Demo) -> Iterator[Check]:
     group, after = answers[0], dict(demo.members.reports.generations)
     stable = group.group_state == "Stable" and len(group.members) == len(before)
     detail = (
-        f"first answer after {seconds:.1f} s; {group.group_state}, {len(group.members)} members, "
+        f"first answer after {seconds:.1f} s; {group.group_state}, {counted(len(group.members), 'member')}, "
         f"generations {before} before, {after} after"
     )
     yield Check("the take-over caused no rebalance", stable and before == after, detail)

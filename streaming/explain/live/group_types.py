@@ -24,7 +24,7 @@ from coordinator_logic.messages.consumer_groups import CLASSIC_MEMBER
 from coordinator_logic.messages.groups import CLASSIC_TYPE, CONSUMER_TYPE
 from streaming.client import CoordinatorClient
 from streaming.client.group_types import AnyDescribedGroup
-from streaming.contract.output.text import printable
+from streaming.contract.output.text import counted, printable
 
 NOTHING = "-"
 
@@ -85,7 +85,7 @@ def classic_assignment(protocol_type: str, member: DescribedMember) -> str:
     """A consumer's assignment as ``topic: 0, 1``; an assignment of any other protocol type by its size."""
     size, partitions = len(member.member_assignment), classic_partitions(protocol_type, member)
     if partitions is None and size:
-        return f"{size} bytes, unreadable" if protocol_type == CONSUMER_PROTOCOL_TYPE else f"{size} bytes"
+        return counted(size, "byte") + (", unreadable" if protocol_type == CONSUMER_PROTOCOL_TYPE else "")
     return "\n".join(_by_topic(partitions or ())) or NOTHING
 
 

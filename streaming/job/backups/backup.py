@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.embedded.folder_lock import folder_lock
 from streaming.job.backups.manifest import (
     CHECKPOINT,
@@ -158,7 +159,7 @@ def _copy_all(
         files[name], was_copied = _bring(checkpoint / name, root / name, earlier, name)
         copied += files[name].size if was_copied else 0
         if count % PROGRESS_FILES == 0:
-            report(f"{count} of {len(names)} files")
+            report(f"{count} of {counted(len(names), 'file')}")
     _check_copy(folder, checkpoint)
     sync_tree(folder)
     manifest = Manifest(

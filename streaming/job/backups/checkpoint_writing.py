@@ -10,6 +10,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.embedded.jars import resolve_jars
 from streaming.job.backups.backup import OWN_FOLDERS
 from streaming.job.backups.placement import Report
@@ -86,7 +87,7 @@ def read_groups(spark: SparkSession, checkpoint: Path, needed: NeededFiles, repo
         groups = list(stored_groups(spark, checkpoint, needed.batch, store_in(needed)))
     except UnreadableState as unreadable:
         raise CannotRun(f"the state of {checkpoint} cannot be read: {unreadable}") from unreadable
-    report(f"{len(groups)} groups")
+    report(f"{counted(len(groups), 'group')}")
     return groups
 
 
@@ -99,7 +100,7 @@ def write_checkpoint(spark: SparkSession, content: Content, folder: Path, checkp
         CannotRun: it cannot be written, or Spark has stored something else.
     """
     report(
-        f"writing {len(content.groups)} groups: state-partitions {content.state_partitions}, state-store "
+        f"writing {counted(len(content.groups), 'group')}: state-partitions {content.state_partitions}, state-store "
         f"{content.state_store}"
     )
     write_state(spark, content.groups, checkpoint, folder / "groups", content.state_partitions, content.state_store)
@@ -130,7 +131,7 @@ def require_same_groups(given: Sequence[StoredGroup], found: Sequence[StoredGrou
         CannotRun: it has stored something else.
     """
     if len(found) != len(given):
-        raise CannotRun(f"Spark has stored {len(found)} groups of {len(given)}")
+        raise CannotRun(f"Spark has stored {counted(len(found), 'group')} of {len(given)}")
     by_id = {each.group_id: each for each in found}
     for group in given:
         stored = by_id.get(group.group_id)

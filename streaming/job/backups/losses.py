@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from streaming.contract.output.text import counted
 from streaming.job.backups.topic_reach import PartitionReach
-from streaming.job.topics.losses import range_lines, request_count
+from streaming.job.topics.losses import range_lines, requests_in
 
 
 class RestorePoint(NamedTuple):
@@ -57,7 +58,7 @@ def restore_losses(
     lines = []
     if deleted:
         lines.append(
-            f"{topic} has lost {request_count(deleted)} requests since the backup, to retention or a deletion "
+            f"{topic} has lost {requests_in(deleted)} since the backup, to retention or a deletion "
             f"({', '.join(range_lines(deleted))}): their changes are missing after the restore"
         )
         lines += [
@@ -68,12 +69,12 @@ def restore_losses(
         lines.append(_journal_line(point, journal))
     if cut:
         lines.append(
-            f"{topic} no longer holds the last {request_count(cut)} requests that the backup has read "
+            f"{topic} no longer holds the last {requests_in(cut)} that the backup has read "
             f"({', '.join(range_lines(cut))}): an unclean election or a restored disk has cut it"
         )
     if not lines:
         lines.append(f"{topic} still has every request since the backup, of {shown(point.time)}")
-    lines.append(f"{waiting} requests follow the backup in {topic}: the job reads them after its start")
+    lines.append(f"{topic} has {counted(waiting, 'request')} after the backup, which the job reads after its start")
     return LossReport(lines, is_lossless=not deleted and not cut)
 
 

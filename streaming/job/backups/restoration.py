@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.job.backups.backup import PROGRESS_FILES, finished_backups
 from streaming.job.backups.contents import several_backups
 from streaming.job.backups.epochs import keep_epoch, newest_epoch_of, start_with_epoch
@@ -68,7 +69,7 @@ def restore(
         epoch = _epoch_in_journal(options, timeout, report) if is_epoch_lost and timeout is not None else 0
         with unfinished_folder(checkpoint, report) as folder:
             new = folder / CHECKPOINT
-            report(f"copying {len(manifest.files)} files of batch {manifest.batch}")
+            report(f"copying {counted(len(manifest.files), 'file')} of batch {manifest.batch}")
             with writing(new):
                 copy_files(backup, manifest, new, report)
                 if epoch:
@@ -104,7 +105,7 @@ def copy_files(backup: Path, manifest: Manifest, new: Path, report: Report) -> N
         if fingerprint(target) != expected:
             raise CannotRun(f"{backup} is damaged: {name} is not as in its manifest: choose another backup")
         if count % PROGRESS_FILES == 0:
-            report(f"{count} of {len(manifest.files)} files")
+            report(f"{count} of {counted(len(manifest.files), 'file')}")
 
 
 def plan_of(backup: Path, manifest: Manifest) -> BatchPlan:

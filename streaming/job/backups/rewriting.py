@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.job.backups.checkpoint_writing import (
     Content,
     complete_batch,
@@ -79,7 +80,9 @@ def rewrite(
         needed = complete_batch(source)
         _require_no_open_batch(source, needed.batch)
         if len(needed.plan.offsets) != 1:
-            raise CannotRun(f"{source} has read {len(needed.plan.offsets)} topics: no checkpoint of this job has")
+            raise CannotRun(
+                f"{source} has read {counted(len(needed.plan.offsets), 'topic')}: no checkpoint of this job has"
+            )
         ((topic, offsets),) = needed.plan.offsets.items()
         partitions, store = state_partitions or needed.plan.state_partitions, state_store or store_in(needed)
         if is_same_place and (partitions, store) == (needed.plan.state_partitions, store_in(needed)):

@@ -9,6 +9,7 @@ from coordinator_logic.group import Group
 from coordinator_logic.snapshot import UnreadableSnapshot
 from coordinator_logic.stored_parts import UnreadablePart
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.embedded.jars import resolve_jars
 from streaming.job.backups.backup import finished_backups
 from streaming.job.backups.checkpoint_writing import store_in
@@ -116,7 +117,7 @@ def _verify_files(
     newest = newest_complete_batch(checkpoint)
     result.batch = manifest.batch if manifest is not None else newest or 0
     if manifest is not None:
-        report(f"comparing {len(manifest.files)} files with the manifest")
+        report(f"comparing {counted(len(manifest.files), 'file')} with the manifest")
         result.differences += _differences_from(manifest, checkpoint)
     try:
         needed = needed_files(checkpoint, result.batch)
@@ -139,7 +140,7 @@ def _differences_from(manifest: Manifest, checkpoint: Path) -> Iterator[str]:
             yield f"{name}: cannot be read: {error.strerror}"
         else:
             if found.size != expected.size:
-                yield f"{name}: {found.size} bytes, in the manifest {expected.size}"
+                yield f"{name}: {counted(found.size, 'byte')}, in the manifest {expected.size}"
             elif found != expected:
                 yield f"{name}: its contents are not those of the manifest"
     present = {path.relative_to(checkpoint).as_posix() for path in checkpoint.rglob("[!.]*") if path.is_file()}
@@ -162,7 +163,7 @@ def _verify_groups(
     except UnreadableState as unreadable:
         result.differences.append(f"the state of batch {needed.batch} cannot be read: {unreadable}")
         return None
-    report(f"{result.groups} groups, {len(found.unreadable)} of them unreadable")
+    report(f"{counted(result.groups, 'group')}, {len(found.unreadable)} of them unreadable")
     return found
 
 
@@ -184,7 +185,7 @@ def _read_journal(options: JobOptions, comparison: JournalComparison, timeout: f
             continue
         comparison.add(entry)
         if comparison.entries % PROGRESS_ENTRIES == 0:
-            report(f"{comparison.entries} entries of the journal")
+            report(f"{counted(comparison.entries, 'entry', 'entries')} of the journal")
     if unreadable:
         report(f"warning: {unreadable} records of {topic} are not entries of the journal")
 

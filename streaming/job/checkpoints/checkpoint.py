@@ -12,6 +12,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.job.checkpoints.local_folder import LocalFolder, local_path
 from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions
@@ -257,8 +258,9 @@ def check_layout(layout: CheckpointLayout, options: JobOptions, partitions: Part
         )
     if known > partitions.requests:
         raise CannotRun(
-            f"checkpoint {options.checkpoint} has offsets of {known} partitions of {options.topics.requests}, which "
-            f"has {partitions.requests}: the topic was deleted and created again; choose a new checkpoint (with "
+            f"checkpoint {options.checkpoint} has offsets of {counted(known, 'partition')} of "
+            f"{options.topics.requests}, which has {partitions.requests}: the topic was deleted and created "
+            "again; choose a new checkpoint (with "
             "--new-checkpoint), or restore the topic"
         )
     return layout.state_partitions, layout.state_store

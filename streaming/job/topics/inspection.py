@@ -188,7 +188,7 @@ def problems_of(existing: Sequence[ExistingTopic], names: TopicNames, layout: To
         yield from _wrong_settings(found)
         topic = found.topic.name
         if wanted.get(topic) not in (None, found.partitions):
-            yield f"topic {topic} has {found.partitions} partitions, the options say {wanted[topic]}"
+            yield f"topic {topic} has {counted(found.partitions, 'partition')}, the options say {wanted[topic]}"
 
 
 def _wrong_settings(found: ExistingTopic) -> Iterator[str]:
@@ -266,8 +266,8 @@ def _risks_of_one(found: ExistingTopic, names: TopicNames) -> Iterator[str]:
             yield f"topic {found.topic.name} has {key}={found.settings[key]}: {consequence} ({remedy})"
     if found.topic.name in (names.directory, names.transactions, names.coordinators) and found.partitions > 1:
         yield (
-            f"topic {found.topic.name} has {found.partitions} partitions: its keys stay in those that it had at first, "
-            "the others are of no use (Kafka cannot remove them)"
+            f"topic {found.topic.name} has {counted(found.partitions, 'partition')}: its keys stay in those that it "
+            "had at first, the others are of no use (Kafka cannot remove them)"
         )
     key = "retention.bytes"
     if found.topic.name == names.requests and found.number(key) >= 0:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from streaming.contract.output.text import counted
 from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, list_offsets
 
 _NOT_YET_LEADER = frozenset(
@@ -60,17 +61,15 @@ def loss_lines(
     lines = []
     if forgotten:
         what = (
-            f"{topic} has lost {request_count(forgotten)} requests that the last active job had answered and this "
+            f"{topic} has lost {requests_in(forgotten)} that the last active job had answered and this "
             "checkpoint had not read, to retention or a deletion"
         )
         lines.append(f"{what} ({', '.join(range_lines(forgotten))}): {FORGOTTEN}")
     if unread:
-        what = (
-            f"{topic} has lost {request_count(unread)} requests that the job had not read, to retention or a deletion"
-        )
+        what = f"{topic} has lost {requests_in(unread)} that the job had not read, to retention or a deletion"
         lines.append(f"{what} ({', '.join(range_lines(unread))}): {MEANING}")
     if vanished:
-        what = f"{topic} no longer holds the last {request_count(vanished)} requests that the job has read"
+        what = f"{topic} no longer holds the last {requests_in(vanished)} that the job has read"
         meaning = "an unclean election or a restored disk has cut the log; the groups keep what these requests changed"
         lines.append(f"{what} ({', '.join(range_lines(vanished))}): {meaning}")
     return lines
@@ -121,9 +120,9 @@ def _offsets(admin: AdminClient, topic: str, partitions: Mapping[int, int], spec
             return {partition: found.offset for partition, found in listed.items()}
 
 
-def request_count(ranges: Mapping[int, tuple[int, int]]) -> int:
-    """How many offsets are in ranges (first, end), by partition."""
-    return sum(end - start for start, end in ranges.values())
+def requests_in(ranges: Mapping[int, tuple[int, int]]) -> str:
+    """How many requests are in ranges of offsets (first, end), by partition, in words."""
+    return counted(sum(end - start for start, end in ranges.values()), "request")
 
 
 def range_lines(ranges: Mapping[int, tuple[int, int]]) -> Iterator[str]:

@@ -31,7 +31,7 @@ def test_nothing_is_lost_while_the_log_begins_before_the_backups_end() -> None:
     assert found.is_lossless
     assert found.lines == [
         "requests still has every request since the backup, of 2026-11-23 12:00:00+00:00",
-        "50 requests follow the backup in requests: the job reads them after its start",
+        "requests has 50 requests after the backup, which the job reads after its start",
     ]
 
 
@@ -46,7 +46,7 @@ def test_deleted_requests_are_counted_with_their_time_and_what_the_journal_can_d
         "2026-11-23 12:05:00+00:00 are lost",
         "partition 1: requests from 2026-11-23 12:00:00+00:00, the time of the backup's batch, until now are lost",
         "the journal goes back beyond the backup: checkpoint rebuild with --backup restores these changes",
-        "10 requests follow the backup in requests: the job reads them after its start",
+        "requests has 10 requests after the backup, which the job reads after its start",
     ]
 
 
@@ -115,15 +115,15 @@ def test_the_report_names_each_group_that_is_not_as_it_was() -> None:
     assert not report.is_lossless
     assert list(report.lines()) == [
         "4 groups from 9 entries of the journal",
-        "1 groups cannot be rebuilt: the journal no longer has an entry of them",
-        "  e: Stable, generation 3, 2 members, 1 offsets",
-        "1 groups can be rebuilt in part: the journal no longer has their oldest entries",
-        "  b: Stable, generation 3, 2 members, 1 offsets: offsets since the journal's beginning, but no members; the "
+        "1 group cannot be rebuilt: the journal no longer has entries",
+        "  e: Stable, generation 3, 2 members, 1 offset",
+        "1 group can be rebuilt in part: the journal no longer has the oldest entries",
+        "  b: Stable, generation 3, 2 members, 1 offset: offsets since the journal's beginning, but no members; the "
         "directory says Stable, generation 3, 2 members, 7 offsets",
-        "1 groups are not as the directory says: entries of the journal are missing",
-        "  c: Stable, generation 3, 2 members, 1 offsets; the directory says Stable, generation 3, 2 members, "
+        "1 group would differ from the directory: entries of the journal are missing",
+        "  c: Stable, generation 3, 2 members, 1 offset; the directory says Stable, generation 3, 2 members, "
         "2 offsets",
-        "1 groups cannot be read in the backup, and stay in quarantine",
+        "1 group cannot be read in the backup: still in quarantine",
         "  d",
     ]
 

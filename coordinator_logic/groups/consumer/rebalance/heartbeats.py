@@ -230,7 +230,7 @@ def _step_in_words(after: ConsumerMember) -> str:
     match after.state:
         case MemberState.UNREVOKED_PARTITIONS:
             revoked = sum(map(len, after.pending_revocation.values()))
-            return f"must revoke {revoked} partition(s) first"
+            return f"must revoke partitions first: {revoked}"
         case MemberState.UNRELEASED_PARTITIONS:
             return "waits for partitions that other members have yet to revoke"
         case MemberState.STABLE:

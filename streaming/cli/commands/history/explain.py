@@ -148,7 +148,7 @@ def _write(story: Story, lanes: Lanes, files: Mapping[Path | None, Callable[[Sto
         content = made(story, lanes)
         write_file(file, content)
         out.line(
-            f"wrote {file}, {len(content):,} bytes: {counted(len(story.rebalances), 'rebalance')}, "
+            f"wrote {file}, {counted(len(content), 'byte')}: {counted(len(story.rebalances), 'rebalance')}, "
             f"{counted(len(lanes.lanes), 'member')}"
         )
 

@@ -33,6 +33,7 @@ from streaming.client.membership.consumer_groups.membership import (
 from streaming.client.membership.consumer_groups.types import PartitionCallbacks, TopicSubscription
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberConfig, MemberEventKind
+from streaming.contract.output.text import counted
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +163,7 @@ class ConsumerGroupMember:
         added = self._membership.confirm_assigned(known)
         if added or not change.added:
             generation = self._membership.generation
-            self._observe(MemberEventKind.ASSIGNED, generation, f"{len(added)} partitions added")
+            self._observe(MemberEventKind.ASSIGNED, generation, f"{counted(len(added), 'partition')} added")
             self._callbacks.on_partitions_assigned(self._named(added))
         return True
 

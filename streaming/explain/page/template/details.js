@@ -68,7 +68,7 @@ function writeRefusals() {
   if (section.hidden) return;
   const { requests, commits, busiest, busiestCount, notes } = page.refused;
   const most = busiest ? `, most from ${busiest} (${busiestCount})` : "";
-  if (requests) section.append(element("p", "", `${requests} requests, ${commits} of them commits${most}`));
+  if (requests) section.append(element("p", "", `${counted(requests, "request")}, among them ${counted(commits, "commit")}${most}`));
   for (const one of refusals.slice(0, MOST_LISTED)) {
     const item = element("div", "detail");
     const heading = element("p");
@@ -112,7 +112,7 @@ function writeList(select) {
   const list = document.getElementById("rebalances");
   const shown = rebalances.filter(rebalanceMatches);
   document.getElementById("count").textContent =
-    shown.length === rebalances.length ? `${shown.length} rebalances` : `${shown.length} of ${rebalances.length} rebalances`;
+    (shown.length === rebalances.length ? "" : `${shown.length} of `) + counted(rebalances.length, "rebalance");
   list.replaceChildren(
     ...shown.map((one) => {
       const item = element("li");

@@ -72,7 +72,7 @@ function draw() {
   drawAxis(context, width, height);
   drawOverview();
   if (!lagChart.hidden) drawLag();
-  plot.setAttribute("aria-label", `${view.rows.length} members from ${clock(view.from)} to ${clock(view.to)}`);
+  plot.setAttribute("aria-label", `${counted(view.rows.length, "member")} from ${clock(view.from)} to ${clock(view.to)}`);
   Object.assign(document.documentElement.dataset, { rows: view.rows.length, drawn: last - first, bars });
 }
 

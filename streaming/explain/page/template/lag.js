@@ -3,8 +3,8 @@
 const lagChart = document.getElementById("lag");
 const lagText = document.getElementById("lag-text");
 
-/** A number with separators. */
-function counted(number) {
+/** A number of records with separators. */
+function figure(number) {
   return number === null ? "not known" : number.toLocaleString("en");
 }
 
@@ -19,8 +19,8 @@ function lagInWords({ samples, partitions }) {
   const [time, most] = known.reduce((one, other) => (other[1] > one[1] ? other : one));
   const hidden = partitions.filter(([, , , end]) => end === null).length;
   const without = hidden ? `, without ${hidden} whose end the brokers do not tell` : "";
-  return `${counted(now)} records now in ${partitions.length} partitions${without}. ` +
-    `The most of ${samples.length} samples: ${counted(most)}, on ${day(time)} at ${clock(time, 0)} ${ZONE}.`;
+  return `${figure(now)} records now in ${counted(partitions.length, "partition")}${without}. ` +
+    `The most of ${counted(samples.length, "sample")}: ${figure(most)}, on ${day(time)} at ${clock(time, 0)} ${ZONE}.`;
 }
 
 function table(heads, rows, numbersFrom) {
@@ -51,9 +51,9 @@ function writeLag() {
   lagChart.hidden = false;
   const words = lagInWords(lag);
   lagChart.setAttribute("aria-label", `Lag by time: ${words}`);
-  const samples = lag.samples.map(([time, records]) => [`${day(time)} ${clock(time, 0)}`, counted(records)]);
+  const samples = lag.samples.map(([time, records]) => [`${day(time)} ${clock(time, 0)}`, figure(records)]);
   const partitions = lag.partitions.map((one) => [
-    `${one[0]} ${one[1]}`, counted(one[2]), counted(one[3]), counted(lagOf(one)),
+    `${one[0]} ${one[1]}`, figure(one[2]), figure(one[3]), figure(lagOf(one)),
   ]);
   lagText.append(
     element("p", "", words),
@@ -95,7 +95,7 @@ function drawLag() {
   context.textBaseline = "middle";
   context.fillStyle = colours.dim;
   context.fillText("lag", 18, height / 2);
-  const scale = counted(most);
+  const scale = figure(most);
   context.fillText(scale, labelWidth() - context.measureText(scale).width - 8, 9);
   context.fillText("0", labelWidth() - context.measureText("0").width - 8, height - 7);
   context.fillStyle = colours.line;

@@ -197,6 +197,11 @@ function day(time) {
   return shownDate(time).toISOString().slice(0, 10);
 }
 
+/** A number with its noun: "1 member", "2 members". */
+function counted(number, noun) {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /** A duration in ms, in words. */
 function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;

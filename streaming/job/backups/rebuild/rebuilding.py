@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from streaming.client.directory import read_directory
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.job.backups.checkpoint_writing import (
     Content,
     complete_batch,
@@ -157,7 +158,7 @@ def _rebuilt(
     cut = cut_partitions(requests, rebuilt.newest, is_another_topic=last_job.is_of_other_topic)
     positions |= offsets_after(client, topics.requests, {each: rebuilt.newest_times[each] for each in cut}, timeout)
     again = sum(reach.end - positions[partition] for partition, reach in requests.items())
-    report(f"after its start, the job reads the last {again} requests of {topics.requests}")
+    report(f"after its start, the job reads the last {counted(again, 'request')} of {topics.requests}")
     times = append_times(client, topics.requests, positions, timeout)
     resumption = Resumption(positions, times, now, frozenset(cut))
     found = RebuildReport(entries=rebuilt.journal.entries, forked=sorted(rebuilt.journal.forked))
@@ -168,8 +169,8 @@ def _rebuilt(
     ]
     if announced.left_out:
         found.topic_problems.append(
-            f"{announced.left_out} entries of {topics.journal} name an epoch that no job has announced on "
-            f"{topics.coordinators}, the newest of which is {last_job.epoch}: they are left out"
+            f"left out: {counted(announced.left_out, 'entry', 'entries')} of {topics.journal} with an epoch that no "
+            f"job has announced on {topics.coordinators}, whose newest is {last_job.epoch}"
         )
     _tell_forked_again(rebuilt, announced, options, timeout, report)
     told = read_directory(str(client["bootstrap.servers"]), topics.directory, CLIENT_ID, client, timeout)
@@ -188,7 +189,7 @@ def _read_journal(
     for entry in announced.of(journal_entries(options.librdkafka_config, options.topics.journal, timeout)):
         rebuilt.add(entry)
         if rebuilt.journal.entries % PROGRESS_ENTRIES == 0:
-            report(f"{rebuilt.journal.entries} entries of the journal")
+            report(f"{counted(rebuilt.journal.entries, 'entry', 'entries')} of the journal")
 
 
 def _tell_forked_again(
@@ -197,7 +198,7 @@ def _tell_forked_again(
     forked = rebuilt.journal.forked
     if not forked:
         return
-    report(f"reading {options.topics.journal} again for {len(forked)} groups with two histories")
+    report(f"reading {options.topics.journal} again for {counted(len(forked), 'group')} with two histories")
     again = announced.of(journal_entries(options.librdkafka_config, options.topics.journal, timeout))
     for group_id, entries in rebuilt.journal.of_forked(again).items():
         rebuilt.tell_again(group_id, entries)

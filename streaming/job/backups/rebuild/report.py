@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from coordinator_logic.records import QUARANTINED, GroupDirectoryEntry
+from streaming.contract.output.text import counted
 from streaming.job.backups.rebuild.rebuilt_groups import RebuiltGroup
 from streaming.journal.folded_group import Known
 
@@ -52,22 +53,22 @@ class RebuildReport(msgspec.Struct, rename="camel"):
 
     def lines(self, shown: int = SHOWN) -> Iterator[str]:
         """The report as text."""
-        yield f"{self.groups} groups from {self.entries} entries of the journal"
+        yield f"{counted(self.groups, 'group')} from {counted(self.entries, 'entry', 'entries')} of the journal"
         yield from self.topic_problems
         for what, named in (
-            ("cannot be rebuilt: the journal no longer has an entry of them", self.lost),
-            ("can be rebuilt in part: the journal no longer has their oldest entries", self.incomplete),
-            ("are not as the directory says: entries of the journal are missing", self.differing),
+            ("cannot be rebuilt: the journal no longer has entries", self.lost),
+            ("can be rebuilt in part: the journal no longer has the oldest entries", self.incomplete),
+            ("would differ from the directory: entries of the journal are missing", self.differing),
         ):
             if named:
-                yield f"{len(named)} groups {what}"
+                yield f"{counted(len(named), 'group')} {what}"
                 yield from _first([f"  {group_id}: {text}" for group_id, text in sorted(named.items())], shown)
         for what, ids in (
-            ("cannot be read in the backup, and stay in quarantine", self.unreadable),
-            ("have two histories in the journal: the one of the newer coordinator holds", self.forked),
+            ("cannot be read in the backup: still in quarantine", self.unreadable),
+            ("with two histories in the journal: that of the newer coordinator holds", self.forked),
         ):
             if ids:
-                yield f"{len(ids)} groups {what}"
+                yield f"{counted(len(ids), 'group')} {what}"
                 yield from _first([f"  {group_id}" for group_id in sorted(ids)], shown)
         if self.is_lossless:
             yield "every group can be rebuilt completely"
@@ -84,7 +85,8 @@ def _summary(entry: GroupDirectoryEntry) -> tuple[object, ...]:
 
 
 def _shown(entry: GroupDirectoryEntry) -> str:
-    return f"{entry.group_state}, generation {entry.generation}, {entry.members} members, {entry.offsets} offsets"
+    sizes = f"{counted(entry.members, 'member')}, {counted(entry.offsets, 'offset')}"
+    return f"{entry.group_state}, generation {entry.generation}, {sizes}"
 
 
 def _told(entry: GroupDirectoryEntry | None) -> str:

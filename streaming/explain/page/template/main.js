@@ -212,6 +212,14 @@ function listenToControls() {
   });
 }
 
+/** Leave no empty space below a few members, where more of the page follows. */
+function limitHeight() {
+  if (!isPart) return;
+  const picture = document.getElementById("picture");
+  const rows = AXIS + STRIP + (lanes.length + 1) * HIGHEST_ROW;
+  picture.style.maxHeight = `max(400px, ${picture.offsetHeight - plot.offsetHeight + rows}px)`;
+}
+
 function begin() {
   readColours();
   writeHeading();
@@ -221,6 +229,7 @@ function begin() {
   chooseRows();
   writeList(select);
   writeLag();
+  limitHeight();
   listenToMouse();
   listenToKeys();
   listenToControls();

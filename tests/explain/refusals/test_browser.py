@@ -52,6 +52,6 @@ def test_the_list_shows_refusals_as_text(tmp_path: Path) -> None:
     file.write_text(page_of_story(*told_with_refusals(incident(HOSTILE))))
     dom = dom_of(file, tmp_path / "profile")
     (section,) = re.findall(r'<section id="refused">(.*?)</section>', dom, re.DOTALL)
-    assert "3 requests, 1 of them commits" in section
+    assert "3 requests, among them 1 commit" in section
     assert "&lt;/script&gt;&lt;script&gt;alert(1)" in section
     assert len(re.findall(r"<script\b", dom)) == 2

@@ -121,8 +121,7 @@ def test_the_report_names_each_group_that_is_not_as_it_was() -> None:
         "  b: Stable, generation 3, 2 members, 1 offset: offsets since the journal's beginning, but no members; the "
         "directory says Stable, generation 3, 2 members, 7 offsets",
         "1 group would differ from the directory: entries of the journal are missing",
-        "  c: Stable, generation 3, 2 members, 1 offset; the directory says Stable, generation 3, 2 members, "
-        "2 offsets",
+        "  c: Stable, generation 3, 2 members, 1 offset; the directory says Stable, generation 3, 2 members, 2 offsets",
         "1 group cannot be read in the backup: still in quarantine",
         "  d",
     ]

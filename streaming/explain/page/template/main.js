@@ -217,7 +217,7 @@ function limitHeight() {
   if (!isPart) return;
   const picture = document.getElementById("picture");
   const rows = AXIS + STRIP + (lanes.length + 1) * HIGHEST_ROW;
-  picture.style.maxHeight = `max(400px, ${picture.offsetHeight - plot.offsetHeight + rows}px)`;
+  picture.style.maxHeight = `${Math.max(400, picture.offsetHeight - plot.offsetHeight + rows)}px`;
 }
 
 function begin() {

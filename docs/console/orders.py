@@ -52,6 +52,7 @@ def consume(bootstrap_servers: str, name: str, *, hangs: bool) -> None:
         print(f"{name} owns {' '.join(str(each.partition) for each in partitions)}", flush=True)
 
     consumer.subscribe([TOPIC], on_assign=assigned)
+    billed = 0
     with suppress(KeyboardInterrupt):
         while True:
             orders = consumer.consume(1_000, timeout=0.5)
@@ -60,7 +61,8 @@ def consume(bootstrap_servers: str, name: str, *, hangs: bool) -> None:
                 threading.Event().wait()
             if orders:
                 consumer.commit(asynchronous=False)
-                print(f"{name} billed {len(orders)} orders", flush=True)
+                billed += len(orders)
+                print(f"{name} has billed {billed} orders", flush=True)
     consumer.close()
     print(f"{name} has left")
 

@@ -1,11 +1,13 @@
 """Plays what documents give to type, in terminals, and returns what it prints."""
 
 import os
+import re
 import shlex
 import sys
 import time
 from collections.abc import Mapping
 from copy import deepcopy
+from itertools import zip_longest
 from pathlib import Path
 from typing import Self
 
@@ -21,6 +23,12 @@ PROGRAMS = {
 """What is on the PATH of a terminal, and in ``.venv/bin``."""
 
 VARIABLE = "export "
+
+WAIT = re.compile(r"waiting for .+, \d+ s")
+"""What a command prints where an answer takes more than a second."""
+
+PROGRESS = re.compile(r"(\S+ has billed) \d+ orders")
+"""What ``orders.py`` prints whenever orders have come; the last line has all of them."""
 
 
 class Player:
@@ -68,7 +76,7 @@ class Player:
         played = deepcopy(block)
         for typed in played.typed:
             printed = self._type(typed, played)
-            typed.printed = [line.rstrip() for line in self._as_documented(printed).splitlines()]
+            typed.printed = _at_any_pace([line.rstrip() for line in self._as_documented(printed).rstrip().splitlines()])
         return played
 
     def _type(self, typed: Typed, block: Block) -> str:
@@ -130,3 +138,14 @@ class Player:
         for documented, here in self._replaced.items():
             text = text.replace(here, documented)
         return text
+
+
+def _at_any_pace(lines: list[str]) -> list[str]:
+    """The lines without those that only a slow machine prints."""
+    lines = [line for line in lines if not WAIT.fullmatch(line)]
+    return [line for line, following in zip_longest(lines, lines[1:], fillvalue="") if not _repeats(line, following)]
+
+
+def _repeats(line: str, following: str) -> bool:
+    found, again = PROGRESS.fullmatch(line), PROGRESS.fullmatch(following)
+    return found is not None and again is not None and found[1] == again[1]

@@ -74,6 +74,11 @@ def blocks(page: str) -> Iterator[Block]:
         yield _block(match)
 
 
+def without_blocks(page: str) -> str:
+    """The text of a page around its blocks."""
+    return _BLOCK.sub("", page)
+
+
 def with_output(page: str, played: Iterator[Block]) -> str:
     """A page with the output of other blocks in place of its own."""
     return _BLOCK.sub(lambda match: f"{match[1]}```console\n{''.join(map(str, next(played).typed))}```\n", page)

@@ -1,7 +1,5 @@
 """Every line for ``group-coordinator`` in a document has a command, and options that the command knows."""
 
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +8,17 @@ import typer
 
 from streaming.cli.app import app
 from streaming.cli.connection import BOOTSTRAP_VARIABLE
+from tests.docs.console.lines import (
+    ELSEWHERE,
+    GUIDE,
+    OTHER_PROGRAMS,
+    lines_of,
+    lines_of_other_programs,
+    lines_to_run,
+    text_for,
+    words_of,
+)
 from tests.docs.markdown import ROOT, name_of
-
-LINE = re.compile(r"^(?: {4}|[\w-]*\$ )?(?:\.venv/bin/)?group-coordinator ((?:.*\\\n)*.*)$", re.MULTILINE)
-GUIDE = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize("document", GUIDE, ids=name_of)
@@ -22,10 +27,26 @@ def test_each_line_of_a_document_is_understood(document: Path, monkeypatch: pyte
     # The sessions go on where the first one ends, which sets the variable.
     if f"export {BOOTSTRAP_VARIABLE}=" in text or document.parent.name == "console":
         monkeypatch.setenv(BOOTSTRAP_VARIABLE, "kafka-1:9092")
-    for line in LINE.findall(text):
-        words = shlex.split(line.replace("\\\n", ""), comments=True)
-        if "..." not in words and not line.startswith("`"):
-            parse(words)
+    for line in lines_of(text):
+        parse(words_of(line))
+
+
+OTHERS = lines_of_other_programs((ROOT / "README.md").read_text())
+
+
+@pytest.mark.parametrize(
+    ("reasons", "lines"), [(ELSEWHERE, [line for _, line in lines_to_run()]), (OTHER_PROGRAMS, OTHERS)]
+)
+def test_each_reason_for_not_running_a_line_belongs_to_a_line_and_names_a_file(
+    reasons: dict[str, str], lines: list[str]
+) -> None:
+    for beginning, reason in reasons.items():
+        assert any(line.startswith(beginning) for line in lines), beginning
+        assert (ROOT / reason.rpartition(": ")[2]).exists(), reason
+
+
+def test_each_line_of_readme_for_another_program_runs_somewhere() -> None:
+    assert [line for line in OTHERS if text_for(line, OTHER_PROGRAMS) is None] == []
 
 
 def parse(words: list[str]) -> None:

@@ -15,6 +15,7 @@ from streaming.contract.errors import CannotRun
 from streaming.explain.tables import Sources, Tables, open_tables
 from streaming.explain.time_travel.rows import GROUP_TABLES
 from tests.cli.test_commands import run_for
+from tests.docs.console.lines import lines_to_run, words_of
 from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
@@ -131,6 +132,11 @@ def test_the_documented_query_finds_the_offsets_that_went_back(coordinator: Coor
 def test_a_time_before_the_checkpoint_needs_the_journal(tables: Tables) -> None:
     with pytest.raises(CannotRun, match="that old"):
         of_sources(tables, kafka=False, checkpoint=True).at("3650d").table("groups")
+
+
+@pytest.mark.parametrize("line", [line for _, line in lines_to_run() if line.startswith("sql ")])
+def test_spark_understands_the_queries_of_the_guide(tables: Tables, line: str) -> None:
+    tables.sql(words_of(line)[-1]).toArrow()
 
 
 def test_the_command_prints_rows_as_lines_of_json(coordinator: CoordinatorProcess) -> None:

@@ -65,7 +65,7 @@ PointInTime = Annotated[
 ]
 Since = Annotated[
     str | None,
-    option("--since", metavar="TIME", text="Only what the journal got since then: a time, or an age such as 2h."),
+    option("--since", metavar="TIME", text="Only what happened since then: a time, or an age such as 2h."),
 ]
 
 

@@ -115,7 +115,7 @@ class RecordDecoder(Generic[ValueT]):
         self.skipped += 1
         if _skipped.add(self._kind):
             log.warning(
-                "topic %s, partition %s, offset %s is no %s, and is skipped: %s. Further ones are only counted",
+                "topic %s, partition %s, offset %s is not a valid %s and is skipped: %s. Further ones are only counted",
                 self._kind.topic,
                 record.partition(),
                 record.offset(),

@@ -35,7 +35,7 @@ OBJECTIVES: Mapping[str, RecoveryObjectives] = {
 
 AFTERWARDS = {
     "kill": "its supervisor has to start it again, or another job stands by",
-    "standby": "another job must stand by, and its supervisor must not mind that it ends",
+    "standby": "another job must stand by, and the supervisor must accept that this one ends",
 }
 
 
@@ -82,7 +82,7 @@ def confirmed(drill: str, job: ActiveJob, process_id: int | None) -> None:
     if process_id != job.process_id:
         raise BadOptions(f"--pid {process_id} is not the active job: that is {described(job)}")
     if "run" not in _command_line(process_id).split():
-        raise CannotRun(f"process {process_id} is no `group-coordinator run`: it may run in a container")
+        raise CannotRun(f"process {process_id} is not a `group-coordinator run`: it may run in a container")
     try:
         os.kill(process_id, NO_SIGNAL)
     except PermissionError as refused:

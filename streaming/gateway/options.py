@@ -89,8 +89,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     first_contact: FirstContact = "take-over"
     """What happens when the gateway meets a group that the brokers' group coordinator has: ``take-over`` of its
-    offsets, once it has no members there; ``refuse``; or ``off``, which asks nobody, so that the group begins without
-    offsets."""
+    offsets, once it has no members there; ``refuse``; or ``off``, which does not ask the brokers, so that
+    the group begins without offsets."""
 
     transactions_v2: bool = True
     """Show clients the brokers' ``transaction.version``: if it is 2 or later, those that know transactions V2 (KIP-890)

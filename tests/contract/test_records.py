@@ -96,7 +96,7 @@ def test_a_thousand_of_a_kind_are_reported_once_also_when_they_are_read_again(ca
                 names.read(Written(b"one", b"garbage"))
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith(
-        "topic with-a-thousand, partition 3, offset 17 is no name, and is skipped: JSON is malformed"
+        "topic with-a-thousand, partition 3, offset 17 is not a valid name and is skipped: JSON is malformed"
     )
     assert skipped_records()[SkippedKind("with-a-thousand", "name")] == 3_000
 

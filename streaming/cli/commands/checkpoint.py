@@ -202,7 +202,7 @@ def rebuild(
     state_store: Store = None,
     yes: AcceptsLosses = False,
 ) -> None:
-    """Make a new checkpoint from the journal, for when there is none to restore, or one that is too old.
+    """Make a new checkpoint from the journal, if there is no backup or only one that is too old.
 
     First it says which groups the journal no longer has, or only in part; then it needs --yes. Members keep
     their ids and generations, and get new sessions. The job reads the last requests again, and applies those that the

@@ -35,7 +35,8 @@ def doctor(
         options = given.load(checkpoint)
     except BadOptions as error:
         findings += [
-            problem("options", line, "change the option where the line says") for line in str(error).splitlines()
+            problem("options", line, "change the option at the place that the line names")
+            for line in str(error).splitlines()
         ]
     else:
         findings += [*check_runtime(options.python_worker), *_check_deployment(options, given.timeout)]
@@ -55,7 +56,7 @@ def _check_deployment(options: JobOptions, timeout: int) -> Iterator[Finding]:
         report = check_kafka(options, timeout)
         yield from report.findings
     if options.checkpoint == NOT_GIVEN:
-        yield note("checkpoint", "not checked: none is given", "add --checkpoint FOLDER")
+        yield note("checkpoint", "not checked: no checkpoint is given", "add --checkpoint FOLDER")
     else:
         yield check_checkpoint(options, report.request_partitions, report.request_topic_id)
 

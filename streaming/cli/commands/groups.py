@@ -77,9 +77,9 @@ def list_groups(
     ] = None,
     at: PointInTime = None,
 ) -> None:
-    """List groups, as the coordinator's directory topic has them, or with --at as the journal tells them.
+    """List groups from the coordinator's directory topic, or with --at from the journal.
 
-    Where the journal no longer has the members of a group, its state is Unknown.
+    If the journal no longer has the members of a group, its state is Unknown.
     """
     states, types = valid_filter(state, "--state", STATES), valid_filter(group_type, "--type", TYPE_NAMES)
     if at is None:
@@ -99,11 +99,11 @@ def list_groups(
 def describe_groups(connection: Connection, group: GroupPatterns, at: PointInTime = None) -> None:
     """Show the state and protocol of groups, each member with its assignment, and the lag of each partition.
 
-    Of a consumer group (KIP-848) it shows the epochs, what each member has yet to revoke or to get, and for whom it
-    waits. END is the log end offset, OWNER the member that has the partition.
+    For a consumer group (KIP-848), it also shows the epochs, which partitions each member has yet to revoke or to get,
+    and which members it waits for. END is the log end offset, OWNER the member that has the partition.
 
-    With --at, as the journal tells them, without lag. Where it no longer has the members of a group, the state is
-    Unknown.
+    --at shows groups as of a time, from the journal and without lag. If the journal no longer has the members of a
+    group, its state is Unknown.
     """
     partitions: dict[str, list[PartitionNow]] = {}
     if at is None:
@@ -180,7 +180,8 @@ def delete_groups(
 ) -> None:
     """Delete groups that have no members, with their committed offsets.
 
-    Groups that are named by their ids are deleted at once. What a pattern matches is shown, and deleted with --execute.
+    A group that is named by its id is deleted at once. A pattern shows the groups that it matches, and deletes them
+    with --execute.
     """
     with connection.client() as client:
         group_ids = named_groups(group, known_groups(client))
@@ -228,9 +229,9 @@ def _why_not_deleted(client: CoordinatorClient, refused: Sequence[DeletedGroup])
 
 @connected
 def configure_group(connection: Connection, group: GroupId, changes: Changes = None) -> None:
-    """Show or change what a consumer group has of its own: session timeout, heartbeat and assignment interval.
+    """Show or change the settings of one consumer group: session timeout, heartbeat interval and assignment interval.
 
-    NAME= removes a value; the coordinator's own then holds again. Members get a change with their next heartbeat.
+    NAME= removes a value; the coordinator's default then applies. Members get a change with their next heartbeat.
     """
     wanted = {name: value or None for name, value in key_values(changes, "a change").items()}
     with connection.client() as client:

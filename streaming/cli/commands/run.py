@@ -45,7 +45,7 @@ STATE_PANEL, TOPICS_PANEL, GATEWAY_PANEL, SPARK_PANEL = "State and pace", "New t
 
 CHECKPOINT_HELP = "Folder in which the groups are kept. With --embedded: a temporary folder unless given."
 PROFILE_HELP = "latency, balanced or object-store: answer time against idle cost."
-TRIGGER_HELP = "Least time between the starts of two batches."
+TRIGGER_HELP = "Minimum time between the starts of two batches."
 PARTITIONS_HELP = "Partitions of the state; fixed once the checkpoint exists."
 STORE_HELP = "memory or rocksdb; fixed once the checkpoint exists."
 LISTEN_HELP = "Address of the gateway's first listener."
@@ -97,7 +97,8 @@ ResponsePartitions = Annotated[
     int | None, option(metavar="COUNT", text="Partitions of the response topic.", panel=TOPICS_PANEL, default=8)
 ]
 ReplicationFactor = Annotated[
-    int | None, option(metavar="COUNT", text="Replicas.", panel=TOPICS_PANEL, default="3, or one for each broker")
+    int | None,
+    option(metavar="COUNT", text="Replication factor.", panel=TOPICS_PANEL, default="3, or one for each broker"),
 ]
 Master = Annotated[str | None, option(metavar="URL", text="Spark's master.", panel=SPARK_PANEL, default="local[*]")]
 DriverMemory = Annotated[

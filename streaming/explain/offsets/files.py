@@ -103,7 +103,7 @@ def _decoded_csv(content: bytes) -> list[StoredOffset]:
     if lines and lines[0][1:2] == ["partition"]:
         columns = tuple(lines.pop(0))
     if any(not NEEDED_COLUMNS <= len(line) <= len(columns) for line in lines):
-        raise UnreadableOffsetsFile(f"a line has not the columns {', '.join(columns)}")
+        raise UnreadableOffsetsFile(f"a line does not have the columns {', '.join(columns)}")
     named = [dict(zip(columns, line, strict=False)) for line in lines]
     return msgspec.convert(named, list[StoredOffset], strict=False)
 

@@ -53,6 +53,6 @@ def _of_partition(consumer: TopicConsumer, partition: int) -> dict[int, int] | N
         look, has_records = look * 10, has_records or bool(found)
     if has_records:
         raise CannotRun(
-            f"topic {consumer.topic} has records of somebody else, and none that was published: delete the topic"
+            f"topic {consumer.topic} has records of another program, and no published rebalance: delete the topic"
         )
     return {} if begin > 0 else None

@@ -67,14 +67,14 @@ def kept_requests(
             stretch = log.stretch(partition_for(group_id, len(log.partitions)), part.since, part.until)
             if stretch.records > AFFORDABLE_RECORDS and not must_read:
                 return _none(
-                    f"Refused requests are not told: {stretch.records:,} records of {topic} would be read. "
-                    "--refused reads them; --since makes them fewer."
+                    f"Refused requests are not shown: {stretch.records:,} records of {topic} would be read. "
+                    "--refused reads them; a later --since leaves fewer."
                 )
             return _read(log, stretch, topic, group_id, part, report)
     except CoordinatorError as error:
         if must_read:
             raise
-        return _none(f"Refused requests are not told, because {topic} cannot be read: {error.message}")
+        return _none(f"Refused requests are not shown, because {topic} cannot be read: {error.message}")
 
 
 def _read(

@@ -38,8 +38,8 @@ def refused_of(judge: Judge, since: int | None, notes: Iterable[str] = ()) -> Re
 def _missing(judge: Judge) -> Iterable[str]:
     if judge.unknown:
         yield (
-            f"Left out: {counted(judge.unknown, 'request')} of times at which the journal does not tell the group's "
-            "members."
+            f"Left out: {counted(judge.unknown, 'request')} from times for which the journal does not have the "
+            "group's members."
         )
     if judge.unexplained:
         yield (
@@ -48,8 +48,8 @@ def _missing(judge: Judge) -> Iterable[str]:
         )
     for error, count in sorted(judge.by_options.items()):
         yield (
-            f"Not told: {counted(count, 'request')} that the default options refuse with {error}. The journal does not "
-            "have the job's own options."
+            f"Not shown: {counted(count, 'request')} that the default options refuse with {error}. The journal does "
+            "not have the job's own options."
         )
     if judge.has_other_partitions:
         yield "The group also had requests in other partitions, which were not read."

@@ -115,7 +115,10 @@ class Site:
         described, told = self._described(group_id), self._told(group_id)
         is_missing = row is None and told == NO_ENTRIES
         if is_missing and isinstance(described, Described) and described.group.error:
-            raise _Problem(HTTPStatus.NOT_FOUND, f"There is no group {shortened(group_id)}, and there was none.")
+            raise _Problem(
+                HTTPStatus.NOT_FOUND,
+                f"Group {shortened(group_id)} does not exist, and the journal has no entries of it.",
+            )
         return group_page(group_id, row, described, told, self._now())
 
     def _described(self, group_id: str) -> Described | str:

@@ -69,7 +69,7 @@ def rewrite(
     if not source.is_dir():
         raise CannotRun(f"{source} does not exist")
     if target != source and (target.is_relative_to(source) or source.is_relative_to(target)):
-        raise CannotRun(f"{target} and {source} are in each other: choose another place")
+        raise CannotRun(f"{target} and {source} overlap: choose another place")
     with ExitStack() as stack:
         stack.enter_context(locked_place(source))
         if is_same_place:

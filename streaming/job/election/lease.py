@@ -116,7 +116,7 @@ class Lease:
         # A job that was only slow has announced itself meanwhile, and acquires the id again.
         is_alive = seen is not None and not seen.is_released and watch.silent_seconds == 0
         if newest is not None and (is_new or is_alive):
-            raise Overtaken(f"the job on {newest.host} with process id {newest.process_id} was quicker")
+            raise Overtaken(f"the job on {newest.host} with process id {newest.process_id} became active first")
         epoch, reach = max(1, me.epoch), Reach()
         if seen is not None:
             epoch, reach = max(epoch, seen.epoch + 1), seen.reach
@@ -239,7 +239,7 @@ class Lease:
             producer.init_transactions(self._timeout)
         except KafkaException as failure:
             if failure.args[0].code() == KafkaError._FENCED:
-                raise Overtaken("another job was quicker") from failure
+                raise Overtaken("another job became active first") from failure
             raise CoordinatorNotAvailable(f"this job cannot become the active one: {failure}") from failure
         return producer
 

@@ -212,7 +212,7 @@ def test_requests_before_the_journal_tells_who_was_a_member_are_counted_and_not_
     driven.heartbeat(member)
     told = refused_of(judge_of(driven, skip=3), None)
     assert told.refusals == []
-    assert any("the journal does not tell the group's members" in note for note in told.notes)
+    assert any("the journal does not have the group's members" in note for note in told.notes)
 
 
 def test_a_commit_that_should_have_an_entry_and_has_none_is_not_passed_over() -> None:
@@ -233,7 +233,7 @@ def test_what_only_the_options_would_refuse_is_counted_and_not_told() -> None:
     # The first joins have no entry, and the sessions of these tests are shorter than the default options allow.
     told = refused_of(judge_of(driven, config=CoordinatorConfig()), 0)
     assert [one.error for one in told.refusals] == ["INCONSISTENT_GROUP_PROTOCOL"]
-    assert any(note.startswith("Not told: 1 request that") and "INVALID_SESSION_TIMEOUT" in note for note in told.notes)
+    assert any(note.startswith("Not shown: 1 request that") and "INVALID_SESSION_TIMEOUT" in note for note in told.notes)
 
 
 def test_a_commit_that_was_handled_later_than_its_place_in_the_log_says_is_no_refusal() -> None:

@@ -67,9 +67,9 @@ def test_the_words_have_a_summary_and_each_refusal_at_its_time(driven: Driven) -
 
 def test_a_story_without_refusals_says_why_they_are_not_told(driven: Driven) -> None:
     story, _ = told(driven.journal, driven.group_id)
-    unread = msgspec.structs.replace(story, refused=Refused(None, notes=["Refused requests are not told: too many."]))
+    unread = msgspec.structs.replace(story, refused=Refused(None, notes=["Refused requests are not shown: too many."]))
     lines = list(lines_of(unread))
-    assert "Refused requests are not told: too many." in lines
+    assert "Refused requests are not shown: too many." in lines
     assert not any(line.startswith("Refused: ") for line in lines)
     assert "refused" not in "".join(lines_of(story)).lower()
 

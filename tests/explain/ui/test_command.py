@@ -80,7 +80,7 @@ def test_a_group_is_listed_described_found_and_told(coordinator: CoordinatorProc
         assert f'"partitions":[["{topic}",0,0,0]]' in page
         client.leave_group(LeaveGroupRequest(group_id, members=[LeavingMember(member_id)]))
     status, page = served.get("/group", id=unique("nothing"))
-    assert (status, "There is no group" in page) == (404, True)
+    assert (status, "does not exist" in page) == (404, True)
 
 
 def test_brokers_that_do_not_answer_end_the_command() -> None:

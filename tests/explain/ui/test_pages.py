@@ -153,7 +153,7 @@ def test_the_groups_page_has_the_picture_of_its_timeline_with_the_same_data() ->
 def test_a_group_that_never_was_is_not_found() -> None:
     response = get(GivenSource(*THREE), "/group", id="nothing")
     assert response.status == HTTPStatus.NOT_FOUND
-    assert "There is no group nothing" in ReadPage(response.page).shown
+    assert "Group nothing does not exist" in ReadPage(response.page).shown
 
 
 def test_a_timeline_is_the_page_that_explain_writes() -> None:

@@ -65,7 +65,7 @@ FormerOptions = Annotated[
 Static = Annotated[bool, flag("--static", "Replay with static members.", CHANGES_PANEL)]
 Session = Annotated[
     str | None,
-    option(metavar="TIME", text="Replay with this session timeout of all members: 60s.", panel=CHANGES_PANEL),
+    option(metavar="TIME", text="Session timeout of all members in the replay, such as 60s.", panel=CHANGES_PANEL),
 ]
 
 

@@ -28,7 +28,7 @@ ProbeSeconds = Annotated[
 
 @connected
 def top(connection: Connection, sort: Sort = "rebalances", probe_seconds: ProbeSeconds = 5) -> None:
-    """Show all groups as of now: state, members, lag, rebalances a minute, and how the coordinator does.
+    """Show all groups as of now: state, members, lag, rebalances a minute, and the state of the coordinator.
 
     Sort with s and r, filter with /, open a group with Enter, quit with q; ? shows all keys.
 

@@ -47,7 +47,7 @@ def reset(
         str | None, option(metavar="TIME", text="The first record since a time, or an age.", panel=TARGET_PANEL)
     ] = None,
     shift_by: Annotated[
-        int | None, option(metavar="N", text="N offsets on, back if it is negative.", panel=TARGET_PANEL)
+        int | None, option(metavar="N", text="N offsets forward, or back if N is negative.", panel=TARGET_PANEL)
     ] = None,
     by_duration: Annotated[
         str | None, option(metavar="AGE", text="The first record of the last 2h, 15m, ...", panel=TARGET_PANEL)

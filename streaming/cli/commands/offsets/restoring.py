@@ -40,7 +40,7 @@ AsOf = Annotated[str, option("--as-of", metavar="TIME", text="The time, or an ag
 @connected
 @setting_offsets
 def restore(connection: Connection, execution: Execution, group: GroupId, as_of: AsOf) -> None:
-    """Bring back exactly the offsets that a group had at a time, as the journal tells them.
+    """Restore the offsets that a group had at an earlier time, from the journal.
 
     A partition that had no offset then loses the one that it has now. If the journal no longer goes back to the group's
     creation, offsets from before it are not known, and no offset is deleted.
@@ -50,7 +50,7 @@ def restore(connection: Connection, execution: Execution, group: GroupId, as_of:
         ((then, is_complete),) = offsets_as_of(connection, group, [time])
         if not is_complete:
             topic = connection.topics.journal
-            err.line(f"{group} is older than {topic}: what it does not name is left alone")
+            err.line(f"{group} is older than {topic}: offsets that {topic} does not name stay as they are")
         present = of_present_topics(then, logs(connection, client, then))
 
         def plan() -> Plan:
@@ -140,7 +140,7 @@ def apply_plan(
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         fail(f"{plan} is not a plan: {error}", USAGE)
     if not execution.execute:
-        fail("a plan is carried out with --execute only; the dry run has shown it", USAGE)
+        fail("offsets apply needs --execute: the dry run has already shown the plan", USAGE)
     with connection.client() as client:
         try:
             answer = send(connection, client, request, execution)

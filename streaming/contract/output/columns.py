@@ -25,8 +25,8 @@ def fitted(
 ) -> Mapping[int, int]:
     """The columns that have room, by their places, with their widths.
 
-    A column gets room if there is some beside all that are more important. If there is too little for those of rank 0,
-    the widest ones are narrowed.
+    A column gets room if there is some beside all that are more important; one that cannot be narrowed itself also
+    leaves their cells in one line. If there is too little for those of rank 0, the widest ones are narrowed.
 
     Args:
         columns: The columns.
@@ -42,10 +42,14 @@ def fitted(
     def spare() -> int:
         return room - sum(shown.values()) - around * len(shown)
 
+    def spare_beside_whole_lines() -> int:
+        return room - sum(widths[place] + around for place in shown)
+
     for place in sorted(range(len(columns)), key=lambda each: columns[each].rank):
         column = columns[place]
         least = min(widths[place], max(column.least or widths[place], len(column.title)))
-        if not column.rank or (has_text[place] and least + around <= spare()):
+        breaks_lines = column.least is None and 0 <= spare_beside_whole_lines() < least + around
+        if not column.rank or (has_text[place] and least + around <= spare() and not breaks_lines):
             shown[place] = least
     while spare() > 0 and (narrowed := [place for place, width in shown.items() if width < widths[place]]):
         # The one that makes the table longest.

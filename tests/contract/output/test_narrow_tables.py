@@ -134,6 +134,14 @@ def test_a_column_without_text_makes_room_first_and_is_not_named() -> None:
     assert len(lines) == len(rows) + 4
 
 
+def test_a_line_is_not_broken_for_a_column_that_is_less_important() -> None:
+    row = ("orders", "0", "25", "25", "0", "billing-1-d5e12206-176f-5a49-ab71-d6ee41bf2ec2 at /127.0.0.1", "0", "", "")
+    lines = shown(OFFSET_COLUMNS, [row], 120)
+    assert left_out(lines) == {"LEADER EPOCH"}
+    assert any(row[5] in line for line in lines)
+    assert left_out(shown(OFFSET_COLUMNS, [row], 121)) == set()
+
+
 def test_wide_characters_count_twice() -> None:
     lines = shown(("GROUP", Column("STATE", rank=1)), [("支払" * 10, "Stable")], 50)
     assert left_out(lines) == {"STATE"}

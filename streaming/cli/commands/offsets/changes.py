@@ -15,7 +15,7 @@ from streaming.explain.offsets.history_rows import ChangeRow, change_row, differ
 
 CHANGE_COLUMNS = (
     *("TIME", "TOPIC", "PARTITION", "FROM", "TO"),
-    *(Column("GENERATION", rank=4), Column("CAUSE", rank=2), Column("BY", rank=1, least=14)),
+    *(Column("GENERATION", rank=4), Column("CAUSE", rank=2, least=15), Column("BY", rank=1, least=14)),
     Column("REASON", rank=3, least=10),
 )
 

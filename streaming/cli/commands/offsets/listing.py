@@ -16,7 +16,7 @@ from streaming.explain.live.group_types import Holder
 from streaming.explain.live.partitions import NOTE, PARTITION_TABLE, Logs, PartitionNow, holders_of, read_logs, row_of
 from streaming.explain.offsets.plan import Position
 
-OFFSET_COLUMNS = (*PARTITION_TABLE, Column("LEADER EPOCH", rank=5), Column("METADATA", rank=4, least=10), NOTE)
+OFFSET_COLUMNS = (*PARTITION_TABLE, Column("LEADER EPOCH", rank=5), Column("METADATA", rank=4), NOTE)
 
 
 @connected

@@ -45,7 +45,7 @@ test: archive $(TYPES) ## Run all tests, with the same random examples in each r
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that none goes on for long after the others.
-	$(call timed,three at a time,$(PARALLEL) tests/cli tests/recovery tests/clients tests/release tests/smokes tests/fifth_type tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next tests/soak tests/drills tests/deploy tests/journal tests/contract tests/logic tests/growth tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py)
+	$(call timed,three at a time,$(PARALLEL) tests/cli tests/recovery tests/clients tests/release tests/smokes tests/fifth_type tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next tests/object_store tests/soak tests/drills tests/deploy tests/journal tests/contract tests/logic tests/growth tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py)
 # Two files, and nothing else: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/oracle/test_random_scripts.py tests/oracle/test_matrix_against_broker.py tests/oracle/test_quirks_against_broker.py tests/oracle/test_broker_wide.py tests/oracle/consumer)
 	@echo "Times of the parts:"; cat $(TIMES)

@@ -1,7 +1,8 @@
 """The jars of the Spark job and of the embedded broker, and the Java that runs them.
 
-The file `ivy.xml` in this folder names the jars. The Ivy that pyspark ships downloads them once, into a cache outside
-the source tree. Later calls find them there without a network and without a JVM.
+The file `ivy.xml` in this folder names the jars, and `s3a.xml` those that only a checkpoint at s3a:// needs. The Ivy
+that pyspark ships downloads them once, into a cache outside the source tree. Later calls find them there without a
+network and without a JVM.
 
 Environment variables:
     GROUP_COORDINATOR_CACHE         the cache folder (default: $XDG_CACHE_HOME/spark-group-coordinator, or
@@ -42,6 +43,7 @@ __all__ = [
     "reported_version",
     "resolve_file",
     "resolve_jars",
+    "resolve_s3a_jars",
 ]
 
 OLDEST_JAVA = 17
@@ -78,6 +80,11 @@ def resolve_jars(report: Report | None = None) -> Jars:
     """
     connector, broker = resolve_file(_ivy_file(), ("connector", "broker"), report)
     return Jars(connector, broker)
+
+
+def resolve_s3a_jars(report: Report | None = None) -> list[Path]:
+    """The jars for a checkpoint at s3a://. See :func:`resolve_file` for ``report`` and the errors."""
+    return resolve_file(Path(__file__).with_name("s3a.xml"), ("s3a",), report)[0]
 
 
 def cached_jars() -> Jars | None:

@@ -90,7 +90,10 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """The Kafka brokers to connect to first: ``host:port``, separated by commas."""
 
     checkpoint: NotEmpty
-    """The folder of the query's checkpoint, which holds all groups. URIs work as far as Spark does; not tested."""
+    """The folder of the query's checkpoint, which holds all groups: a path, or ``s3a://bucket/folder``.
+
+    Spark's other file systems (``hdfs://`` and others) should work, but are not tested.
+    """
 
     standby: bool = False
     """Whether the job may wait while another one is active for the same topics, and take over when that one is gone."""

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import msgspec
 
-from streaming.embedded.jars import resolve_jars
 from streaming.embedded.temporary_folder import temporary_folder
 from streaming.explain.tables.tables import Sources, Tables
+from streaming.job.checkpoints.file_systems import job_jars
 from streaming.job.options import JobOptions
 from streaming.job.session import spark_session, spark_settings
 
@@ -59,7 +59,7 @@ def session_of(
         checkpoint = sources.checkpoint or str(temporary.path)
         local = msgspec.structs.replace(options, master="local[*]", checkpoint=checkpoint)
         report("starting Spark")
-        with spark_session(spark_settings(local, resolve_jars(report)), temporary=temporary) as spark:
+        with spark_session(spark_settings(local, job_jars(checkpoint, report)), temporary=temporary) as spark:
             for key, value in QUERY_SETTINGS.items():
                 spark.conf.set(key, value)
             yield Tables(spark, sources, time)

@@ -4,6 +4,7 @@ Files are read and written through Hadoop's file systems, as Spark does, so ever
 a local folder, Python itself reads names and sizes: nobody is active while a start makes calls into the JVM for them.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 from streaming.contract.errors import CannotRun
 from streaming.contract.output.text import counted
 from streaming.job.checkpoints.local_folder import LocalFolder, local_path
+from streaming.job.checkpoints.store_failures import described_failure, store_failure
 from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions
 from streaming.job.spark_internals.checkpoint_layout.start_check import UnreadableFile
@@ -31,6 +33,9 @@ STARTS_FOLDER = "starts"
 
 Earlier releases wrote empty files.
 """
+
+PATTERN_CHARACTER = re.compile(r"[\\*?{}\[\]]")
+"""A character with a meaning in a pattern of Hadoop's file systems."""
 
 TOPIC_FOLDER = "requests-topic"
 """The folder of the checkpoint with an empty file whose name is the id of the requests topic."""
@@ -70,8 +75,10 @@ class Checkpoint:
         # The name of a class as attributes is a call into the JVM for each of its parts.
         self._new_path = self._jvm.org.apache.hadoop.fs.Path
         self._io = self._jvm.org.apache.commons.io.IOUtils
+        self._location = location
         self._root = self._new_path(location)
-        self._files = self._root.getFileSystem(hadoop_configuration(spark))
+        with self._accessing():
+            self._files = self._root.getFileSystem(hadoop_configuration(spark))
         local = local_path(location)
         self._local = None if local is None else LocalFolder(local)
         self._starts: dict[int, Start] = {}
@@ -96,10 +103,8 @@ class Checkpoint:
         Raises:
             CannotRun: it cannot be written.
         """
-        try:
+        with self._accessing():
             self._record_start(start)
-        except JavaFailure as failure:
-            raise CannotRun(f"the checkpoint cannot be written: {_reason(failure)}") from failure
 
     def _record_start(self, start: Start) -> None:
         folder, name = self._path(STARTS_FOLDER), str(start.started_at)
@@ -127,11 +132,12 @@ class Checkpoint:
         return next(iter(self.names(TOPIC_FOLDER)), None)
 
     def record_requests_topic_id(self, topic_id: str) -> None:
-        """Record the id of the requests topic, in place of a former one."""
+        """Record the id of the requests topic, in place of a former one. Raises CannotRun: it cannot be written."""
         folder = self._path(TOPIC_FOLDER)
-        self._files.delete(folder, True)
-        self._files.mkdirs(folder)
-        self._files.create(self._path(TOPIC_FOLDER, topic_id), True).close()
+        with self._accessing():
+            self._files.delete(folder, True)
+            self._files.mkdirs(folder)
+            self._files.create(self._path(TOPIC_FOLDER, topic_id), True).close()
 
     def offsets_read(self, topic: str) -> dict[int, int]:
         """The offset after the last record of the newest complete batch, by partition; empty without such a batch."""
@@ -170,23 +176,30 @@ class Checkpoint:
         return CheckpointLayout(plan.state_partitions, plan.request_partitions, store_of(plan.state_store_class))
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder of the checkpoint, without hidden ones; empty if it does not exist."""
+        """The names in a folder of the checkpoint, without hidden ones; empty if it does not exist.
+
+        Raises:
+            CannotRun: the store refuses, or does not answer.
+        """
         if self._local is not None:
             return self._local.names(folder)
-        path = self._path(folder)
-        if not self._files.exists(path):
-            return []
-        # One call for all of them, which gives "{FOLDER/NAME,FOLDER/NAME}": there may be hundreds of files.
-        paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(self._files.listStatus(path))
+        # One call for all of them, which gives "{FOLDER/NAME,FOLDER/NAME}": there may be hundreds of files. For a
+        # pattern, any store gives an array of FileStatus; `listStatus` of S3A gives one of a class of its own, for
+        # which py4j finds no method.
+        pattern = PATTERN_CHARACTER.sub(r"\\\g<0>", f"{self._root.toString()}/{folder}") + "/*"
+        with self._accessing():
+            found = self._files.globStatus(self._new_path(pattern))
+        paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(found)
         joined = str(self._jvm.org.apache.commons.lang3.ArrayUtils.toString(paths))
-        separator = f",{self._files.makeQualified(path).toString()}/"
+        separator = f",{self._files.makeQualified(self._path(folder)).toString()}/"
         return [name for name in f",{joined[1:-1]}".split(separator)[1:] if not name.startswith(".")]
 
     def size(self, path: str) -> int:
         """The size of an existing file in bytes."""
         if self._local is not None:
             return self._local.size(path)
-        return int(self._files.getFileStatus(self._path(path)).getLen())
+        with self._accessing():
+            return int(self._files.getFileStatus(self._path(path)).getLen())
 
     def text(self, path: str) -> str:
         """The content of an existing file. Raises UnreadableFile."""
@@ -224,13 +237,14 @@ class Checkpoint:
             finally:
                 stream.close()
         except JavaFailure as error:
-            raise UnreadableFile(_reason(error)) from error
+            raise UnreadableFile(described_failure(error)) from error
 
-
-def _reason(failure: JavaFailure) -> str:
-    """The first line of a failure of Hadoop's file systems."""
-    reason = failure.java_exception.getMessage() or failure.java_exception.getClass().getName()
-    return str(reason).partition("\n")[0]
+    @contextmanager
+    def _accessing(self) -> Iterator[None]:
+        try:
+            yield
+        except JavaFailure as failure:
+            raise store_failure(self._location, failure) from failure
 
 
 def check_layout(layout: CheckpointLayout, options: JobOptions, partitions: Partitions) -> tuple[int, StateStore]:

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streaming.contract.monitoring_server import serving_monitoring
 from streaming.contract.waits import announcing_waits
-from streaming.embedded.jars import resolve_jars
 from streaming.embedded.temporary_folder import temporary_folder
 from streaming.job.checkpoints.checkpoint import Checkpoint
+from streaming.job.checkpoints.file_systems import job_jars
 from streaming.job.checkpoints.local_folder import checkpoint_location, local_path
 from streaming.job.checkpoints.lock import CheckpointLock, checkpoint_lock
 from streaming.job.election.candidate import Candidate, candidate
@@ -74,7 +74,7 @@ def start_session(
         report(f"warning: {risk}")
     watch = CoordinatorTopicsWatch(options.librdkafka_config, options.topics, options.layout, found)
     own = stack.enter_context(candidate(options.librdkafka_config, options.topics.coordinators))
-    jars = resolve_jars(report)
+    jars = job_jars(options.checkpoint, report)
     folder = local_path(options.checkpoint) if options.is_local else None
     lock = None if folder is None else stack.enter_context(checkpoint_lock(folder))
     inherited = () if lock is None else lock.descriptors

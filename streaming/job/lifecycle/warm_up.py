@@ -3,19 +3,21 @@
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.lifecycle.job_session import JobSession
 from streaming.job.lifecycle.query_start import configure_state, group_settings
 from streaming.job.query import warm_up_query
-from streaming.job.session import NO_DATA_BATCHES, STREAMING
+from streaming.job.session import NO_DATA_BATCHES
 from streaming.job.spark_internals.checkpoint_layout.state_reader import state_frame
+from streaming.job.spark_internals.internal_settings import FILE_MANAGER, local_checkpoint_settings
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, StateStore
 
@@ -52,12 +54,11 @@ class WarmUp:
         self._query.stop()
 
     def _start(self, *, no_data_batches: bool) -> StreamingQuery:
-        # A query keeps the settings of its start; the coordinator's needs the session's own.
-        self._spark.conf.set(NO_DATA_BATCHES, no_data_batches)
-        try:
+        # A query keeps the settings of its start; the coordinator's needs the session's own. This one's checkpoint is
+        # local, wherever the coordinator's is.
+        settings = {NO_DATA_BATCHES: str(no_data_batches), FILE_MANAGER: None, **local_checkpoint_settings()}
+        with _set_meanwhile(self._spark, settings):
             return self._writer.start()
-        finally:
-            self._spark.conf.set(NO_DATA_BATCHES, STREAMING[NO_DATA_BATCHES])
 
 
 @contextmanager
@@ -80,6 +81,25 @@ def warming_up(session: JobSession) -> Iterator[WarmUp]:
     finally:
         has_ended.set()
         threading.Thread(target=_end, args=(warm_up,), name="end-of-warm-up").start()
+
+
+@contextmanager
+def _set_meanwhile(spark: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
+    """Set these settings of a session, None for Spark's default, and return to its own ones after the block."""
+    own = {key: spark.conf.get(key, None) for key in settings}
+    _set(spark, settings)
+    try:
+        yield
+    finally:
+        _set(spark, own)
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for key, value in settings.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
 
 
 def _end(warm_up: WarmUp) -> None:

@@ -1,0 +1,77 @@
+"""An S3 server: versitygw, which keeps each bucket in a folder, and each object in a file of it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded.jars import cache_folder, locked
+from streaming.embedded.ports import free_address
+from tests.support.processes import Process
+
+MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
+ACCESS_KEY, SECRET_KEY = "an-access-key", "a-secret-key"
+
+BUILD_LIMIT_SECONDS = 900.0
+
+
+class S3Server(Process):
+    """The server; ``folder`` has a folder for each bucket. As a context manager, it is killed at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.address = free_address()
+        keys = ["--access", ACCESS_KEY, "--secret", SECRET_KEY]
+        super().__init__("S3 server", [executable(), "--port", self.address, *keys, "posix", str(folder)])
+
+    def bucket(self, name: str) -> Path:
+        """Make a bucket; returns its folder. A name has at least three characters."""
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        return folder
+
+    def start(self) -> None:
+        """Start it, and return when it listens."""
+        super().start()
+        self.await_line("that it listens", lambda line: "listening" in line)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The job's options with which it finds the server."""
+        return {
+            "spark.hadoop.fs.s3a.endpoint": f"http://{self.address}",
+            # Else the bucket's name becomes part of the host's name.
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+            "spark.hadoop.fs.s3a.access.key": ACCESS_KEY,
+            "spark.hadoop.fs.s3a.secret.key": SECRET_KEY,
+        }
+
+
+def executable() -> str:
+    """The server's program, which Go downloads and compiles the first time, for a few minutes.
+
+    Skips the test that calls it where there is no Go, or where the program's modules cannot be downloaded.
+    """
+    folder = cache_folder() / "tools" / VERSION
+    program = folder / "versitygw"
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "lock"):
+        if not program.exists():
+            _install(folder)
+    return str(program)
+
+
+def _install(folder: Path) -> None:
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("Go is not installed")
+    environment = {**os.environ, "GOBIN": str(folder)}
+    command = [go, "install", f"{MODULE}@{VERSION}"]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=BUILD_LIMIT_SECONDS, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"{MODULE} cannot be built: {done.stderr.strip()[-500:]}")

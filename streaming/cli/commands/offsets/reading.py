@@ -59,7 +59,7 @@ def offsets_as_of(
 def _known_offsets(connection: Connection, group: str, found: GroupAt, *, must_exist: bool) -> tuple[Positions, bool]:
     if found.group is None:
         if must_exist:
-            fail(f"group {group} did not exist at that time, according to {connection.topics.journal} tells", REFUSED)
+            fail(f"group {group} did not exist at that time, according to {connection.topics.journal}", REFUSED)
         return {}, True
     offsets = {
         TopicPartition(topic, number): position(committed)

@@ -7,7 +7,7 @@ from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.explain.lag import CommittedOverTime, Lag
 from streaming.explain.page.data import page_of
 from streaming.explain.page.lanes import Lanes
-from streaming.explain.page.writing import Picture, html_of, picture_of
+from streaming.explain.page.writing import UTC, Picture, html_of, picture_of
 from streaming.explain.story.model import Story
 from streaming.explain.story.telling import StoryTeller
 from streaming.explain.story.words import now_lines
@@ -70,9 +70,9 @@ def read_group(
     return told
 
 
-def page_of_story(story: Story, lanes: Lanes, lag: Lag | None = None) -> str:
-    """The page of a story and its lanes, and of the lag if it was asked for."""
-    return html_of(page_of(story, lanes, list(now_lines(story)), lag))
+def page_of_story(story: Story, lanes: Lanes, lag: Lag | None = None, zone: str = UTC) -> str:
+    """The page of a story and its lanes, and of the lag if it was asked for; ``zone`` as of :func:`html_of`."""
+    return html_of(page_of(story, lanes, list(now_lines(story)), lag), zone)
 
 
 def picture_of_story(story: Story, lanes: Lanes) -> Picture:

@@ -21,8 +21,12 @@ class Picture(NamedTuple):
     script: str
 
 
-def html_of(page: Page) -> str:
-    """The page as HTML, with times in UTC, since others may read it elsewhere.
+UTC, LOCAL = "UTC", "local"
+"""The zones in which a page shows times: the same for all who get a file, or that of its reader."""
+
+
+def html_of(page: Page, zone: str = UTC) -> str:
+    """The page as HTML.
 
     What clients choose, such as ids and reasons, is only in the title, where it is escaped, and in the data, where it
     cannot end the element; the script shows it as text. The page's policy allows its own script and style, and no
@@ -33,14 +37,14 @@ def html_of(page: Page) -> str:
         title=f"{html_text(page.group)}: rebalances",
         policy=content_policy(style, script),
         style=style,
-        picture=_markup(page, "UTC"),
+        picture=_markup(page, zone),
         script=script,
     )
 
 
 def picture_of(page: Page) -> Picture:
     """The same picture for a page of a server, with times in the time zone of its reader."""
-    return Picture(_markup(page, "local"), _file("picture.css"), _script())
+    return Picture(_markup(page, LOCAL), _file("picture.css"), _script())
 
 
 def page_policy() -> str:

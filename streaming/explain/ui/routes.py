@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from streaming.client import CoordinatorError
 from streaming.explain.page.of_group import page_of_story
-from streaming.explain.page.writing import page_policy
+from streaming.explain.page.writing import LOCAL, page_policy
 from streaming.explain.story.words import clock
 from streaming.explain.time_travel.point_in_time import point_in_time
 from streaming.explain.ui.elements import GROUP, GROUPS, SEARCH, TIMELINE, HtmlPage, document, element, shortened
@@ -146,7 +146,7 @@ class Site:
             text = f"The journal has no entries of the group {shortened(group_id)}{time}."
             raise _Problem(HTTPStatus.NOT_FOUND, text)
         policy = f"{page_policy()}; form-action 'none'; frame-ancestors 'none'"
-        return HtmlPage(page_of_story(told.story, told.lanes, told.lag), policy)
+        return HtmlPage(page_of_story(told.story, told.lanes, told.lag, LOCAL), policy)
 
     def _search(self, values: dict[str, str]) -> HtmlPage:
         query = values.get("q", "").strip()

@@ -48,6 +48,9 @@ def test_a_timeline_runs_under_the_servers_policy(tmp_path: Path) -> None:
     with serving(Site(source), "127.0.0.1", 0) as port:
         dom = dom_at(f"http://127.0.0.1:{port}/timeline?id=billing", tmp_path / "profile")
     assert re.search(r'<html[^>]* data-rows="8"', dom)
+    assert re.search(
+        r'<p id="span" title="2025-11-24T16:00:00.000Z to 2025-11-24T18:05:23.\d{3}Z">[^<]* local time', dom
+    )
 
 
 PRESS = """

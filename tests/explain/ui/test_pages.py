@@ -147,7 +147,7 @@ def test_the_groups_page_has_the_picture_of_its_timeline_with_the_same_data() ->
     assert len(data[0]) == len(script[0]) == 1
     assert (data[0], script[0]) == (data[1], script[1])
     picture = r'<div id="picture" data-zone="(\w+)">'
-    assert [re.findall(picture, one.page) for one in (group, timeline)] == [["local"], ["UTC"]]
+    assert [re.findall(picture, one.page) for one in (group, timeline)] == [["local"], ["local"]]
 
 
 def test_a_group_that_never_was_is_not_found() -> None:

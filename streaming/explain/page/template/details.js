@@ -38,7 +38,9 @@ function writeHeading() {
   if (!heading) return;
   heading.textContent = page.group;
   const part = page.isComplete ? "" : "; the journal does not reach back to the members at the beginning";
-  document.getElementById("span").textContent =
+  const span = document.getElementById("span");
+  span.title = `${new Date(page.first).toISOString()} to ${new Date(page.first + SPAN).toISOString()}`;
+  span.textContent =
     `${page.groupType === "Unknown" ? "Group" : `${page.groupType} group`}, ${duration(SPAN)} from ${day(0)} ${clock(0, 0)} to ${day(SPAN)} ${clock(SPAN, 0)} ${ZONE}${part}`;
   const figures = [
     ["Rebalances", summary.rebalances],

@@ -3,7 +3,7 @@
 import os
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -105,5 +105,8 @@ def _is_of_spark(error: Exception) -> bool:
 
 
 def _of_spark(error: Exception) -> str:
-    message = str(error).partition(JVM_TRACE)[0].strip()
+    message = ""
+    # An error of the JVM has no text once Spark has ended.
+    with suppress(AssertionError):
+        message = str(error).partition(JVM_TRACE)[0].strip()
     return "Spark: " + (message.splitlines() or [type(error).__name__])[0]

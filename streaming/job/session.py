@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
@@ -212,8 +213,9 @@ def spark_session(
     # a cluster have their own.
     if settings["spark.master"].startswith("local"):
         os.environ["PYSPARK_PYTHON"] = sys.executable
-    # py4j also raises what it logs.
+    # Both also raise what they log.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         folder = temporary or stack.enter_context(temporary_folder())
         conf = SparkConf(loadDefaults=False).setAll(list(with_temporary_folder(settings, folder.path).items()))

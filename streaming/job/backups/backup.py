@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.folders import require_writable
 from streaming.contract.output.text import counted
 from streaming.embedded.folder_lock import folder_lock
 from streaming.job.backups.manifest import (
@@ -84,6 +85,7 @@ def back_up(checkpoint: Path, target: Path, keep: int | None, now: datetime, rep
         raise CannotRun(f"{checkpoint} has no complete batch: it is not a checkpoint, or its job has not yet started")
     if target.resolve().is_relative_to(checkpoint.resolve()):
         raise CannotRun(f"{target} is in the checkpoint: choose a folder outside of it")
+    require_writable(target)
     try:
         target.mkdir(parents=True, exist_ok=True)
         with folder_lock(target):

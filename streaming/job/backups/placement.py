@@ -58,7 +58,7 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CannotRun(f"{folder} cannot be written: {error}") from error
+        raise CannotRun(f"{folder} cannot be written: {error.strerror or error}") from error
 
 
 def require_free(checkpoint: Path) -> None:

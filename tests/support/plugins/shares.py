@@ -14,7 +14,10 @@ from xdist.scheduler import LoadFileScheduling
 SHARED = {
     "the coordinator": (
         "tests/cli/history/test_publishing.py",
+        "tests/cli/every_command/test_folders.py",
+        "tests/cli/every_command/test_pipes.py",
         "tests/cli/history/test_replay.py",
+        "tests/cli/history/test_sql.py",
         "tests/cli/history/test_time_travel.py",
         "tests/cli/hostile_texts/test_commands.py",
         "tests/cli/test_commands.py",

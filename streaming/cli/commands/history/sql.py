@@ -9,6 +9,7 @@ import typer
 from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import with_options
 from streaming.cli.console import (
+    REFUSED,
     USAGE,
     PointInTime,
     err,
@@ -56,7 +57,7 @@ def sql(
     need brokers. Takes the options of run, also from the environment and from a file. Changes nothing.
     """
     require("sql", "job")
-    from pyspark.errors import AnalysisException, ParseException
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
 
     from streaming.explain.tables.sessions import session_of
     from streaming.explain.tables.tables import Sources
@@ -76,12 +77,13 @@ def sql(
             options.checkpoint if has_checkpoint else None,
             options.topics,
         )
-        try:
-            with session_of(options, sources, progress(given.as_json), time) as tables:
+        with session_of(options, sources, progress(given.as_json), time) as tables:
+            try:
                 result = tables.sql(query).toArrow()
-        except (ParseException, AnalysisException) as error:
-            # The rest shows the query again.
-            fail(str(error).strip().splitlines()[0], USAGE)
+            except PySparkException as error:
+                # Here, because the message needs the session. After its first line, it shows the query again.
+                is_of_query = isinstance(error, (ParseException, AnalysisException))
+                fail(str(error).strip().splitlines()[0], USAGE if is_of_query else REFUSED)
     if given.as_json:
         _print_json_lines(result)
     else:

@@ -73,7 +73,7 @@ def _told(group_id: str, told: Told | str) -> Iterator[Element]:
 
 def _rebalance(rebalance: Rebalance) -> Element:
     """When, why and how long in a line, and more when it is opened."""
-    _, _, what = headline(rebalance).partition("  ")
+    _, _, what = headline(rebalance).replace(" -> ", " → ").partition("  ")
     _, *more = rebalance_lines(rebalance)
     took = "goes on" if rebalance.ended is None else f"{(rebalance.ended - rebalance.began) / 1000:.1f} s"
     parts = (("when", moment(rebalance.began)), ("what", what), ("took", took), ("why", cause_in_short(rebalance)))

@@ -152,6 +152,10 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
     assert not re.findall(r"""\b(?:src|href)\s*=|https?:|url\(|@import|\binnerHTML\b|\beval\b""", text)
 
 
+def test_a_file_has_the_same_times_for_all_who_get_it() -> None:
+    assert '<div id="picture" data-zone="UTC">' in html_page(incident())
+
+
 def test_every_cause_has_a_colour() -> None:
     text = html_page(incident())
     (table,) = re.findall(r"const CATEGORY_OF = \{(.*?)\};", text, re.DOTALL)

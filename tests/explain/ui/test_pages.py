@@ -132,7 +132,7 @@ def test_each_rebalance_has_its_time_cause_and_duration_in_its_line() -> None:
     texts = page.texts("time", "span")
     begin = texts.index("2025-11-24 17:32:08 UTC")
     what, took, why = texts[begin + 1 : begin + 4]
-    assert (what, took) == ("session expired -> generation 24", "40.1 s")
+    assert (what, took) == ("session expired → generation 24", "40.1 s")
     assert "no request of it for 45 s" in why
 
 

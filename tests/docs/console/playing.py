@@ -95,7 +95,7 @@ class Player:
 
     def _interrupt(self, name: str, block: Block) -> str:
         terminal = self._terminals[name]
-        terminal.await_text(self._here(block.until))
+        terminal.await_text(self._here(block.until), self._shown[name])
         terminal.interrupt()
         code = terminal.wait()
         assert code == block.exit_code, f"`{terminal.command}` ended with {code} after Ctrl-C:\n{terminal.output}"

@@ -4,7 +4,8 @@ A session is a fenced block ``console``. A line such as ``$ command`` was typed 
 lines below it are what the command printed. ``billing-1$ command`` begins a terminal named billing-1, in which the
 command goes on, and ``billing-1$ ^C`` is Ctrl-C there. A comment in front of a block says what a reader need not see:
 
-    <!-- until: TEXT -->          a command that goes on prints this before the session continues, or before Ctrl-C
+    <!-- until: TEXT -->          a command that goes on prints this before the session continues, or further output of
+                                  its terminal has this before Ctrl-C
     <!-- repeated until: TEXT --> the last command of the block is typed again until it prints this; may come repeatedly
     <!-- repeated while: TEXT --> and as long as it prints this
     <!-- ends with: 1 -->         the exit code of the commands, 0 unless given

@@ -52,14 +52,14 @@ class Terminal:
         """What it has printed until now, without colours."""
         return _ESCAPES.sub("", self._printed.decode(errors="replace"))
 
-    def await_text(self, text: str) -> None:
-        """Wait until it has printed a text. Raises AssertionError if it ends before."""
+    def await_text(self, text: str, after: int = 0) -> None:
+        """Wait until it has printed a text ``after`` so many characters. Raises AssertionError if it ends before."""
         wait_until(
-            lambda: text in self.output or not self._reader.is_alive(),
+            lambda: text in self.output[after:] or not self._reader.is_alive(),
             f"`{self.command}` prints {text!r}",
             describe=lambda: self.output,
         )
-        assert text in self.output, f"`{self.command}` ended without {text!r}:\n{self.output}"
+        assert text in self.output[after:], f"`{self.command}` ended without {text!r}:\n{self.output}"
 
     def interrupt(self) -> None:
         """Type Ctrl-C."""

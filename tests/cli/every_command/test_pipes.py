@@ -9,6 +9,7 @@ import pytest
 
 from streaming.cli.exit_codes import EXIT_CODES
 from tests.cli.every_command.test_mistakes import LEAVES, tried
+from tests.cli.every_command.test_wrong_options import write_files
 from tests.cli.test_commands import COMMAND
 from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
 from tests.support.waiting import LIMIT_SECONDS
@@ -69,8 +70,7 @@ def command_line(coordinator: CoordinatorProcess, words: tuple[str, ...]) -> lis
 def folder(coordinator: CoordinatorProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with the files that commands read; the group has committed an offset."""
     commit_offsets(coordinator, GROUP, 1)
-    (tmp_path / "offsets.csv").write_text('"orders",0,1\n')
-    (tmp_path / "plan.json").write_text('{"groupId": "g", "topics": []}')
+    write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

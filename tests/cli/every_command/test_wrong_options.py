@@ -98,7 +98,7 @@ def command_line(words: Words, tried_option: str) -> list[str]:
     options = {each.opts[0]: each for each in params if each.param_type_name == "option"}
     if "--bootstrap-servers" in options and (words, tried_option) not in WITHOUT_BROKERS:
         line += ["-b", UNREACHABLE]
-    if "--timeout" in options:
+    if "--timeout" in options and tried_option != "--timeout":
         line += ["--timeout", "1"]
     for names, more in NEEDS.get(words, {}).items():
         line += [] if tried_option in names.split() else more
@@ -108,11 +108,16 @@ def command_line(words: Words, tried_option: str) -> list[str]:
     return line
 
 
+def write_files(folder: Path) -> None:
+    """Write the files that the command lines name."""
+    (folder / "offsets.csv").write_text('"orders",0,1\n')
+    (folder / "plan.json").write_text('{"groupId": "g", "topics": []}')
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with the files that commands read."""
-    (tmp_path / "offsets.csv").write_text('"orders",0,1\n')
-    (tmp_path / "plan.json").write_text('{"groupId": "g", "topics": []}')
+    write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

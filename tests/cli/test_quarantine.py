@@ -99,12 +99,12 @@ def test_a_quarantined_group_is_listed_shown_exported_and_dropped(job: DamagedJo
     readable = ", ".join(map(str, range(1, FORMAT_VERSION + 1)))
     assert shown == (
         f"billing: the snapshot has format version 255; readable here: {readable}\n"
-        f"format version 255, {len(STORED)} bytes\n"
+        f"format version 255, {len(STORED):,} bytes\n"
     )
 
     file = tmp_path / "billing.snapshot"
     exported = run("groups", "quarantine", "export", "billing", "-o", str(file), *connection)
-    assert exported.stdout == f"billing: {len(STORED)} bytes written to {file}\n"
+    assert exported.stdout == f"billing: {len(STORED):,} bytes written to {file}\n"
     assert file.read_bytes() == STORED
 
     kept = run("groups", "quarantine", "drop", "healthy", *connection)

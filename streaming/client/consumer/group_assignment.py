@@ -11,6 +11,7 @@ from streaming.client.consumer.subscription_state import SubscriptionState
 from streaming.client.consumer.types import ConsumerConfig, Offsets
 from streaming.client.errors import CoordinatorError
 from streaming.client.membership.group_member import GroupMember
+from streaming.contract.output.text import counted
 
 log = logging.getLogger(__name__)
 
@@ -87,4 +88,4 @@ class GroupAssignment:
 
 def _log_failure(offsets: Offsets, failure: CoordinatorError | None) -> None:
     if failure is not None:
-        log.warning("auto-commit of %d partitions failed: %s", len(offsets), failure)
+        log.warning("auto-commit of %s failed: %s", counted(len(offsets), "partition"), failure)

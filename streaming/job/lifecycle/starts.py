@@ -18,6 +18,7 @@ from coordinator_logic.records import RequestCause
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.contract.errors import BrokersFailed
+from streaming.contract.output.text import counted
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.election.announcements import CLIENT_ID, Reach
 from streaming.job.group_batch.starts import NO_START, Start, copied_epoch, later
@@ -84,8 +85,8 @@ def new_start(
             first = first_offsets(admin, topic, replay_until)
         count = count_replayed(planned.read_until, replay_until, first)
         report(
-            f"checkpoint {session.options.checkpoint} is older than the last active job: {count:,} requests that were "
-            "answered are played again as they were"
+            f"checkpoint {session.options.checkpoint} is older than the last active job: replaying "
+            f"{counted(count, 'request')} that it has answered since, with their original times"
         )
     # Before it is recorded: in the checkpoint of a job that has overtaken this one, it would pass for one of that job.
     candidate.announce_start(topic_id, start)

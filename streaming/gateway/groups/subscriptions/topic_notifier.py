@@ -17,6 +17,7 @@ from kio.schema.errors import ErrorCode
 from coordinator_logic.apis import TOPICS_DELETED, TOPICS_DESCRIBED
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import TopicDescription, TopicsDeletedRequest, TopicsDescribedRequest
+from streaming.contract.output.text import counted
 from streaming.gateway.groups.backend import FoundGroup, GroupBackend
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.repeating import repeat
@@ -174,8 +175,8 @@ class TopicNotifier:
         if hidden - self._hidden:
             example = min(hidden)
             log.warning(
-                "groups do not learn of changes of %d topics that the gateway may not describe, such as %r",
-                len(hidden),
+                "groups do not learn of changes of %s that the gateway may not describe, such as %r",
+                counted(len(hidden), "topic"),
                 example,
             )
         self._hidden = hidden
@@ -233,7 +234,8 @@ class TopicNotifier:
         response = await self._backend.request(TOPICS_DESCRIBED, 0, group.group_id, body, self._backend.caller)
         error = Error(response.error_code)
         if error is not Error.NONE and not error.retriable:
-            log.warning("group %r refuses the descriptions of %d topics: %s", group.group_id, len(topics), error.name)
+            described = counted(len(topics), "topic")
+            log.warning("group %r refuses the descriptions of %s: %s", group.group_id, described, error.name)
         if error is Error.NONE or not error.retriable:
             group.learned(topics)
             return True

@@ -13,10 +13,14 @@ def main() -> None:
     # Before anything is imported: that takes a second, and Ctrl-C may come in it.
     watch_for_interrupts()
     try:
-        _run()
-    finally:
-        if interrupted():
-            end_interrupted()
+        try:
+            _run()
+        finally:
+            if interrupted():
+                end_interrupted()
+    except KeyboardInterrupt:
+        # It came after the commands: Python would end with another exit code, by the signal.
+        end_interrupted()
 
 
 def _run() -> None:

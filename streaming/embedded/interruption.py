@@ -8,6 +8,7 @@ It imports only the standard library: the command line uses it before anything e
 """
 
 import os
+import select
 import shutil
 import signal
 import threading
@@ -37,6 +38,9 @@ class _Interruption:
         self.clean_ups: list[Callable[[], object]] = []
         self.has_raised = False
         self.ending = threading.Lock()
+        self.taking = threading.RLock()
+        self.received: int | None = None
+        """The end of a pipe from which the numbers of the signals can be read."""
 
 
 _state = _Interruption()
@@ -47,7 +51,9 @@ def watch_for_interrupts() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
     received, signalled = os.pipe()
-    os.set_blocking(signalled, False)
+    for end in (received, signalled):
+        os.set_blocking(end, False)
+    _state.received = received
     signal.signal(signal.SIGINT, _interrupt_main_thread)
     signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(received,), name="interrupts", daemon=True).start()
@@ -73,12 +79,20 @@ def take_time_to_stop() -> None:
 
 def interrupted() -> bool:
     """Whether the user has pressed Ctrl-C."""
+    # The thread may not have run since the signal.
+    if _state.received is not None:
+        _take_signals(_state.received)
     return _state.count > 0
 
 
 def exit_code() -> int:
     """The exit code of a service that has stopped: 0, or :data:`INTERRUPTED` after Ctrl-C."""
     return INTERRUPTED if interrupted() else 0
+
+
+def raises_only_once() -> None:
+    """Note that the main thread gets its KeyboardInterrupt: later ones would come in the middle of the clean-up."""
+    _state.has_raised = True
 
 
 def interrupt_this_process() -> None:
@@ -120,6 +134,13 @@ def end_interrupted() -> NoReturn:
 
 def _watch(received: int) -> None:
     while True:
+        select.select([received], [], [])
+        _take_signals(received)
+
+
+def _take_signals(received: int) -> None:
+    """Take note of the signals that have come since the last call, on whichever thread."""
+    with _state.taking, suppress(BlockingIOError):
         for number in os.read(received, 64):
             if number == signal.SIGTERM and _state.stops_in_order and _state.limit_seconds is not None:
                 _print_nothing_further()

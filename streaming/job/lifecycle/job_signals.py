@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from streaming.embedded.interruption import take_time_to_stop
+from streaming.embedded.interruption import raises_only_once, take_time_to_stop
 from streaming.embedded.stop_signals import STOP_SIGNALS, StopRequest, restored_handlers
 
 
@@ -38,6 +38,7 @@ class StopSignals:
             self.requested.set()
         elif not self._has_raised:
             self._has_raised = True
+            raises_only_once()
             raise KeyboardInterrupt
 
 

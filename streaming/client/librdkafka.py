@@ -15,6 +15,7 @@ from streaming.client.errors import (
     TopicNotFound,
     coordinator_error,
 )
+from streaming.contract.broker_failures import NO_ANSWER
 from streaming.contract.waits import KAFKA, waiting_for
 
 LibrdkafkaConfig = Mapping[str, str | int | float | bool]
@@ -158,7 +159,8 @@ def _query_with_retries(what: str, query: Callable[[float], T], timeout: float) 
 
 def no_answer(what: str, error: KafkaError, timeout: float) -> RequestTimedOut:
     """The exception for a metadata query that no broker answered within ``timeout`` seconds."""
-    return RequestTimedOut(f"no broker reported {what} within {timeout:g} s: {error.str()}")
+    reason = "" if error.code() in NO_ANSWER else f": {error.str()}"
+    return RequestTimedOut(f"no broker reported {what} within {timeout:g} s{reason}")
 
 
 def _query_failure(what: str, error: KafkaError, timeout: float) -> CoordinatorError:

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.cli.checks.finding import Finding, note, ok, problem, risk
 from streaming.cli.console import err
+from streaming.contract.broker_failures import brokers_failed
 from streaming.contract.waits import KAFKA, announcing_waits, waiting_for
 from streaming.job.options import JobOptions
 from streaming.job.topics.inspection import TopicInspection, inspect_topics
@@ -47,8 +48,7 @@ def check_kafka(options: JobOptions, timeout_seconds: float) -> KafkaReport:
         report.findings.append(_check_clocks(admin, options, report.request_partitions, timeout_seconds))
     except KafkaException as failure:
         admin.poll(0)
-        causes = [error.str() for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
-        detail = "; ".join([f"{options.bootstrap_servers}: {failure.args[0].str()}", *causes[-1:]])
+        detail = brokers_failed(options.bootstrap_servers, failure.args[0], errors)
         advice = "check the address, that the broker runs, and the kafka.* and librdkafka.* options"
         report.findings.append(problem(BROKERS, detail, advice))
     return report

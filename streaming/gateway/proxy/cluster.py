@@ -14,6 +14,7 @@ from kio.schema.metadata.v12.request import MetadataRequestTopic as MetadataRequ
 from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from streaming.contract.broker_failures import connection_failed
 from streaming.contract.errors import CannotRun
 from streaming.contract.waits import KAFKA, waiting_for
 from streaming.gateway.options import CLIENT_ID, GatewayOptions
@@ -164,7 +165,8 @@ class Cluster:
             else:
                 self._answered = address
                 return response
-        reason = f"Kafka at {self._options.bootstrap_servers} does not answer: {failure!r}"
+        why = "" if failure is None else f": {connection_failed(failure)}"
+        reason = f"Kafka at {self._options.bootstrap_servers} does not answer{why}"
         raise ClusterUnreachable(reason) from failure
 
     def connection(self, address: Address) -> AbstractAsyncContextManager[Forward]:

@@ -13,6 +13,7 @@ from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.schema.types import GroupId, ProducerId, TransactionalId
 from kio.static.primitive import i8, i16
 
+from streaming.contract.broker_failures import connection_failed
 from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.transactions.participation import TransactionDescription
@@ -91,7 +92,9 @@ class TransactionCoordinators:
                 async with self._cluster.connection(address) as forward:
                     descriptions |= await describe_transactions(forward, ids)
             except BROKER_CONNECTION_ERRORS as failure:
-                log.warning("the transaction coordinator at %s does not answer: %r", address, failure)
+                log.warning(
+                    "the transaction coordinator at %s does not answer: %s", address, connection_failed(failure)
+                )
         return descriptions
 
     @asynccontextmanager
@@ -107,7 +110,7 @@ class TransactionCoordinators:
             async with self._cluster.connection(address) as forward:
                 yield forward
         except BROKER_CONNECTION_ERRORS as failure:
-            reason = f"the transaction coordinator at {address} does not answer: {failure!r}"
+            reason = f"the transaction coordinator at {address} does not answer: {connection_failed(failure)}"
             log.warning("a group is not added to the transaction of %r: %s", transactional_id, reason)
             raise CoordinatorsUnreachable(reason) from failure
 

@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from streaming.contract.broker_failures import brokers_failed
 from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.contract.topics import TopicNames
 from streaming.contract.waits import KAFKA, waiting_for
@@ -72,9 +73,7 @@ def admin_client(client_config: Mapping[str, str]) -> Iterator[AdminClient]:
         yield admin
     except KafkaException as error:
         admin.poll(0)
-        why = [reason.str() for reason in reasons if reason.code() != KafkaError._ALL_BROKERS_DOWN][-1:]
-        problem = "; ".join([error.args[0].str(), *why])
-        raise BrokersFailed(f"Kafka at {client_config['bootstrap.servers']}: {problem}") from error
+        raise BrokersFailed(brokers_failed(client_config["bootstrap.servers"], error.args[0], reasons)) from error
 
 
 def _create(admin: AdminClient, topics: list[RequiredTopic], replicas: int) -> None:

@@ -20,6 +20,8 @@ load_profile()
 def pytest_configure() -> None:
     # Fixtures then stop their processes, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A shell starts what runs in the background with Ctrl-C disabled, and so would the tests start their commands.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

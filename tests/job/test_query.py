@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.interruption import INTERRUPTED
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
 from tests.support.processes import descendants, executable, exists
@@ -119,8 +120,10 @@ def appending(coordinator: CoordinatorProcess, stop: threading.Event) -> list[st
     return sent
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_under_load_lets_the_batch_in_flight_finish(running: CoordinatorProcess, number: signal.Signals) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, INTERRUPTED)])
+def test_a_stop_under_load_lets_the_batch_in_flight_finish(
+    running: CoordinatorProcess, number: signal.Signals, code: int
+) -> None:
     coordinator = running
     stop = threading.Event()
     load = threading.Thread(target=appending, args=(coordinator, stop))
@@ -131,7 +134,7 @@ def test_a_stop_under_load_lets_the_batch_in_flight_finish(running: CoordinatorP
         wait_until(lambda: max(ids(commits)) > done + 2, "batches under load")
         processes = descendants(coordinator.pid)
         coordinator.signal(number)
-        assert coordinator.wait() == 0
+        assert coordinator.wait() == code
     finally:
         stop.set()
         load.join()

@@ -40,8 +40,6 @@ def started(*arguments: str, folder: Path | None = None) -> Iterator["subprocess
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        # A shell starts what runs in the background with Ctrl-C disabled, and so does a test in it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         yield process

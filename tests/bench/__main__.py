@@ -77,7 +77,7 @@ def bench(
 def _measure(scale: Scale, console: Console) -> Measurement:
     if not sys.platform.startswith("linux"):
         raise BenchFailed("CPU time and memory are read from /proc, which only Linux has")
-    options = load_options({"bootstrap_servers": "unused", "checkpoint": "unused"}, {})
+    options = load_options({"bootstrap_servers": "kafka:9092", "checkpoint": "unused"}, {})
     common = {
         "master": options.master,
         "state partitions": str(DEFAULT_STATE_PARTITIONS),

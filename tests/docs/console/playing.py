@@ -24,6 +24,9 @@ PROGRAMS = {
 
 VARIABLE = "export "
 
+NOT_INHERITED = ("GROUP_COORDINATOR_", "COLUMNS", "LINES")
+"""How the names of variables begin that a new terminal does not have."""
+
 WAIT = re.compile(r"waiting for .+, \d+ s")
 """What a command prints where an answer takes more than a second."""
 
@@ -52,7 +55,7 @@ class Player:
             program.chmod(0o755)
         (folder / "docs").symlink_to(ROOT / "docs")
         self._environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("GROUP_COORDINATOR_")},
+            **{name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)},
             "PATH": f"{programs}:{os.environ['PATH']}",
             "TERM": "xterm",
             "NO_COLOR": "1",

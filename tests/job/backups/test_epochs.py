@@ -21,7 +21,7 @@ from tests.logic.driver import Driven
 
 
 def start_of(epoch: int) -> Start:
-    options = load_options({"bootstrap_servers": "-", "checkpoint": "-"}, {})
+    options = load_options({"bootstrap_servers": "kafka:9092", "checkpoint": "-"}, {})
     return start_with_epoch(options, "group-requests", {0: 10, 1: 12}, 1_000, epoch)
 
 

@@ -36,7 +36,12 @@ def life(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="module")
 def spark(life: Life) -> Iterator[SparkSession]:
-    flags = {"bootstrap_servers": "-", "checkpoint": str(life.folder), "driver_memory": "512m", **SHORT_LIVED_JVM}
+    flags = {
+        "bootstrap_servers": "kafka:9092",
+        "checkpoint": str(life.folder),
+        "driver_memory": "512m",
+        **SHORT_LIVED_JVM,
+    }
     with local_session(load_options(flags, {}), life.folder, print) as session:
         yield session
 

@@ -37,7 +37,7 @@ def target(tmp_path: Path) -> Path:
 
 
 def restored(backup: Path, target: Path, *, accepts_losses: bool = True) -> Restored:
-    options = load_options({"bootstrap_servers": "-", "checkpoint": str(target)}, {})
+    options = load_options({"bootstrap_servers": "kafka:9092", "checkpoint": str(target)}, {})
     return restore(backup, target, options, None, print, accepts_losses=accepts_losses)
 
 
@@ -59,7 +59,7 @@ def test_a_restored_checkpoint_is_that_of_the_backup_and_free_for_a_job(backup: 
 
 def test_without_the_brokers_a_restore_says_that_it_did_not_look_for_a_job(backup: Path, target: Path) -> None:
     lines: list[str] = []
-    options = load_options({"bootstrap_servers": "-", "checkpoint": str(target)}, {})
+    options = load_options({"bootstrap_servers": "kafka:9092", "checkpoint": str(target)}, {})
     restore(backup, target, options, None, lines.append, accepts_losses=True)
     assert f"warning: {NOT_CHECKED}" in lines
 
@@ -136,7 +136,7 @@ def slowly(source, target):
     time.sleep(60)
     return copied
 restoration.shutil.copyfile = slowly
-options = load_options({"bootstrap_servers": "-", "checkpoint": sys.argv[2]}, {})
+options = load_options({"bootstrap_servers": "kafka:9092", "checkpoint": sys.argv[2]}, {})
 restoration.restore(Path(sys.argv[1]), Path(sys.argv[2]), options, None, lambda line: None, accepts_losses=True)
 """
 

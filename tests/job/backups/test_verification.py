@@ -23,7 +23,7 @@ def backup(tmp_path: Path) -> Path:
 
 
 def verified(folder: Path) -> Verification:
-    return verify(folder, load_options({"bootstrap_servers": "-", "checkpoint": str(folder)}, {}), None, print)
+    return verify(folder, load_options({"bootstrap_servers": "kafka:9092", "checkpoint": str(folder)}, {}), None, print)
 
 
 def rewritten(path: Path, contents: str) -> None:

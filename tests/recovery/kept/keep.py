@@ -64,7 +64,7 @@ def _records(coordinator: CoordinatorProcess) -> Body:
 
 def _states(checkpoint: Path) -> dict[str, str | None]:
     """The stored state of each group."""
-    flags = {"bootstrap_servers": "-", "checkpoint": str(checkpoint), "driver_memory": "512m"}
+    flags = {"bootstrap_servers": "kafka:9092", "checkpoint": str(checkpoint), "driver_memory": "512m"}
     with local_session(load_options(flags, {}), checkpoint, print) as spark:
         groups = read_groups(spark, checkpoint, complete_batch(checkpoint), print)
     return {group.group_id: _text(group.stored) for group in groups}

@@ -239,7 +239,7 @@ def test_a_rebuild_needs_the_brokers(target: Path) -> None:
         (("repartition", "{0}", "--state-partitions", "2"), "has no complete batch"),
         (("migrate", "{0}", "{1}"), "has no complete batch"),
         (("migrate", "{0}/none", "{1}"), "does not exist"),
-        (("migrate", "{0}", "{0}/within"), "are in each other"),
+        (("migrate", "{0}", "{0}/within"), "overlap: choose another place"),
         (("migrate", "s3a://a/b", "{1}"), "is not a local folder"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from streaming.embedded.jars import resolve_jars
 from streaming.job.options import JobOptions
-from streaming.job.session import spark_session, spark_settings, with_temporary_folder
+from streaming.job.session import WAREHOUSE, spark_session, spark_settings, with_temporary_folder
 from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
 from streaming.job.spark_internals.java_objects import hadoop_configuration, java_virtual_machine
 from streaming.job.spark_internals.registry import left_out
@@ -65,8 +65,9 @@ def test_the_jvm_has_the_folder_for_temporary_files_unless_the_user_names_anothe
     name = "spark.driver.extraJavaOptions"
     changed = with_temporary_folder({name: "-Xss2m"}, Path("/tmp/a b"))
     assert shlex.split(changed[name]) == ["-Xss2m", "-Djava.io.tmpdir=/tmp/a b"]
-    own = {name: "-Djava.io.tmpdir=/large"}
+    own = {name: "-Djava.io.tmpdir=/large", WAREHOUSE: "/warehouse"}
     assert with_temporary_folder(own, Path("/tmp/a")) == own
+    assert with_temporary_folder({}, Path("/tmp/a"))[WAREHOUSE] == "/tmp/a/spark-warehouse"
     # A socket's path has at most 107 bytes.
     assert with_temporary_folder({}, Path("/tmp") / ("a" * 60))["spark.python.unix.domain.socket.dir"] == "/tmp"
 

@@ -10,7 +10,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next kafka-tests oracle oracle-consumer fuzz soak kills chaos chaos-broken documents console-pages release clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next kafka-tests oracle oracle-consumer fuzz soak smokes kills chaos chaos-broken documents console-pages release clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ test: archive $(TYPES) ## Run all tests, with the same random examples in each r
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that none goes on for long after the others.
-	$(call timed,three at a time,$(PARALLEL) tests/cli tests/recovery tests/clients tests/release tests/smokes tests/fifth_type tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next tests/object_store tests/soak tests/drills tests/deploy tests/journal tests/contract tests/logic tests/growth tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py)
+	$(call timed,three at a time,$(PARALLEL) tests/cli tests/recovery tests/clients tests/release tests/smokes/test_targets.py tests/smokes/test_campaigns.py tests/fifth_type tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next tests/object_store tests/soak tests/drills tests/deploy tests/journal tests/contract tests/logic tests/growth tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py)
 # Two files, and nothing else: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/oracle/test_random_scripts.py tests/oracle/test_matrix_against_broker.py tests/oracle/test_quirks_against_broker.py tests/oracle/test_broker_wide.py tests/oracle/consumer)
 	@echo "Times of the parts:"; cat $(TIMES)
@@ -108,6 +108,10 @@ oracle: setup ## Compare with a broker's coordinator: SCRIPTS=2000 random script
 
 oracle-consumer: setup ## Compare consumer groups with Kafka's own manager in fake time: SCRIPTS=2000 random scripts from SEED=1
 	$(PYTHON) -m tests.oracle.consumer --scripts $(SCRIPTS) --seed $(SEED)
+
+# On a slow machine these take a quarter of an hour, of the hour and a half that `make test` has there.
+smokes: archive ## Run each measurement at its smallest scale
+	$(PARALLEL) tests/smokes/test_bench.py tests/smokes/test_outages.py
 
 EXAMPLES ?= 2000
 properties: $(STAMP) ## Search small groups more widely than `make test`, and check the properties that need no JVM with new random examples: EXAMPLES=2000, an hour or more

@@ -40,6 +40,7 @@ REASONS = {
     "check": "it is make lint and a part of make test",
     "lint": ".ci/run begins with it",
     "properties": "it is a part of make test with more examples",
+    "smokes": "it is the tests of the measurements, too long for make test on a slow machine",
     "kills": "it is tests/recovery/test_kill_9.py with more kills",
     "lowest": "it installs another environment of more than a gigabyte",
     "clean": "it removes what the tests need",

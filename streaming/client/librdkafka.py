@@ -15,7 +15,7 @@ from streaming.client.errors import (
     TopicNotFound,
     coordinator_error,
 )
-from streaming.contract.broker_failures import NO_ANSWER
+from streaming.contract.output.broker_failures import NO_ANSWER
 from streaming.contract.waits import KAFKA, waiting_for
 
 LibrdkafkaConfig = Mapping[str, str | int | float | bool]

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.cli.checks.finding import Finding, note, ok, problem, risk
 from streaming.cli.console import err
-from streaming.contract.broker_failures import brokers_failed
+from streaming.contract.output.broker_failures import brokers_failed
 from streaming.contract.waits import KAFKA, announcing_waits, waiting_for
 from streaming.job.options import JobOptions
 from streaming.job.topics.inspection import TopicInspection, inspect_topics

@@ -14,8 +14,8 @@ from kio.schema.metadata.v12.request import MetadataRequestTopic as MetadataRequ
 from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from streaming.contract.broker_failures import connection_failed
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.broker_failures import connection_failed
 from streaming.contract.waits import KAFKA, waiting_for
 from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.proxy.api_versions import FIRST_VERSION_WITH_SOFTWARE, METADATA_VERSION_WITH_TOPIC_IDS, ApiRanges

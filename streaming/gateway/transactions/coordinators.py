@@ -13,7 +13,7 @@ from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.schema.types import GroupId, ProducerId, TransactionalId
 from kio.static.primitive import i8, i16
 
-from streaming.contract.broker_failures import connection_failed
+from streaming.contract.output.broker_failures import connection_failed
 from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.transactions.participation import TransactionDescription

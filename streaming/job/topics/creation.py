@@ -8,8 +8,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streaming.contract.broker_failures import brokers_failed
 from streaming.contract.errors import BrokersFailed, CannotRun
+from streaming.contract.output.broker_failures import brokers_failed
 from streaming.contract.topics import TopicNames
 from streaming.contract.waits import KAFKA, waiting_for
 from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, SAFE_REPLICAS, TopicInspection, inspect_topics

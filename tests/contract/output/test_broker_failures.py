@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from confluent_kafka import KafkaError
 
-from streaming.contract.broker_failures import brokers_failed, connection_failed
+from streaming.contract.output.broker_failures import brokers_failed, connection_failed
 
 NO_METADATA = KafkaError(KafkaError._TRANSPORT, "Failed to get metadata: Local: Broker transport failure")
 ALL_DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")

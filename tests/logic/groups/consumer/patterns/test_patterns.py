@@ -15,6 +15,7 @@ from coordinator_logic.groups.consumer.patterns import (
     matching_topics,
     read_pattern,
 )
+from tests.growth.measured import LONGEST_PIECE_SECONDS, longest_piece_seconds
 
 TOPICS = ["orders", "orders-eu", "payments", "my.orders"]
 
@@ -75,7 +76,9 @@ def test_one_name_takes_some_milliseconds_at_most_whatever_the_pattern(repeated:
         longest = longest.removesuffix(repeated)
     # The pattern remembers names.
     names, matches = iter(LONG_NAMES), read_pattern(longest).matches
-    assert least_seconds(lambda: matches(next(names))) < MOST_SECONDS_OF_A_NAME
+    # More on a machine that is slow now.
+    most = MOST_SECONDS_OF_A_NAME * longest_piece_seconds() / LONGEST_PIECE_SECONDS
+    assert least_seconds(lambda: matches(next(names))) < most
 
 
 def is_readable(pattern: str) -> bool:

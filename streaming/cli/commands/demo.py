@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from streaming.cli.boundary import errors_as_lines
 from streaming.cli.console import REFUSED, AsJson, err, fail_in_lines, out, print_json, require
 from streaming.cli.help_output import option
 from streaming.cli.usage import file_to_write_in_a_new_folder
@@ -35,8 +34,7 @@ def demo(html: Html = None, as_json: AsJson = False) -> None:
     from streaming.embedded.job_process import NotReported
 
     try:
-        with errors_as_lines():
-            checks = run_demo(ConsoleOutput(err if as_json else out), html)
+        checks = run_demo(ConsoleOutput(err if as_json else out), html)
     except (DrillFailed, NotReported, CoordinatorError) as failure:
         fail_in_lines(str(failure), REFUSED)
     passed = all(check.passed for check in checks)

@@ -1,6 +1,5 @@
 """A job that was suspended, as by a laptop's lid or a virtual machine's pause."""
 
-import os
 import signal
 import time
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from streaming.embedded.broker import EmbeddedBroker
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
-from tests.support.processes import process_tree
+from tests.support.processes import process_tree, signal_each
 from tests.support.request_events import commit, correlation_id, dumped
 from tests.support.waiting import wait_until
 
@@ -34,8 +33,7 @@ def test_a_job_goes_on_after_a_pause_in_which_its_executor_sent_no_heartbeat(
         job.start()
         processes = process_tree(job.pid)
         for number, seconds in PAUSES:
-            for pid in processes:
-                os.kill(pid, number)
+            signal_each(processes, number)
             over = time.monotonic() + seconds
             wait_until(lambda over=over: time.monotonic() > over, "the end of the time")  # type: ignore[misc]
         assert job.is_running, job.tail()

@@ -1,7 +1,5 @@
 """Several jobs for the same topics and checkpoint: one is active, another takes over without losing anything."""
 
-import os
-import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,7 +12,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
-from tests.support.processes import descendants
+from tests.support.processes import paused, process_tree
 from tests.support.request_events import commit, dumped, envelope
 from tests.support.topics import unique
 
@@ -107,14 +105,8 @@ def test_a_job_that_was_paused_longer_than_its_lease_ends_and_does_no_harm(jobs:
     active, standby = jobs
     stand_by(standby)
     commit_offset(active, group, 5)
-    paused = [active.pid, *descendants(active.pid)]
-    for pid in paused:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with paused(process_tree(active.pid)):
         commit_offset(standby, group, 6)
-    finally:
-        for pid in paused:
-            os.kill(pid, signal.SIGCONT)
     assert active.wait() != 0
     assert any("another job has become the active one" in line for line in active.output), active.tail()
     commit_offset(standby, group, 7)

@@ -5,8 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -134,9 +134,7 @@ class Process:
         if self.is_running:
             # All are stopped first, so that none reacts to the death of another before its own.
             for number in (signal.SIGSTOP, signal.SIGKILL):
-                for pid in process_tree(self.pid):
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, number)
+                signal_each(process_tree(self.pid), number)
         self._process.wait(STOP_LIMIT_SECONDS)
         self._reader.join(STOP_LIMIT_SECONDS)
 
@@ -174,6 +172,23 @@ def descendants(pid: int) -> list[int]:
     return process_tree(pid)[1:]
 
 
+def signal_each(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to each of the processes that has not ended since its id was looked up."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+@contextmanager
+def paused(pids: Sequence[int]) -> Iterator[None]:
+    """SIGSTOP processes, and SIGCONT them at the end of the block."""
+    signal_each(pids, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        signal_each(pids, signal.SIGCONT)
+
+
 def parent(pid: int) -> int:
     """The id of a process's parent."""
     return int(stat_fields(pid)[1])
@@ -190,6 +205,15 @@ def is_running(pid: int) -> bool:
         return stat_fields(pid)[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def open_files(pid: int) -> list[str]:
+    """What the descriptors of a process lead to; a descriptor that is closed in the meantime is left out."""
+    found = []
+    for descriptor in (_PROC / str(pid) / "fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(descriptor))
+    return found
 
 
 def command_line(pid: int) -> list[bytes]:

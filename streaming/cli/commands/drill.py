@@ -1,12 +1,10 @@
 """``group-coordinator drill``: break a coordinator on purpose, measure its recovery, and write a report."""
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import LOG_NOTHING, ClientProperties
 from streaming.cli.console import (
     KAFKA_PANEL,
@@ -26,6 +24,7 @@ from streaming.cli.help_output import option
 from streaming.contract.errors import BadOptions
 from streaming.contract.folders import require_writable
 from streaming.contract.option_values import one_of
+from streaming.contract.output.logs import silenced
 from streaming.contract.output.plain import print_encoded_json
 
 DRILLS = ("all", "kill", "standby", "broker", "restore", "rebuild", "downtime", "damage", "clock")
@@ -78,10 +77,9 @@ def drill(
     from streaming.drills.waiting import DrillFailed
     from streaming.embedded.job_process import NotReported
 
-    # What clients notice is in the report; their log would tell it line by line.
-    logging.getLogger("streaming.client").setLevel(logging.CRITICAL)
     console = ConsoleOutput(err if as_json else out)
-    with errors_as_lines():
+    # What clients notice is in the report; their log would tell it line by line.
+    with silenced("streaming.client"):
         if name not in DRILLS:
             raise BadOptions(f"DRILL: {name!r} is not {one_of(DRILLS)}")
         if bootstrap_servers is not None and settings:

@@ -4,6 +4,8 @@ import logging
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from streaming.contract.output.plain import print_plain
@@ -35,6 +37,18 @@ def log_to_stderr() -> None:
     root.setLevel(logging.WARNING)
     sys.excepthook = _print_error
     threading.excepthook = _print_error_of_thread
+
+
+@contextmanager
+def silenced(name: str) -> Iterator[None]:
+    """Drop what a logger and those below it report within the block."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _printable_lines(text: str) -> str:

@@ -4,6 +4,7 @@ Commands and options come from the application, and the kind of an option from i
 new one is tried without being listed here.
 """
 
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,6 +109,14 @@ def command_line(words: Words, tried_option: str) -> list[str]:
     return line
 
 
+def quieted_loggers() -> list[str]:
+    """Loggers of the project that keep a level of their own: a later use in the same process would log less."""
+    known = logging.root.manager.loggerDict.items()
+    return [
+        name for name, each in known if name.startswith("streaming") and isinstance(each, logging.Logger) and each.level
+    ]
+
+
 def write_files(folder: Path) -> None:
     """Write the files that the command lines name."""
     (folder / "offsets.csv").write_text('"orders",0,1\n')
@@ -138,6 +147,7 @@ def test_a_wrong_value_is_one_line_that_names_it(folder: Path, words: Words, opt
     assert not VALIDATORS_WORDS.search(said), said
     assert "this should not happen" not in said
     assert sorted(folder.rglob("*")) == before
+    assert quieted_loggers() == []
 
 
 def test_the_options_for_which_any_text_is_right_exist() -> None:

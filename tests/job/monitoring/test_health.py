@@ -1,8 +1,6 @@
 """When a job is live and ready."""
 
 import json
-import os
-import signal
 import socket
 import urllib.error
 import urllib.request
@@ -20,7 +18,7 @@ from streaming.job.options import load_options
 from tests.job.monitoring.test_metrics import port_of, scraped
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append
-from tests.support.processes import descendants
+from tests.support.processes import descendants, paused
 from tests.support.request_events import commit, dumped
 from tests.support.virtual_time import Clock
 from tests.support.waiting import LIMIT_SECONDS, wait_until
@@ -206,13 +204,8 @@ def test_a_job_that_hangs_is_not_live(own_job: CoordinatorProcess) -> None:
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", port), LIMIT_SECONDS)
     hanging = descendants(coordinator.pid)
-    try:
-        for pid in hanging:
-            os.kill(pid, signal.SIGSTOP)
+    with paused(hanging):
         wait_until(lambda: status(port, "live") == 503, "the job is not live")
-    finally:
-        for pid in hanging:
-            os.kill(pid, signal.SIGCONT)
     wait_until(lambda: status(port, "live") == 200, "the job is live again")
 
 

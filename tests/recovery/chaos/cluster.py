@@ -1,10 +1,7 @@
 """The brokers of a campaign: one for most runs, three for some. A run stops, kills and pauses them."""
 
-import os
-import signal
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
@@ -43,20 +40,6 @@ class Cluster:
         """Stop all brokers: first those that are not the controller, without whom they could not stop in order."""
         for node in reversed(self.nodes):
             node.stop()
-
-
-@contextmanager
-def paused(pids: list[int]) -> Iterator[None]:
-    """SIGSTOP processes, and SIGCONT them at the end of the block."""
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
 
 
 def one_broker(folder: Path, clock: SteppedClock | None) -> Cluster:

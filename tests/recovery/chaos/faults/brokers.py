@@ -3,9 +3,9 @@
 import time
 from random import Random
 
-from tests.recovery.chaos.cluster import paused
 from tests.recovery.chaos.stage import Stage
 from tests.recovery.checker.history import ONLY_BROKER
+from tests.support.processes import paused
 
 SECONDS = (1.0, 6.0)
 MINUTE_SECONDS = 60.0

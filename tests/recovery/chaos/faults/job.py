@@ -11,12 +11,11 @@ from random import Random
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER
 from streaming.job.spark_internals.worker_choice import ARROW
 from tests.bench.usage import CoordinatorProcesses, find_coordinator
-from tests.recovery.chaos.cluster import paused
 from tests.recovery.chaos.faults.fault import Inject, NotInjected
 from tests.recovery.chaos.kill_points import Point, caught_at, see
 from tests.recovery.chaos.stage import Stage, tree
 from tests.support.coordinator_process import CoordinatorProcess
-from tests.support.processes import command_line, descendants, is_running, parent, stat_fields
+from tests.support.processes import command_line, descendants, is_running, parent, paused, stat_fields
 from tests.support.request_events import commit, dumped
 from tests.support.waiting import wait_until
 

@@ -109,18 +109,21 @@ DEFAULT_JVM_FLAGS = (
 )
 """Flags that the user's ``spark.driver.defaultJavaOptions`` replace: Java does not start with two collectors."""
 
-JVM_FLAGS = (
-    # A driver without memory hangs. One that exits can be restarted.
-    "-XX:+ExitOnOutOfMemoryError",
-    f"-Dlog4j2.configurationFile={LOG_CONFIGURATION}",
-    # Java's network code keeps a buffer outside the heap for each of a producer's partitions, as large as the largest
-    # batch of records so far: 60 MiB after a quarter of an hour with a few large groups, and growing.
-    "-Djdk.nio.maxCachedBufferSize=262144",
-)
+OUT_OF_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+"""A driver without memory hangs. One that exits can be restarted."""
+
+SMALL_NETWORK_BUFFERS = "-Djdk.nio.maxCachedBufferSize=262144"
+"""Java's network code keeps a buffer outside the heap for each of a producer's partitions, as large as the largest
+batch of records so far: 60 MiB after a quarter of an hour with a few large groups, and growing."""
+
+JVM_FLAGS = (OUT_OF_MEMORY, f"-Dlog4j2.configurationFile={LOG_CONFIGURATION}", SMALL_NETWORK_BUFFERS)
 
 READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
 """For each of Spark's readers of the coordinator's topics. Kafka's Java client, and so Spark, reads aborted records by
 default; librdkafka does not."""
+
+PYTHON, PYTHON_VARIABLE = "spark.pyspark.python", "PYSPARK_PYTHON"
+"""The setting and the environment variable that choose the executors' Python."""
 
 WAREHOUSE = "spark.sql.warehouse.dir"
 
@@ -209,10 +212,12 @@ def spark_session(
     Raises:
         CannotRun: the JVM has ended within the block.
     """
-    # On one host, the workers run in the environment of this process; that includes Spark's `local-cluster`. Hosts of
-    # a cluster have their own.
+    # On one host, the workers run in the environment of this process; that includes Spark's `local-cluster`. pyspark
+    # reads the variable alone, not the setting.
     if settings["spark.master"].startswith("local"):
-        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ[PYTHON_VARIABLE] = sys.executable
+    elif PYTHON in settings:
+        os.environ[PYTHON_VARIABLE] = settings[PYTHON]
     # Both also raise what they log.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)

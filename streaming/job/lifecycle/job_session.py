@@ -1,7 +1,7 @@
 """What the job keeps from its start to its end: Spark, the topics, the metrics, its place among the candidates."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,12 +9,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streaming.contract.monitoring_server import serving_monitoring
 from streaming.contract.waits import announcing_waits
-from streaming.embedded.temporary_folder import temporary_folder
+from streaming.embedded.jars import Jars
+from streaming.embedded.temporary_folder import TemporaryFolder, temporary_folder
 from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.file_systems import job_jars
 from streaming.job.checkpoints.local_folder import checkpoint_location, local_path
 from streaming.job.checkpoints.lock import CheckpointLock, checkpoint_lock
 from streaming.job.election.candidate import Candidate, candidate
+from streaming.job.executors.check import check_executors, require_master
+from streaming.job.executors.settings import executor_settings
 from streaming.job.monitoring.health import HealthLimits, job_health
 from streaming.job.monitoring.metrics import Metrics
 from streaming.job.monitoring.session_gauges import serve_internals, serve_topics
@@ -77,30 +80,56 @@ def start_session(
     jars = job_jars(options.checkpoint, report)
     folder = local_path(options.checkpoint) if options.is_local else None
     lock = None if folder is None else stack.enter_context(checkpoint_lock(folder))
-    inherited = () if lock is None else lock.descriptors
-    settings = parts.spark_settings(options, jars)
-    report(f"starting Spark at {options.master}")
     temporary = stack.enter_context(temporary_folder())
-    session = spark_session(
-        settings, temporary=temporary, inherited=inherited, jvm_end_limit_seconds=jvm_end_limit_seconds
-    )
-    spark = stack.enter_context(session)
-    if warning := registry.warning(registry.left_out(spark)):
-        report(warning)
-    unset_missing_classes(spark)
-    if folder is not None and not parts.keeps_hadoop_defaults:
-        drop_hadoop_defaults(spark)
-    report(f"Python workers: {choose(options.python_worker, spark.version).why}")
+    spark = stack.enter_context(_spark(options, parts, jars, temporary, lock, jvm_end_limit_seconds, report))
     stack.enter_context(watching(watch))
     metrics = Metrics()
     if options.metrics_port is not None:
-        serve_internals(metrics.registry, spark, options.python_worker)
-        serve_topics(metrics, watch)
         # Before the query starts, so that a port in use ends the job before it has changed anything.
-        health = job_health(metrics, HealthLimits(options.health_batch_limit_ms / 1000, options.health_backlog_limit))
-        served = serving_monitoring(options.metrics_host, options.metrics_port, metrics.registry, health)
-        report(f"serving metrics at port {stack.enter_context(served)}")
+        port = stack.enter_context(_serving_metrics(options, options.metrics_port, metrics, spark, watch))
+        report(f"serving metrics at port {port}")
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
     checkpoint = Checkpoint(spark, checkpoint_location(options.checkpoint))
     requests = requests_by_group(spark, options, parts)
     return JobSession(spark, requests, checkpoint, options, parts, watch, metrics, own, lock, wakes, temporary.path)
+
+
+@contextmanager
+def _spark(
+    options: JobOptions,
+    parts: JobParts,
+    jars: Jars,
+    temporary: TemporaryFolder,
+    lock: CheckpointLock | None,
+    jvm_end_limit_seconds: float,
+    report: Report,
+) -> Iterator[SparkSession]:
+    settings = parts.spark_settings(options, jars)
+    report(f"starting Spark at {options.master}")
+    if not options.is_local:
+        require_master(options.master)
+        settings = executor_settings(settings, temporary.path, report)
+    with spark_session(
+        settings,
+        temporary=temporary,
+        inherited=() if lock is None else lock.descriptors,
+        jvm_end_limit_seconds=jvm_end_limit_seconds,
+    ) as spark:
+        if not options.is_local:
+            check_executors(spark)
+        if warning := registry.warning(registry.left_out(spark)):
+            report(warning)
+        unset_missing_classes(spark)
+        if lock is not None and not parts.keeps_hadoop_defaults:
+            drop_hadoop_defaults(spark)
+        report(f"Python workers: {choose(options.python_worker, spark.version).why}")
+        yield spark
+
+
+def _serving_metrics(
+    options: JobOptions, port: int, metrics: Metrics, spark: SparkSession, watch: CoordinatorTopicsWatch
+) -> AbstractContextManager[int]:
+    serve_internals(metrics.registry, spark, options.python_worker)
+    serve_topics(metrics, watch)
+    health = job_health(metrics, HealthLimits(options.health_batch_limit_ms / 1000, options.health_backlog_limit))
+    return serving_monitoring(options.metrics_host, port, metrics.registry, health)

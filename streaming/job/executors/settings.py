@@ -1,0 +1,45 @@
+"""The settings with which executors on other hosts get the job's code, packages and Java options."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from streaming.embedded.jars import Report
+from streaming.job.executors.packing import packed_code, packed_packages, python_name
+from streaming.job.session import (
+    DEFAULT_JVM_FLAGS,
+    OUT_OF_MEMORY,
+    PYTHON,
+    PYTHON_VARIABLE,
+    SMALL_NETWORK_BUFFERS,
+)
+
+PACKAGES_FOLDER, CODE_FOLDER = "coordinator-packages", "coordinator-code"
+"""The folders of the archives, in the working folder of an executor."""
+
+ARCHIVES = "spark.archives"
+
+
+def have_their_own(settings: Mapping[str, str]) -> bool:
+    """Whether executors have the job's packages already: in an image, or by archives of the user's.
+
+    Whoever chooses the executors' Python, or archives, sees to what is in them.
+    """
+    return PYTHON_VARIABLE in os.environ or PYTHON in settings or ARCHIVES in settings
+
+
+def executor_settings(settings: Mapping[str, str], folder: Path, report: Report) -> dict[str, str]:
+    """What executors on other hosts need beside these settings of the job; the user's own win.
+
+    ``folder`` gets an archive, which has to last as long as the job.
+    """
+    added = {
+        "spark.executor.defaultJavaOptions": " ".join(DEFAULT_JVM_FLAGS),
+        "spark.executor.extraJavaOptions": " ".join((OUT_OF_MEMORY, SMALL_NETWORK_BUFFERS)),
+    }
+    if not settings["spark.master"].startswith("local") and not have_their_own(settings):
+        packages, code = packed_packages(report), packed_code(folder)
+        added[ARCHIVES] = f"{packages}#{PACKAGES_FOLDER},{code}#{CODE_FOLDER}"
+        added["spark.executorEnv.PYTHONPATH"] = f"{CODE_FOLDER}:{PACKAGES_FOLDER}"
+        added[PYTHON] = python_name()
+    return {**added, **settings}

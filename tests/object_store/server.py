@@ -1,20 +1,13 @@
 """An S3 server: versitygw, which keeps each bucket in a folder, and each object in a file of it."""
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
-import pytest
-
-from streaming.embedded.jars import cache_folder, locked
 from streaming.embedded.ports import free_address
+from tests.support.go_tools import go_program
 from tests.support.processes import Process
 
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
 ACCESS_KEY, SECRET_KEY = "an-access-key", "a-secret-key"
-
-BUILD_LIMIT_SECONDS = 900.0
 
 
 class S3Server(Process):
@@ -24,7 +17,9 @@ class S3Server(Process):
         self.folder = folder
         self.address = free_address()
         keys = ["--access", ACCESS_KEY, "--secret", SECRET_KEY]
-        super().__init__("S3 server", [executable(), "--port", self.address, *keys, "posix", str(folder)])
+        super().__init__(
+            "S3 server", [go_program(MODULE, VERSION), "--port", self.address, *keys, "posix", str(folder)]
+        )
 
     def bucket(self, name: str) -> Path:
         """Make a bucket; returns its folder. A name has at least three characters."""
@@ -48,30 +43,3 @@ class S3Server(Process):
             "spark.hadoop.fs.s3a.access.key": ACCESS_KEY,
             "spark.hadoop.fs.s3a.secret.key": SECRET_KEY,
         }
-
-
-def executable() -> str:
-    """The server's program, which Go downloads and compiles the first time, for a few minutes.
-
-    Skips the test that calls it where there is no Go, or where the program's modules cannot be downloaded.
-    """
-    folder = cache_folder() / "tools" / VERSION
-    program = folder / "versitygw"
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / "lock"):
-        if not program.exists():
-            _install(folder)
-    return str(program)
-
-
-def _install(folder: Path) -> None:
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("Go is not installed")
-    environment = {**os.environ, "GOBIN": str(folder)}
-    command = [go, "install", f"{MODULE}@{VERSION}"]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=BUILD_LIMIT_SECONDS, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"{MODULE} cannot be built: {done.stderr.strip()[-500:]}")

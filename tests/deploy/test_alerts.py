@@ -14,7 +14,7 @@ from docs.dashboards import expressions
 from docs.generate import ROOT
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.job.monitoring.metrics import Metrics
-from tests.deploy.promtool import promtool
+from tests.support.tools.promtool import promtool
 from tests.job.monitoring.test_metrics import port_of
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.waiting import LIMIT_SECONDS

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from streaming.embedded.ports import free_address
-from tests.support.go_tools import go_program
+from tests.support.tools.go_tools import go_program
 from tests.support.processes import Process
 
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"

@@ -1,0 +1,1 @@
+"""Programs of others, which the tests build or unpack in the cache of the user."""

@@ -14,9 +14,9 @@ from docs.dashboards import expressions
 from docs.generate import ROOT
 from streaming.gateway.instrumentation import GatewayMetrics
 from streaming.job.monitoring.metrics import Metrics
-from tests.support.tools.promtool import promtool
 from tests.job.monitoring.test_metrics import port_of
 from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.tools.promtool import promtool
 from tests.support.waiting import LIMIT_SECONDS
 
 RULES = ROOT / "deploy" / "alerts.yml"

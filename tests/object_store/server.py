@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from streaming.embedded.ports import free_address
-from tests.support.tools.go_tools import go_program
 from tests.support.processes import Process
+from tests.support.tools.go_tools import go_program
 
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
 ACCESS_KEY, SECRET_KEY = "an-access-key", "a-secret-key"

@@ -1,6 +1,6 @@
 # Every target first installs what it needs. After that, only `make lowest`, `make spark-next`, `make release`, the tests of
-# it and of the wheel, the first test of franz-go and, unless promtool is installed, the first test of the alert rules use a
-# network.
+# it and of the wheel, the first tests of franz-go, of the S3 server and of the chart and, unless promtool is installed, the
+# first test of the alert rules use a network.
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
@@ -10,7 +10,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next kafka-tests oracle oracle-consumer fuzz soak smokes kills chaos chaos-broken documents console-pages release clean
+.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next kafka-tests oracle oracle-consumer fuzz soak chart smokes kills chaos chaos-broken documents console-pages release clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,13 +39,13 @@ PARALLEL := $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder
 
 # Without Java, a test that starts a JVM and lacks the mark for it fails.
 check: lint ## Check style and types, and run the tests that need no JVM: under 2 minutes
-	JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m "not jvm" --ignore tests/logic/exhaustive --ignore tests/fuzz --ignore tests/clients --ignore tests/oracle --ignore tests/release/test_release.py --ignore-glob "tests/recovery/test_*.py"
+	JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m "not jvm" --ignore tests/logic/exhaustive --ignore tests/fuzz --ignore tests/clients --ignore tests/oracle --ignore tests/release/test_release.py --ignore tests/chart --ignore-glob "tests/recovery/test_*.py"
 
 test: archive $(TYPES) ## Run all tests, with the same random examples in each run, and print the time of each part: half an hour or more
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
 # The longest files first, so that none goes on for long after the others.
-	$(call timed,three at a time,$(PARALLEL) tests/cli tests/recovery tests/clients tests/release tests/smokes/test_targets.py tests/smokes/test_campaigns.py tests/fifth_type tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next tests/object_store tests/soak tests/drills tests/deploy tests/journal tests/contract tests/logic tests/growth tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py)
+	$(call timed,three at a time,$(PARALLEL) tests/cli tests/recovery tests/clients tests/release tests/smokes/test_targets.py tests/smokes/test_campaigns.py tests/fifth_type tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next tests/object_store tests/soak tests/drills tests/deploy tests/chart tests/journal tests/contract tests/logic tests/growth tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py)
 # Two files, and nothing else: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/oracle/test_random_scripts.py tests/oracle/test_matrix_against_broker.py tests/oracle/test_quirks_against_broker.py tests/oracle/test_broker_wide.py tests/oracle/consumer)
 	@echo "Times of the parts:"; cat $(TIMES)
@@ -108,6 +108,9 @@ oracle: setup ## Compare with a broker's coordinator: SCRIPTS=2000 random script
 
 oracle-consumer: setup ## Compare consumer groups with Kafka's own manager in fake time: SCRIPTS=2000 random scripts from SEED=1
 	$(PYTHON) -m tests.oracle.consumer --scripts $(SCRIPTS) --seed $(SEED)
+
+chart: $(STAMP) ## Check the Helm chart: lint, every value, schemas, command lines; OPERATOR_CRDS=folder has the Spark operators' own definitions
+	$(PYTEST) -n 2 --dist worksteal tests/chart
 
 # On a slow machine these take a quarter of an hour, of the hour and a half that `make test` has there.
 smokes: archive ## Run each measurement at its smallest scale

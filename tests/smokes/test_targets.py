@@ -26,6 +26,7 @@ TESTS = {
     "oracle-consumer": "tests/smokes/test_campaigns.py",
     "fuzz": "tests/fuzz/test_fuzz.py",
     "soak": "tests/smokes/test_campaigns.py",
+    "chart": "tests/chart/test_kinds.py",
     "chaos": "tests/smokes/test_campaigns.py",
     "chaos-broken": "tests/smokes/test_campaigns.py",
     "documents": "tests/docs/test_documents.py",

@@ -3,8 +3,13 @@
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import typer
+
+from streaming.cli.app import app
 from tests.docs.console.sessions import without_blocks
 from tests.docs.markdown import ROOT
 
@@ -74,3 +79,16 @@ def lines_to_run() -> list[tuple[Path, str]]:
 def text_for(line: str, texts: dict[str, str]) -> str | None:
     """The text of the first beginning that a line has; None if it has none of them."""
     return next((text for beginning, text in texts.items() if line.startswith(beginning)), None)
+
+
+def parsed(words: list[str]) -> Any:
+    """The context of the command that these words call, which is not run. Raises click's error of wrong usage."""
+    command = _command()
+    while hasattr(command, "commands"):
+        command, words = command.commands[words[0]], words[1:]
+    return command.make_context(command.name, words)
+
+
+@cache
+def _command() -> Any:
+    return typer.main.get_command(app)

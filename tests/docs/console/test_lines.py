@@ -1,12 +1,9 @@
 """Every line for ``group-coordinator`` in a document has a command, and options that the command knows."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
-from streaming.cli.app import app
 from streaming.cli.connection import BOOTSTRAP_VARIABLE
 from tests.docs.console.lines import (
     ELSEWHERE,
@@ -15,6 +12,7 @@ from tests.docs.console.lines import (
     lines_of,
     lines_of_other_programs,
     lines_to_run,
+    parsed,
     text_for,
     words_of,
 )
@@ -28,7 +26,7 @@ def test_each_line_of_a_document_is_understood(document: Path, monkeypatch: pyte
     if f"export {BOOTSTRAP_VARIABLE}=" in text or document.parent.name == "console":
         monkeypatch.setenv(BOOTSTRAP_VARIABLE, "kafka-1:9092")
     for line in lines_of(text):
-        parse(words_of(line))
+        parsed(words_of(line))
 
 
 OTHERS = lines_of_other_programs((ROOT / "README.md").read_text())
@@ -47,11 +45,3 @@ def test_each_reason_for_not_running_a_line_belongs_to_a_line_and_names_a_file(
 
 def test_each_line_of_readme_for_another_program_runs_somewhere() -> None:
     assert [line for line in OTHERS if text_for(line, OTHER_PROGRAMS) is None] == []
-
-
-def parse(words: list[str]) -> None:
-    """Parse the words of a command line as the command does, and do nothing. Raises click's error of wrong usage."""
-    command: Any = typer.main.get_command(app)
-    while hasattr(command, "commands"):
-        command, words = command.commands[words[0]], words[1:]
-    command.make_context(command.name, words)

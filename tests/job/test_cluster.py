@@ -9,7 +9,7 @@ from streaming.client import CoordinatorClient
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE
 from tests.support.coordinator_process import CoordinatorProcess, linked_spark_home
-from tests.support.processes import command_line, descendants
+from tests.support.processes import descendants, names
 
 
 @pytest.fixture
@@ -44,8 +44,3 @@ def test_the_workers_run_on_the_executors_of_a_cluster(broker: EmbeddedBroker, t
         assert coordinator.stop() == 0
     finally:
         coordinator.kill()
-
-
-def names(pid: int, word: bytes) -> bool:
-    """Whether a process's command line contains the word."""
-    return any(word in part for part in command_line(pid))

@@ -224,6 +224,17 @@ def command_line(pid: int) -> list[bytes]:
         return []
 
 
+def names(pid: int, word: bytes) -> bool:
+    """Whether a process's command line contains the word."""
+    return any(word in part for part in command_line(pid))
+
+
+def mapped_files(pid: int) -> set[str]:
+    """The files that a process has mapped into its memory, such as libraries."""
+    lines = (_PROC / str(pid) / "maps").read_text().splitlines()
+    return {line.split(maxsplit=5)[5] for line in lines if "/" in line}
+
+
 def executable(pid: int) -> bytes:
     """The first word of a process's command line; empty if the process has ended."""
     return b"".join(command_line(pid)[:1])

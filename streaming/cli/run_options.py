@@ -24,6 +24,10 @@ from streaming.client.errors import CoordinatorError
 from streaming.contract.waits import announcing_waits
 from streaming.job.options import JobOptions, load_options
 
+SPARK_PANEL = "Spark and metrics"
+
+Master = Annotated[str | None, option(metavar="URL", text="Spark's master.", panel=SPARK_PANEL, default="local[*]")]
+
 NOT_GIVEN = "not-given:0"
 """A required option of the job that no source gives, as an address too: the command leaves out what needs it."""
 

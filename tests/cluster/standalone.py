@@ -10,20 +10,26 @@ from streaming.embedded.jars import find_java
 from streaming.embedded.ports import free_address
 from streaming.job.executors.packing import python_name
 from tests.support.coordinator_process import linked_spark_home
-from tests.support.processes import Process
+from tests.support.processes import Process, descendants, names
 
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 
+EXECUTOR = b"CoarseGrainedExecutorBackend"
+
 DAEMON_HEAP = "256m"
+
+COVERED = 'mount -t tmpfs none "$0" && exec "$@"'
+"""Runs a command that finds an empty folder in place of the first argument."""
 
 
 class StandaloneCluster(ExitStack):
-    """A master, and workers of one core each, in an environment without the project: a ``python3.x``, and no packages.
+    """A master, and workers of two cores each, in an environment without the project: a ``python3.x``, and no packages.
 
-    Ends with the block. ``folder`` gets the workers' files.
+    Ends with the block. ``folder`` gets the workers' files. ``unshared`` is a folder that is another one for the
+    workers, as a local folder is on other hosts; only root can make one.
     """
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, unshared: Path | None = None) -> None:
         super().__init__()
         self._folder = folder
         host, port = free_address().split(":")
@@ -34,6 +40,7 @@ class StandaloneCluster(ExitStack):
         (programs / python_name()).symlink_to(base)
         (programs / "java").symlink_to(find_java())
         home = linked_spark_home(folder)
+        self._elsewhere = [] if unshared is None else ["unshare", "--mount", "sh", "-c", COVERED, str(unshared)]
         self._command = [
             "/usr/bin/env",
             "-i",
@@ -42,7 +49,7 @@ class StandaloneCluster(ExitStack):
             f"SPARK_DAEMON_MEMORY={DAEMON_HEAP}",
             str(home / "bin" / "spark-class"),
         ]
-        self.master = self._process("master", MASTER, "--host", host, "--port", port)
+        self.master = Process("master", self._main(MASTER, "--host", host, "--port", port))
         self.workers = [self._worker(number) for number in range(workers)]
 
     def __enter__(self) -> Self:
@@ -51,16 +58,26 @@ class StandaloneCluster(ExitStack):
             self.push(process)
         self.master.start()
         self.master.await_line("that it is ready", lambda line: "I have been elected leader" in line)
-        for worker in self.workers:
-            worker.start()
-        for worker in self.workers:
-            worker.await_line("its master", lambda line: "Successfully registered with master" in line)
+        self.start_workers(*self.workers)
         return self
+
+    def start_workers(self, *workers: Process) -> None:
+        """Start workers, and wait until they have joined."""
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.await_line("its master", lambda line: "Successfully registered with master" in line)
+
+    def executors(self, *workers: Process) -> list[int]:
+        """The process ids of the executors of these workers; of all without any."""
+        running = [worker for worker in workers or self.workers if worker.is_running]
+        return [pid for worker in running for pid in descendants(worker.pid) if names(pid, EXECUTOR)]
 
     def _worker(self, number: int) -> Process:
         folder = self._folder / f"worker-{number}"
-        resources = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder))
-        return self._process(f"worker {number}", WORKER, "--host", "127.0.0.1", *resources, self.master_url)
+        resources = ("--cores", "2", "--memory", "1g", "--work-dir", str(folder))
+        command = self._main(WORKER, "--host", "127.0.0.1", *resources, self.master_url)
+        return Process(f"worker {number}", [*self._elsewhere, *command])
 
-    def _process(self, name: str, main_class: str, *arguments: str) -> Process:
-        return Process(name, [*self._command, main_class, "--webui-port", "0", *arguments])
+    def _main(self, main_class: str, *arguments: str) -> list[str]:
+        return [*self._command, main_class, "--webui-port", "0", *arguments]

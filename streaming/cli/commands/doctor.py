@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from streaming.cli.checks.checkpoint import check_checkpoint
+from streaming.cli.checks.executors import check_executors
 from streaming.cli.checks.finding import Finding, Status, note, problem
 from streaming.cli.checks.kafka import KafkaReport, check_kafka
 from streaming.cli.checks.packages import check_packages
@@ -13,7 +14,7 @@ from streaming.cli.checks.runtime import check_runtime
 from streaming.cli.connection import with_options
 from streaming.cli.console import REFUSED, out, print_json
 from streaming.cli.help_output import option
-from streaming.cli.run_options import NOT_GIVEN, TimedOptions
+from streaming.cli.run_options import NOT_GIVEN, Master, TimedOptions
 from streaming.contract.errors import BadOptions
 from streaming.job.options import JobOptions
 
@@ -24,15 +25,17 @@ STYLES: dict[Status, str] = {"ok": "green", "note": "yellow", "risk": "yellow", 
 def doctor(
     given: TimedOptions,
     checkpoint: Annotated[str | None, option(metavar="FOLDER", text="The job's checkpoint.")] = None,
+    master: Master = None,
 ) -> None:
     """Check this machine, the brokers, the topics and the checkpoint, and say what to do about each problem.
 
     Takes the options of run, also from the environment and from a file. A check whose option is not
-    given is skipped. Nothing is created or written. Exit code 0: no problem; 1: at least one.
+    given is skipped. With a cluster as --master, a small task runs on each executor. Nothing is created or
+    written. Exit code 0: no problem; 1: at least one.
     """
     findings = list(check_packages())
     try:
-        options = given.load(checkpoint)
+        options = given.load(checkpoint, master=master)
     except BadOptions as error:
         findings += [
             problem("options", line, "change the option at the place that the line names")
@@ -59,6 +62,8 @@ def _check_deployment(options: JobOptions, timeout: int) -> Iterator[Finding]:
         yield note("checkpoint", "not checked: no checkpoint is given", "add --checkpoint FOLDER")
     else:
         yield check_checkpoint(options, report.request_partitions, report.request_topic_id)
+    if not options.is_local:
+        yield from check_executors(options)
 
 
 def print_findings(findings: list[Finding]) -> None:

@@ -23,6 +23,7 @@ from streaming.cli.console import (
 )
 from streaming.cli.first_steps import FirstSteps
 from streaming.cli.help_output import flag, option
+from streaming.cli.run_options import SPARK_PANEL, Master
 from streaming.cli.usage import taking
 from streaming.contract.errors import BadOptions
 from streaming.contract.folders import require_writable
@@ -41,7 +42,7 @@ CHECKPOINT_VARIABLE = "GROUP_COORDINATOR_CHECKPOINT"
 EMBEDDED = "127.0.0.1:0"
 """The address of an embedded broker until it has started."""
 
-STATE_PANEL, TOPICS_PANEL, GATEWAY_PANEL, SPARK_PANEL = "State and pace", "New topics", "Gateway", "Spark and metrics"
+STATE_PANEL, TOPICS_PANEL, GATEWAY_PANEL = "State and pace", "New topics", "Gateway"
 
 CHECKPOINT_HELP = "Folder in which the groups are kept. With --embedded: a temporary folder unless given."
 PROFILE_HELP = "latency, balanced or object-store: answer time against idle cost."
@@ -100,7 +101,6 @@ ReplicationFactor = Annotated[
     int | None,
     option(metavar="COUNT", text="Replication factor.", panel=TOPICS_PANEL, default="3, or one for each broker"),
 ]
-Master = Annotated[str | None, option(metavar="URL", text="Spark's master.", panel=SPARK_PANEL, default="local[*]")]
 DriverMemory = Annotated[
     str | None, option(metavar="SIZE", text="Heap of the driver.", panel=SPARK_PANEL, default="1g")
 ]

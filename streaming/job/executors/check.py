@@ -3,14 +3,23 @@
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
+from streaming.job.checkpoints.checkpoint import Checkpoint
+from streaming.job.checkpoints.local_folder import checkpoint_location
+from streaming.job.executors.look import Sight, look
 from streaming.job.session import PYTHON_VARIABLE
+from streaming.job.spark_internals.checkpoint_layout.start_check import METADATA
 from streaming.job.spark_internals.java_objects import JavaFailure
 
 CONNECT_SECONDS = 5.0
@@ -18,6 +27,8 @@ EXECUTOR_SECONDS = 60.0
 POLL_SECONDS = 0.2
 TASKS_FOR_EACH_EXECUTOR = 4
 """Spark does not promise where a task runs: with several for each, every executor gets one in practice."""
+
+NO_METADATA = "there is no checkpoint yet"
 
 _PLACE = re.compile(r"\((\S+) executor (\S+?)\): ")
 _FROM_PYTHON = re.compile(r"Error from python worker:\s*(?:\S+: )?(.+)")
@@ -45,11 +56,29 @@ def require_master(master: str) -> None:
     raise CannotRun(f"no Spark master answers at {master} ({'; '.join(reasons)}): check the address, and that it runs")
 
 
-def check_executors(spark: SparkSession) -> None:
-    """Wait for an executor, and run a task on each, which imports what the coordinator's tasks import.
+def check_executors(spark: SparkSession, checkpoint: Path | None) -> None:
+    """Wait for an executor, and see that each can run the coordinator's tasks and reach the checkpoint.
+
+    ``checkpoint`` is its folder on this host's file system; None on any other file system. It is made if need be.
 
     Raises:
-        CannotRun: there is no executor, or one of them cannot run the tasks.
+        CannotRun: there is no executor, or one of them cannot run the tasks, or lacks the folder.
+    """
+    with ExitStack() as stack:
+        file = None if checkpoint is None else stack.enter_context(_file_in(checkpoint))
+        for executor in sights(spark, file):
+            if not executor.sees_file:
+                raise CannotRun(
+                    f"an executor on {executor.host} does not see what this host writes to checkpoint {checkpoint}: "
+                    "use s3a://, hdfs:// or a folder that all hosts share under this path"
+                )
+
+
+def sights(spark: SparkSession, file: Path | None = None) -> list[Sight]:
+    """Wait for an executor, and look at each, also for a file that this host has written.
+
+    Raises:
+        CannotRun: there is no executor, or one of them cannot run the coordinator's tasks.
     """
     context = spark.sparkContext
     executors = _executors(spark)
@@ -64,9 +93,32 @@ def check_executors(spark: SparkSession) -> None:
         time.sleep(POLL_SECONDS)
     tasks = executors() * TASKS_FOR_EACH_EXECUTOR
     try:
-        context.parallelize(range(tasks), tasks).foreach(_import_operator)
+        seen = context.parallelize(range(tasks), tasks).map(partial(_look, None if file is None else str(file)))
+        return list({(each.host, each.folder): each for each in seen.collect()}.values())
     except JavaFailure as failure:
         raise CannotRun(described_task_failure(str(failure.java_exception.getMessage()))) from failure
+
+
+def java_versions(spark: SparkSession) -> list[str]:
+    """The versions of Java of the executors."""
+    tasks = spark.sparkContext.defaultParallelism * TASKS_FOR_EACH_EXECUTOR
+    version = "java_method('java.lang.System', 'getProperty', 'java.version') AS version"
+    return sorted({row.version for row in spark.range(0, tasks, 1, tasks).selectExpr(version).collect()})
+
+
+def metadata_failure(spark: SparkSession, checkpoint: str) -> str | None:
+    """Let an executor read a checkpoint's file ``metadata``; the reason if it cannot, None if it can.
+
+    :data:`NO_METADATA` if this host finds none.
+    """
+    location = checkpoint_location(checkpoint)
+    if Checkpoint(spark, location).is_new():
+        return NO_METADATA
+    try:
+        spark.read.text(f"{location}/{METADATA}").collect()
+    except PySparkException as failure:
+        return described_task_failure(str(failure))
+    return None
 
 
 def described_task_failure(message: str) -> str:
@@ -93,5 +145,16 @@ def _executors(spark: SparkSession) -> Callable[[], int]:
     return lambda: int(java_context.sc().getExecutorMemoryStatus().size()) - 1
 
 
-def _import_operator(_: int) -> None:
-    import streaming.job.operator  # noqa: F401
+@contextmanager
+def _file_in(folder: Path) -> Iterator[Path]:
+    """A file in a folder, for as long as the block."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=folder, prefix=".seen-by-executors-") as file:
+            yield Path(file.name)
+    except OSError as error:
+        raise CannotRun(f"checkpoint {folder}: {error.strerror}: choose another folder") from error
+
+
+def _look(file: str | None, _: int) -> Sight:
+    return look(file)

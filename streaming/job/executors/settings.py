@@ -28,12 +28,14 @@ def have_their_own(settings: Mapping[str, str]) -> bool:
     return PYTHON_VARIABLE in os.environ or PYTHON in settings or ARCHIVES in settings
 
 
-def executor_settings(settings: Mapping[str, str], folder: Path, report: Report) -> dict[str, str]:
-    """What executors on other hosts need beside these settings of the job; the user's own win.
+def executor_settings(settings: Mapping[str, str], folder: Path, report: Report, *, cores: int) -> dict[str, str]:
+    """The settings of a job on a cluster: these, and what its executors need beside them; the user's own win.
 
-    ``folder`` gets an archive, which has to last as long as the job.
+    ``folder`` gets an archive, which has to last as long as the job. ``cores``: as many as a batch has tasks at once.
     """
     added = {
+        # A standalone master gives the first application every core, and a standby none.
+        "spark.cores.max": str(cores),
         "spark.executor.defaultJavaOptions": " ".join(DEFAULT_JVM_FLAGS),
         "spark.executor.extraJavaOptions": " ".join((OUT_OF_MEMORY, SMALL_NETWORK_BUFFERS)),
     }

@@ -81,7 +81,8 @@ def start_session(
     folder = local_path(options.checkpoint) if options.is_local else None
     lock = None if folder is None else stack.enter_context(checkpoint_lock(folder))
     temporary = stack.enter_context(temporary_folder())
-    spark = stack.enter_context(_spark(options, parts, jars, temporary, lock, jvm_end_limit_seconds, report))
+    cores = max(options.state_partitions or 1, found.partition_counts(options.topics).requests)
+    spark = stack.enter_context(_spark(options, parts, jars, temporary, lock, jvm_end_limit_seconds, report, cores))
     stack.enter_context(watching(watch))
     metrics = Metrics()
     if options.metrics_port is not None:
@@ -103,12 +104,13 @@ def _spark(
     lock: CheckpointLock | None,
     jvm_end_limit_seconds: float,
     report: Report,
+    cores: int,
 ) -> Iterator[SparkSession]:
     settings = parts.spark_settings(options, jars)
     report(f"starting Spark at {options.master}")
     if not options.is_local:
         require_master(options.master)
-        settings = executor_settings(settings, temporary.path, report)
+        settings = executor_settings(settings, temporary.path, report, cores=cores)
     with spark_session(
         settings,
         temporary=temporary,
@@ -116,7 +118,7 @@ def _spark(
         jvm_end_limit_seconds=jvm_end_limit_seconds,
     ) as spark:
         if not options.is_local:
-            check_executors(spark)
+            check_executors(spark, local_path(options.checkpoint))
         if warning := registry.warning(registry.left_out(spark)):
             report(warning)
         unset_missing_classes(spark)

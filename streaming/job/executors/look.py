@@ -1,0 +1,35 @@
+"""What a task sees of the executor on which it runs. Executors import this module: it is small."""
+
+import os
+import platform
+import socket
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGES = ("pyarrow", "pandas", "msgspec", "confluent-kafka")
+"""The packages whose versions are reported: those that the coordinator's tasks import."""
+
+
+class Sight(NamedTuple):
+    """An executor, as its Python worker sees it."""
+
+    host: str
+    folder: str
+    """The executor's working folder, in which its archives are."""
+    python: str
+    packages: tuple[str, ...]
+    """Name and version of each of :data:`PACKAGES`."""
+    time_seconds: float
+    sees_file: bool
+    """Whether the file of :func:`look` exists there; true without one."""
+
+
+def look(file: str | None) -> Sight:
+    """Import what the coordinator's tasks import, and look for a file that the driver has written."""
+    import streaming.job.operator  # noqa: F401
+
+    packages = tuple(f"{name} {metadata.version(name)}" for name in PACKAGES)
+    sees_file = file is None or Path(file).exists()
+    return Sight(socket.gethostname(), os.getcwd(), platform.python_version(), packages, time.time(), sees_file)

@@ -10,7 +10,7 @@ TIMES  := $(VENV)/.test-times
 LOWEST := build/lowest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive demo drill check test properties lint lowest bench bench-quick bench-compare bench-idle bench-growth bench-backlog bench-backup bench-checkpoints bench-takeover bench-operators spark-next kafka-tests oracle oracle-consumer fuzz soak chart smokes kills chaos chaos-broken documents console-pages release clean
+.PHONY: $(shell awk -F: '/^[a-z-]+:.*## / { print $$1 }' $(firstword $(MAKEFILE_LIST)))
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ archive: setup ## Make the class archives, with which the job starts in two thir
 
 demo: setup ## Show a broker, the coordinator and consumers on this machine, with three kill -9s
 	@$(VENV)/bin/group-coordinator demo --html build/demo.html
+
+cluster-demo: archive ## Show the coordinator on a Spark cluster with an object store, and kill an executor and the active job
+	@$(PYTHON) -m tests.cluster.demo
 
 DRILL ?= all
 drill: archive ## Break a coordinator in eight ways under live clients, measure, write a report: DRILL=all, several minutes
@@ -41,11 +44,18 @@ PARALLEL := $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder
 check: lint ## Check style and types, and run the tests that need no JVM: under 2 minutes
 	JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m "not jvm" --ignore tests/logic/exhaustive --ignore tests/fuzz --ignore tests/clients --ignore tests/oracle --ignore tests/release/test_release.py --ignore tests/chart --ignore-glob "tests/recovery/test_*.py"
 
+# The longest files first, so that none goes on for long after the others.
+TOGETHER := tests/cli tests/recovery tests/clients tests/release tests/smokes/test_targets.py \
+    tests/smokes/test_campaigns.py tests/fifth_type tests/job tests/gateway tests/client tests/embedded \
+    tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next \
+    tests/object_store tests/cluster/test_standalone.py tests/cluster/test_failures.py tests/soak \
+    tests/drills tests/deploy tests/chart tests/journal tests/contract tests/logic tests/growth \
+    tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py
+
 test: archive $(TYPES) ## Run all tests, with the same random examples in each run, and print the time of each part: half an hour or more
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
-# The longest files first, so that none goes on for long after the others.
-	$(call timed,three at a time,$(PARALLEL) tests/cli tests/recovery tests/clients tests/release tests/smokes/test_targets.py tests/smokes/test_campaigns.py tests/fifth_type tests/job tests/gateway tests/client tests/embedded tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next tests/object_store tests/soak tests/drills tests/deploy tests/chart tests/journal tests/contract tests/logic tests/growth tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py)
+	$(call timed,three at a time,$(PARALLEL) $(TOGETHER))
 # Two files, and nothing else: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/oracle/test_random_scripts.py tests/oracle/test_matrix_against_broker.py tests/oracle/test_quirks_against_broker.py tests/oracle/test_broker_wide.py tests/oracle/consumer)
 	@echo "Times of the parts:"; cat $(TIMES)
@@ -113,6 +123,9 @@ chart: $(STAMP) ## Check the Helm chart: lint, every value, schemas, command lin
 	$(PYTEST) -n 2 --dist worksteal tests/chart
 
 # On a slow machine these take a quarter of an hour, of the hour and a half that `make test` has there.
+cluster: archive ## Test the job on a Spark cluster: kills of workers and drivers, spark-submit, doctor, the demo, a run of chaos
+	$(PYTEST) tests/cluster
+
 smokes: archive ## Run each measurement at its smallest scale
 	$(PARALLEL) tests/smokes/test_bench.py tests/smokes/test_outages.py
 
@@ -135,8 +148,8 @@ kills: archive ## Kill the coordinator KILLS=10 times under twenty members; `mak
 
 chaos: RUNS ?= 200
 chaos: BESIDE ?= 1
-chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time; NEWER=yes adds members of the consumer group protocol
-	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) --beside $(BESIDE) $(if $(FAULT),--only $(FAULT)) $(if $(NEWER),--newer)
+chaos: archive ## Break processes, brokers, disks and clocks under live clients, and judge: RUNS=200 runs from SEED=1, BESIDE=1 at a time; NEWER=yes adds members of the consumer group protocol; CLUSTER=yes runs the jobs on a Spark cluster with an object store
+	$(PYTHON) -m tests.recovery.chaos --runs $(RUNS) --seed $(SEED) --beside $(BESIDE) $(if $(FAULT),--only $(FAULT)) $(if $(NEWER),--newer) $(if $(CLUSTER),--cluster)
 
 chaos-broken: RUNS ?= 5
 chaos-broken: archive ## Plant defects in the job, and see that chaos finds each within RUNS=5 runs from SEED=1

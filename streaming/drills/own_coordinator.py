@@ -55,11 +55,12 @@ class OwnCoordinator:
     """The processes, from the start of a ``with`` block to its end.
 
     folder: for checkpoint, broker data, backups and logs. settings: options of the jobs, as ``KEY=VALUE``.
-    say: see :data:`Say`.
+    say: see :data:`Say`. stored_at: where the jobs keep their checkpoint if not in ``folder``: in an object store.
     """
 
-    def __init__(self, folder: Path, settings: Sequence[str], say: Say) -> None:
+    def __init__(self, folder: Path, settings: Sequence[str], say: Say, stored_at: str | None = None) -> None:
         self.checkpoint = folder / "checkpoint"
+        self._location = stored_at or str(self.checkpoint)
         self.backups = folder / "backups"
         self.broker = EmbeddedBroker(data_dir=folder / "kafka")
         self.gateway = free_address()
@@ -141,7 +142,7 @@ class OwnCoordinator:
         job = JobProcess(
             name,
             self.bootstrap_servers,
-            self.checkpoint,
+            self._location,
             self.folder / f"{name}.log",
             arguments=arguments,
             environment=self.environment,

@@ -32,7 +32,7 @@ class JobProcess(ChildProcess):
         self,
         name: str,
         bootstrap_servers: str,
-        checkpoint: Path,
+        checkpoint: Path | str,
         log: Path,
         *,
         arguments: Sequence[str] = (),

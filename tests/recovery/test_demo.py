@@ -15,14 +15,13 @@ LIMIT_SECONDS = 600
 
 @pytest.mark.timeout(LIMIT_SECONDS + 30)
 def test_the_demo_passes_its_own_checks_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    environment = {**os.environ, **SHORT_LIVED_JVMS, "TMPDIR": str(tmp_path)}
     page = tmp_path / "pages" / "demo.html"
     demo = subprocess.run(
         [sys.executable, "-m", "streaming.cli", "demo", "--json", "--html", str(page)],
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
-        env=environment,
+        env=in_folder(tmp_path),
     )
     assert demo.returncode == 0, demo.stderr
     result = json.loads(demo.stdout)
@@ -34,6 +33,11 @@ def test_the_demo_passes_its_own_checks_and_leaves_nothing_behind(tmp_path: Path
     assert "session expired" in page.read_text()
     assert list(tmp_path.glob("group-coordinator-*")) == []
     assert commands_with(str(tmp_path)) == []
+
+
+def in_folder(folder: Path) -> dict[str, str]:
+    """The environment of a demo whose temporary files are in this folder."""
+    return {**os.environ, **SHORT_LIVED_JVMS, "TMPDIR": str(folder)}
 
 
 def commands_with(text: str) -> list[str]:

@@ -42,6 +42,8 @@ REASONS = {
     "lint": ".ci/run begins with it",
     "properties": "it is a part of make test with more examples",
     "smokes": "it is the tests of the measurements, too long for make test on a slow machine",
+    "cluster": "it is tests of a cluster, too long for make test on a slow machine",
+    "cluster-demo": "tests/cluster/long/test_demo.py runs it, which is too long for make test",
     "kills": "it is tests/recovery/test_kill_9.py with more kills",
     "lowest": "it installs another environment of more than a gigabyte",
     "clean": "it removes what the tests need",

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from streaming.drills.clients.records import RecordProducer, create_topic
 from streaming.drills.console_output import ConsoleOutput
 from streaming.drills.demo.consumer_process import ClientLibrary, installed_kafka_clients
 from streaming.drills.demo.group_consumers import Check, GroupConsumers, committed_everything
-from streaming.drills.own_coordinator import OwnCoordinator, own_folder
+from streaming.drills.own_coordinator import OwnCoordinator, Say, own_folder
 from streaming.drills.recording import Recording
 from streaming.drills.waiting import DrillFailed, await_until
 from streaming.embedded.jars import resolve_jars
@@ -46,7 +46,7 @@ class Demo:
         self.recording = recording
         self.coordinator = coordinator
         self.servers = coordinator.bootstrap_servers
-        self._output = output
+        self.output = output
         create_topic(self.servers, TOPIC, PARTITIONS)
         self.producer = RecordProducer(self.servers, TOPIC, PARTITIONS, RECORDS_PER_SECOND)
         self.producer.start()
@@ -66,7 +66,7 @@ class Demo:
     def wait_for(self, what: str, wait: Callable[[], object]) -> None:
         """Wait, and say afterwards how long that took."""
         began = time.monotonic()
-        with self._output.waiting(what):
+        with self.output.waiting(what):
             wait()
         self.recording.step("reached", f"{what} (after {time.monotonic() - began:.1f} s)")
 
@@ -216,7 +216,7 @@ def _through_gateway(check: Check) -> Check:
 FIRST_TITLE = "A Kafka broker, the coordinator with a gateway, and a topic with six partitions"
 FIRST_WHAT = f"A producer appends {RECORDS_PER_SECOND} records per second to topic {TOPIC} until the last act."
 
-ACTS = (
+JOIN, KILL_CONSUMER, RESTART_STATIC_MEMBER, JOIN_KAFKA_CLIENTS, KILL_ACTIVE_JOB, FINISH = ACTS = (
     Act(
         "Three consumers join, one after the other",
         f"Every join makes group {GROUP} rebalance: a new generation begins, and all members share the partitions.",
@@ -252,6 +252,28 @@ ACTS = (
 )
 
 
+@contextmanager
+def playing(output: ConsoleOutput, title: str, coordinator: Callable[[Say], OwnCoordinator]) -> Iterator[Demo]:
+    """A demo whose coordinator and topic are there, until the end of the block; its start is the first act.
+
+    coordinator: makes one that says what it does.
+    """
+    recording = Recording(output.step)
+    output.begin(f"1. {title}", FIRST_WHAT)
+    with coordinator(recording.step) as started, ExitStack() as stack:
+        yield Demo(recording, output, started, stack)
+
+
+def played(demo: Demo, number: int, act: Act) -> list[Check]:
+    """Play an act, and print its checks; returns them."""
+    demo.output.begin(f"{number}. {act.title}", act.what)
+    checks = []
+    for check in act.play(demo):
+        checks.append(check)
+        demo.output.check(check.passed, f"{check.name}: {check.detail}")
+    return checks
+
+
 def run_demo(output: ConsoleOutput, page: Path | None = None) -> list[Check]:
     """Run the whole demo, and leave neither processes nor other files behind; returns what was checked.
 
@@ -261,24 +283,13 @@ def run_demo(output: ConsoleOutput, page: Path | None = None) -> list[Check]:
         DrillFailed, NotReported, CoordinatorError: an act does not finish.
         BrokerStartError, JarResolutionError, MissingPrerequisite, CannotRun: see the broker and the gateway.
     """
-    checks: list[Check] = []
-    began, recording = time.monotonic(), Recording(output.step)
-    output.begin(f"1. {FIRST_TITLE}", FIRST_WHAT)
+    began = time.monotonic()
     resolve_jars(output.line)
-    with (
-        own_folder() as folder,
-        OwnCoordinator(folder, (), recording.step) as coordinator,
-        ExitStack() as stack,
-    ):
-        demo = Demo(recording, output, coordinator, stack)
-        for number, act in enumerate(ACTS, 2):
-            output.begin(f"{number}. {act.title}", act.what)
-            for check in act.play(demo):
-                checks.append(check)
-                output.check(check.passed, f"{check.name}: {check.detail}")
+    with own_folder() as folder, playing(output, FIRST_TITLE, partial(OwnCoordinator, folder, ())) as demo:
+        checks = [check for number, act in enumerate(ACTS, 2) for check in played(demo, number, act)]
         if page is not None:
             page.parent.mkdir(parents=True, exist_ok=True)
-            config: LibrdkafkaConfig = {"bootstrap.servers": coordinator.bootstrap_servers}
+            config: LibrdkafkaConfig = {"bootstrap.servers": demo.servers}
             page.write_text(page_of_group(config, TopicNames().journal, GROUP, WAIT_SECONDS), "utf-8")
     output.line("")
     output.end("passed" if all(check.passed for check in checks) else "FAILED", time.monotonic() - began)

@@ -32,6 +32,9 @@ def main(
         str | None, typer.Option(help=f"Break every job on purpose, to see it found: {', '.join(DEFECTS)}.")
     ] = None,
     newer: Annotated[bool, typer.Option("--newer", help="Add a group of the consumer group protocol.")] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Run the jobs on a standalone Spark cluster, with an object store.")
+    ] = False,
     minutes: Annotated[float | None, typer.Option(help="Begin no further run after this time.")] = None,
     beside: Annotated[int, typer.Option(help="How many processes share the runs, each with brokers.", min=1)] = 1,
     folder: Annotated[Path, typer.Option(help="Gets the summary, and the files of runs that are not good.")] = RESULTS
@@ -51,14 +54,16 @@ def main(
             options = [("--only", only), ("--broken", broken), ("--minutes", minutes)]
             given = [text for name, value in options if value is not None for text in (name, str(value))]
             given += ["--newer"] if newer else []
+            given += ["--cluster"] if cluster else []
             play_beside(runs, seed, beside, folder, given, verdicts)
         else:
             report = partial(console.print, markup=False, highlight=False)
-            with Campaign(folder, report, broken) as campaign:
+            with Campaign(folder, report, broken, on_cluster=cluster) as campaign:
                 for number in range(runs):
                     if minutes is not None and sum(verdict.seconds for verdict in verdicts) > minutes * 60:
                         break
-                    verdicts.append(campaign.play(make_plan(seed + number, only, has_consumer_members=newer)))
+                    plan = make_plan(seed + number, only, has_consumer_members=newer, on_cluster=cluster)
+                    verdicts.append(campaign.play(plan))
     finally:
         result = summary(verdicts)
         folder.mkdir(parents=True, exist_ok=True)

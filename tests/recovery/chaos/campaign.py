@@ -11,6 +11,7 @@ from typing import Self
 import msgspec
 from pyspark.sql import SparkSession
 
+from tests.cluster.with_store import ClusterWithStore
 from tests.recovery.chaos.broken.defects import environment_of
 from tests.recovery.chaos.clocks import NoCompiler, SteppedClock, build_library
 from tests.recovery.chaos.cluster import one_broker, three_brokers
@@ -44,10 +45,13 @@ class Summary(msgspec.Struct, kw_only=True, rename="camel"):
 class Campaign:
     """What the runs share; ends with its ``with`` block.
 
-    kept: gets the files of runs that have failed. broken: a defect to plant in every job.
+    kept: gets the files of runs that have failed. broken: a defect to plant in every job. on_cluster: whether the jobs
+    run on a standalone cluster with an object store.
     """
 
-    def __init__(self, kept: Path, report: Report, broken: str | None = None) -> None:
+    def __init__(self, kept: Path, report: Report, broken: str | None = None, *, on_cluster: bool = False) -> None:
+        self._on_cluster = on_cluster
+        self._spark_cluster: ClusterWithStore | None = None
         self._environment = {} if broken is None else environment_of(broken)
         self._kept = kept
         self._report = report
@@ -64,6 +68,8 @@ class Campaign:
             clock = None if self._library is None else SteppedClock(self._library, self._folder / "broker-clock")
             self._one = one_broker(self._folder / "kafka", clock)
             self._stack.callback(self._one.stop)
+            if self._on_cluster:
+                self._spark_cluster = self._stack.enter_context(ClusterWithStore(self._folder / "cluster"))
             self._spark: SparkSession = self._stack.enter_context(state_reader(self._folder))
             on_failure.pop_all()
         return self
@@ -86,7 +92,8 @@ class Campaign:
                 cluster.stop()
                 shutil.rmtree(self._folder / f"kafka-{plan.seed}", ignore_errors=True)
         else:
-            verdict = Run(plan, self._one, folder, self._spark, job_clock, self._environment).play()
+            run = Run(plan, self._one, folder, self._spark, job_clock, self._environment, self._spark_cluster)
+            verdict = run.play()
         self._keep(plan, verdict, folder)
         shutil.rmtree(folder, ignore_errors=True)
         return verdict

@@ -7,7 +7,7 @@ import msgspec
 
 from streaming.contract.output.text import counted
 from tests.recovery.chaos.faults.catalogue import FAULTS
-from tests.recovery.chaos.needs import Need, fit_together
+from tests.recovery.chaos.needs import Need, are_met, fit_together
 
 MIXED_SHARE = 0.5
 """How many of the runs have more than one fault."""
@@ -81,18 +81,20 @@ def needs_of(faults: Iterable[str]) -> frozenset[Need]:
     return frozenset(need for name in faults for need in FAULTS[name].needs)
 
 
-def make_plan(seed: int, only: str | None = None, *, has_consumer_members: bool = False) -> Plan:
+def make_plan(
+    seed: int, only: str | None = None, *, has_consumer_members: bool = False, on_cluster: bool = False
+) -> Plan:
     """The plan of a run; the seeds 0, 1, 2, ... begin with each of the faults.
 
     only: a fault to inject alone. Raises KeyError for an unknown one. has_consumer_members: adds a group whose members
-    speak the consumer group protocol.
+    speak the consumer group protocol. on_cluster: whether the jobs run on a standalone cluster with an object store.
     """
     chance = Random(seed)
-    names = list(FAULTS)
+    names = faults_of(on_cluster=on_cluster)
     # Alternately, so that each fault meets both.
     is_eager_long = seed // len(names) % 2 == 0
     first = FAULTS[only].name if only is not None else names[seed % len(names)]
-    chosen = [first] if only is not None else [first, *_further(first, chance)]
+    chosen = [first] if only is not None else [first, *_further(first, chance, on_cluster=on_cluster)]
     plan = Plan(
         seed=seed,
         groups=[
@@ -115,13 +117,20 @@ def make_plan(seed: int, only: str | None = None, *, has_consumer_members: bool 
     )
 
 
-def _further(first: str, chance: Random) -> list[str]:
+def faults_of(*, on_cluster: bool) -> list[str]:
+    """The faults of a campaign on one host, or on a standalone cluster with an object store."""
+    return [name for name, fault in FAULTS.items() if are_met(fault.needs, on_cluster=on_cluster)]
+
+
+def _further(first: str, chance: Random, *, on_cluster: bool) -> list[str]:
     if FAULTS[first].is_alone or chance.random() >= MIXED_SHARE:
         return []
     chosen = [first]
     for _ in range(chance.randint(1, MOST_FAULTS - 1)):
         fitting = [
-            name for name, fault in FAULTS.items() if not fault.is_alone and fit_together(needs_of([*chosen, name]))
+            name
+            for name in faults_of(on_cluster=on_cluster)
+            if not FAULTS[name].is_alone and fit_together(needs_of([*chosen, name]), on_cluster=on_cluster)
         ]
         chosen.append(chance.choice(fitting))
     return chosen[1:]

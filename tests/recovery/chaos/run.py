@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from streaming.job.state_stores import StateStore
+from tests.cluster.with_store import ClusterWithStore
 from tests.recovery.chaos.broken.defects import is_epoch_checked
 from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.cluster import Cluster
@@ -100,7 +101,9 @@ class Run:
         spark: SparkSession,
         job_clock: SteppedClock | None,
         environment: Mapping[str, str],
+        spark_cluster: ClusterWithStore | None = None,
     ) -> None:
+        self._spark_cluster = spark_cluster
         self.verdict = Verdict(seed=plan.seed, plan=plan.describe())
         self.history = folder / "history.jsonl"
         self._plan = plan
@@ -133,7 +136,15 @@ class Run:
         plan = self._plan
         self._cluster.ensure_running()
         options: dict[str, object] = {"state-store": plan.state_store, "state-partitions": plan.state_partitions}
-        with Stage(self._cluster, self._folder, plan.needs, options, self._job_clock, self._environment) as stage:
+        with Stage(
+            self._cluster,
+            self._folder,
+            plan.needs,
+            options,
+            self._job_clock,
+            self._environment,
+            self._spark_cluster,
+        ) as stage:
             try:
                 with self._clients(stage, recorder) as (populations, observers, members):
                     settled = partial(_are_settled, populations, members)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from streaming.contract.topics import TopicNames
+from tests.cluster.standalone import EXECUTOR as EXECUTOR_CLASS
+from tests.cluster.with_store import ClusterWithStore
 from tests.recovery.chaos.clocks import SteppedClock
 from tests.recovery.chaos.cluster import Cluster
 from tests.recovery.chaos.disk import small_disk
@@ -15,7 +17,7 @@ from tests.recovery.chaos.needs import Need
 from tests.recovery.recorded.surroundings import HEARTBEAT_MS, SESSION_MS
 from tests.support.coordinator_process import CoordinatorProcess, linked_spark_home, reports_ready
 from tests.support.gateway_process import GatewayProcess
-from tests.support.processes import process_tree
+from tests.support.processes import descendants, names, process_tree
 from tests.support.waiting import wait_until
 
 START_LIMIT_SECONDS = 240.0
@@ -61,8 +63,10 @@ class Stage:
         options: dict[str, object],
         job_clock: SteppedClock | None = None,
         environment: Mapping[str, str] | None = None,
+        spark_cluster: ClusterWithStore | None = None,
     ) -> None:
         self.cluster = cluster
+        self.spark_cluster = spark_cluster
         self.job_clock = job_clock
         self.notes: list[str] = []
         """What happened to the processes beside the faults."""
@@ -72,20 +76,26 @@ class Stage:
         """What no fault explains."""
         self.log: list[str] = []
         """The output of the jobs that have ended, with a line before each."""
-        self.checkpoint = folder / "disk" / "checkpoint"
+        name = f"{folder.name}/checkpoint"
+        self.checkpoint = folder / "disk" / "checkpoint" if spark_cluster is None else spark_cluster.folder_of(name)
+        """The folder in which it is, also that of an object store."""
         self._needs = needs
         self._stack = ExitStack()
         self._lock = threading.RLock()
         is_standby_needed = Need.STANDBY in needs
+        place: Mapping[str, object] = {"checkpoint": str(self.checkpoint)}
+        if spark_cluster is not None:
+            place = spark_cluster.options(name)
+        elif Need.CLUSTER in needs:
+            place = {**place, **EXECUTOR}
         shared = {
             **JOB,
-            **(EXECUTOR if Need.CLUSTER in needs else {}),
-            "checkpoint": str(self.checkpoint),
+            **place,
             "standby": is_standby_needed,
             **options,
         }
         variables = {**(environment or {}), **({} if job_clock is None else job_clock.environment)}
-        if Need.CLUSTER in needs:
+        if Need.CLUSTER in needs and spark_cluster is None:
             variables["SPARK_HOME"] = str(linked_spark_home(folder))
         servers = cluster.bootstrap_servers
         self.jobs = [CoordinatorProcess(servers, folder / "job-0", shared, environment=variables)]
@@ -117,6 +127,15 @@ class Stage:
     def topics(self) -> TopicNames:
         """The coordinator's topics."""
         return self.jobs[0].topics
+
+    @property
+    def executors(self) -> list[int]:
+        """The process ids of the executors that are processes of their own."""
+        if self.spark_cluster is not None:
+            return self.spark_cluster.spark.executors()
+        return [
+            pid for job in self.jobs if job.is_running for pid in descendants(job.pid) if names(pid, EXECUTOR_CLASS)
+        ]
 
     # ---- jobs ------------------------------------------------------------------------------------------------
 

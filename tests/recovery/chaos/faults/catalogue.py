@@ -22,6 +22,7 @@ from tests.recovery.chaos.faults.job import (
     kill_executor,
     kill_python_worker,
     kill_standby,
+    kill_worker,
     pause_driver,
     stop_driver,
 )
@@ -65,6 +66,7 @@ _ALL = (
     Fault("pause-driver", Target.JOB, pause_driver, ends=_OVERTAKEN),
     Fault("kill-python-worker", Target.JOB, kill_python_worker, ends=ANY_END),
     Fault("kill-executor", Target.JOB, kill_executor, frozenset({Need.CLUSTER}), ends=ANY_END),
+    Fault("kill-worker", Target.JOB, kill_worker, frozenset({Need.WORKERS}), ends=ANY_END),
     Fault("kill-active", Target.JOB, kill_driver, _STANDBY),
     Fault("stop-active", Target.JOB, stop_driver, _STANDBY),
     Fault("force-two-actives", Target.JOB, force_two_actives, _STANDBY, ends=_OVERTAKEN),

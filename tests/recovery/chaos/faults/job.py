@@ -15,7 +15,7 @@ from tests.recovery.chaos.faults.fault import Inject, NotInjected
 from tests.recovery.chaos.kill_points import Point, caught_at, see
 from tests.recovery.chaos.stage import Stage, tree
 from tests.support.coordinator_process import CoordinatorProcess
-from tests.support.processes import command_line, descendants, is_running, parent, paused, stat_fields
+from tests.support.processes import descendants, is_running, parent, paused, stat_fields
 from tests.support.request_events import commit, dumped
 from tests.support.waiting import wait_until
 
@@ -120,7 +120,10 @@ def _processes(job: CoordinatorProcess) -> CoordinatorProcesses:
 def kill_python_worker(stage: Stage, chance: Random) -> str:
     """``kill -9`` of a Python worker."""
     job = stage.active
-    python = _processes(job).by_role()["Python workers"]
+    if stage.spark_cluster is None:
+        python = _processes(job).by_role()["Python workers"]
+    else:
+        python = [pid for executor in stage.executors for pid in descendants(executor)]
     workers = [pid for pid in python if parent(pid) in python]
     if not workers:
         raise NotInjected("the job has no Python worker now")
@@ -131,19 +134,28 @@ def kill_python_worker(stage: Stage, chance: Random) -> str:
 
 def kill_executor(stage: Stage, chance: Random) -> str:
     """``kill -9`` of an executor; its master starts another one."""
-    job = stage.active
-    executors = [pid for pid in descendants(job.pid) if _is_executor(pid)]
+    job, executors = stage.active, stage.executors
     if not executors:
         raise NotInjected("the job has no executor now")
     killed = chance.choice(executors)
     _send(killed, signal.SIGKILL)
 
     def is_replaced() -> bool:
-        found = [pid for pid in descendants(job.pid) if _is_executor(pid)]
-        return not job.is_running or any(pid != killed and is_running(pid) for pid in found)
+        return not job.is_running or any(pid != killed and is_running(pid) for pid in stage.executors)
 
     wait_until(is_replaced, "another executor")
     return "kill -9 of an executor"
+
+
+def kill_worker(stage: Stage, chance: Random) -> str:
+    """``kill -9`` of a worker of the cluster with its executors; it joins again after a while."""
+    assert stage.spark_cluster is not None
+    cluster = stage.spark_cluster.spark
+    killed = chance.choice(cluster.workers)
+    killed.kill()
+    time.sleep(chance.uniform(0, LONGEST_AWAY_SECONDS))
+    cluster.start_workers(killed)
+    return f"kill -9 of {killed.name} and its executors"
 
 
 def change_options(stage: Stage, chance: Random) -> str:
@@ -213,7 +225,3 @@ def _notice(has_noticed: Callable[[], bool]) -> None:
     deadline = time.monotonic() + NOTICE_SECONDS
     while not has_noticed() and time.monotonic() < deadline:
         time.sleep(0.05)
-
-
-def _is_executor(pid: int) -> bool:
-    return any(b"CoarseGrainedExecutorBackend" in word for word in command_line(pid))

@@ -5,8 +5,8 @@ import pytest
 
 from streaming.job.options import load_options
 from tests.recovery.chaos.faults.catalogue import FAULTS, unexpected_ends
-from tests.recovery.chaos.needs import Need, fit_together
-from tests.recovery.chaos.plan import LONG_REBALANCE_MS, MOST_FAULTS, REBALANCE_MS, Plan, make_plan
+from tests.recovery.chaos.needs import NOT_ON_A_CLUSTER, Need, fit_together
+from tests.recovery.chaos.plan import LONG_REBALANCE_MS, MOST_FAULTS, REBALANCE_MS, Plan, faults_of, make_plan
 from tests.recovery.chaos.stage import JOB
 from tests.recovery.recorded.surroundings import GroupPlan
 
@@ -18,7 +18,17 @@ def test_a_seed_gives_the_same_plan_again() -> None:
 
 
 def test_consecutive_seeds_begin_with_every_fault_in_turn() -> None:
-    assert {make_plan(seed).faults[0].name for seed in range(len(FAULTS))} == set(FAULTS)
+    begins = [make_plan(seed).faults[0].name for seed in range(len(FAULTS))]
+    assert set(begins) == {*FAULTS} - {"kill-worker"}
+    on_cluster = faults_of(on_cluster=True)
+    assert [make_plan(seed, on_cluster=True).faults[0].name for seed in range(len(on_cluster))] == on_cluster
+
+
+def test_a_campaign_on_a_cluster_has_workers_and_executors_and_nothing_of_a_local_disk() -> None:
+    needs = frozenset.union(*(make_plan(seed, on_cluster=True).needs for seed in SEEDS))
+    assert needs == {*Need} - NOT_ON_A_CLUSTER - {Need.ONE_JOB}
+    pairs = [{fault.name for fault in make_plan(seed, on_cluster=True).faults} for seed in SEEDS]
+    assert any({"kill-executor", "stop-active"} <= pair for pair in pairs), "a standby beside executors"
 
 
 def test_what_a_run_needs_fits_together() -> None:
@@ -42,7 +52,7 @@ def test_there_are_runs_of_every_kind() -> None:
         assert len(of_kind) == len(plans)
         assert any(group.static_members == 0 for group in of_kind)
         assert any(group.static_members == group.members for group in of_kind)
-    assert frozenset.union(*(plan.needs for plan in plans)) == set(Need)
+    assert frozenset.union(*(plan.needs for plan in plans)) == {*Need} - {Need.WORKERS}
 
 
 def test_where_a_gateway_is_broken_a_client_is_behind_it() -> None:

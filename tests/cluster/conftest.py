@@ -1,0 +1,49 @@
+"""The cluster that the tests of this folder share, and a job on it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded.broker import EmbeddedBroker
+from tests.cluster.standalone import StandaloneCluster
+from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.topics import unique
+
+
+@pytest.fixture(scope="package")
+def unshared(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """A folder that the workers do not share; None without the rights to make one."""
+    return tmp_path_factory.mktemp("unshared") if os.geteuid() == 0 else None
+
+
+@pytest.fixture(scope="package")
+def cluster(tmp_path_factory: pytest.TempPathFactory, unshared: Path | None) -> Iterator[StandaloneCluster]:
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster"), 2, unshared) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def options(cluster: StandaloneCluster) -> dict[str, object]:
+    return {
+        "master": cluster.master_url,
+        "state-partitions": 2,
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": 1,
+        "spark.driver.host": "127.0.0.1",
+    }
+
+
+@pytest.fixture(scope="package")
+def coordinator(
+    options: dict[str, object], broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CoordinatorProcess]:
+    with CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("job"), options) as job:
+        job.start()
+        yield job
+
+
+@pytest.fixture
+def group() -> str:
+    return unique("billing")

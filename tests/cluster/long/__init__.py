@@ -1,0 +1,1 @@
+"""Tests on a cluster that take minutes, which `make cluster` runs."""

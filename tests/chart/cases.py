@@ -66,7 +66,7 @@ CASES = {
     "job.replicas": Case(1, ALERTS),
     "job.profile": Case("object-store"),
     "job.driverMemory": Case("2g", APACHE),
-    "job.options": Case({"group.max.size": 100, "kafka.security.protocol": "SSL", "spark.ui.enabled": True}),
+    "job.options": Case({"group.max.size": 12345678, "kafka.security.protocol": "SSL", "spark.ui.enabled": True}),
     "job.secretOptions": Case([{"option": "kafka.sasl.jaas.config", "secret": "kafka-job", "key": "jaas"}], KUBEFLOW),
     "job.executors.instances": Case(2, POLICIES),
     "job.executors.cores": Case(2, KUBEFLOW),

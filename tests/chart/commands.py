@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ class RenderedCommand:
     """A container's command.
 
     ``arguments`` follow the image's entry point. With ``main_file`` an operator gives them to ``spark-submit``, for
-    this file. ``files`` are the texts of mounted ConfigMaps and Secrets by their path, ``folders`` can be written.
+    this file, with the settings ``spark_conf``. ``files`` are the texts of mounted ConfigMaps and Secrets by their
+    path, ``folders`` can be written.
     """
 
     workload: str
@@ -45,6 +46,7 @@ class RenderedCommand:
     files: dict[str, str]
     folders: list[str]
     main_file: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     def below(self, folder: Path) -> "RenderedCommand":
         """The same command with its files written below a folder, in place of the container's root."""
@@ -123,6 +125,7 @@ class _Objects:
             files,
             folders,
             main_file,
+            spec.get("sparkConf", {}),
         )
 
     def _value(self, variable: dict[str, Any]) -> str:

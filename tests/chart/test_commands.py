@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from streaming.cli.commands import gateway, run
+from streaming.cli.commands.submitted import MASTER, words_of_run
 from streaming.cli.console import key_values
 from streaming.gateway.options import GatewayOptions, load_gateway_options
 from streaming.job.options import JobOptions, load_options
@@ -36,9 +37,17 @@ SECURED: Values = {
 }
 
 
+def is_job(command: RenderedCommand) -> bool:
+    """Whether a command is that of a job, which an operator starts with another program."""
+    return command.main_file is not None or command.arguments[0] == "run"
+
+
 def job_options(command: RenderedCommand) -> JobOptions:
     """The options of a job whose files are in place."""
-    context = parsed(command.arguments)
+    words = command.arguments
+    if command.main_file is not None:
+        words = words_of_run({MASTER: "k8s://https://kubernetes.default.svc", **command.spark_conf}, words)
+    context = parsed(words)
     assert context.info_name == "run"
     flags = {name: context.params[name] for name in run.JOB_FLAGS} | key_values(context.params["settings"], "--set")
     return load_options(flags, command.environment, context.params["config"])
@@ -55,9 +64,8 @@ def gateway_options(command: RenderedCommand) -> GatewayOptions:
 def options_of(values: Values, folder: Path) -> tuple[list[JobOptions], list[GatewayOptions]]:
     """The options of all jobs and of all gateways of a release."""
     commands = [each.below(folder / str(number)) for number, each in enumerate(rendered_commands(values))]
-    jobs = [job_options(each) for each in commands if each.arguments[0] == "run"]
-    gateways = [gateway_options(each) for each in commands if each.arguments[0] == "gateway"]
-    assert len(jobs) + len(gateways) == len(commands)
+    jobs = [job_options(each) for each in commands if is_job(each)]
+    gateways = [gateway_options(each) for each in commands if not is_job(each)]
     return jobs, gateways
 
 
@@ -83,6 +91,17 @@ def test_executors_are_started_from_the_drivers_pod(tmp_path: Path) -> None:
     assert job.master == "k8s://https://kubernetes.default.svc"
     assert job.spark["driver.host"] == "10.0.0.7"
     assert Path(job.spark["kubernetes.executor.podTemplateFile"]).is_file()
+
+
+@pytest.mark.parametrize("kind", [KUBEFLOW, APACHE], ids=["Kubeflow", "Apache"])
+def test_sparks_settings_of_an_operators_job_are_there_before_its_driver_starts(kind: Values, tmp_path: Path) -> None:
+    values = merged(merged(kind, STORE), {"checkpoint": {"s3": {"region": "eu"}}, "job": {"options": {"spark.a.b": 1}}})
+    for command in [each for each in rendered_commands(values) if is_job(each)]:
+        text = command.files["/etc/group-coordinator/job/job.toml"]
+        assert "spark." not in text
+        assert "driver-memory" not in text
+        assert command.spark_conf["spark.hadoop.fs.s3a.endpoint.region"] == "eu"
+        assert job_options(command.below(tmp_path)).spark["a.b"] == "1"
 
 
 def test_secrets_and_their_files_reach_the_options(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What schemas cannot say of the rendered objects: addresses, guards, names and references fit together."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,8 @@ import yaml
 
 from tests.chart.cases import APACHE, BALANCERS, CASES, EXECUTORS, KUBEFLOW, NODE_PORTS, POLICIES
 from tests.chart.commands import POD, containers, pod_templates, rendered_commands
-from tests.chart.helm import Manifest, Values, merged, rendered
+from tests.chart.helm import CHART, Manifest, Values, merged, rendered
+from tests.docs.markdown import ROOT
 
 KINDS = {"local": {}, "executors": EXECUTORS, "Kubeflow": KUBEFLOW, "Apache": APACHE}
 
@@ -204,3 +206,12 @@ def test_dashboards_are_those_of_the_project() -> None:
     assert all(
         each["metadata"]["labels"].get("grafana_dashboard") for each in maps if "dashboard" in each["metadata"]["name"]
     )
+
+
+def test_the_versions_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == project["version"]
+    (pyspark,) = re.findall(r'"pyspark==([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+    versions = [each["spec"] for values in (KUBEFLOW, APACHE) for each in of_kind("SparkApplication", values)]
+    assert {each.get("sparkVersion") or each["runtimeVersions"]["sparkVersion"] for each in versions} == {pyspark}

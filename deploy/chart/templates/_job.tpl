@@ -1,8 +1,7 @@
 {{/* The pods of the job: the driver of each kind, and the executors. */}}
 
-{{/* The job's options that the chart knows, and the user's, which win. */}}
+{{/* The job's options that the chart knows, and the user's, which win. As YAML. */}}
 {{- define "coordinator.jobOptions" -}}
-{{- $ := . -}}
 {{- $options := dict
   "bootstrap-servers" .Values.kafka.bootstrapServers
   "topic-prefix" .Values.kafka.topicPrefix
@@ -21,13 +20,32 @@
 {{- if .region -}}{{- $_ := set $options "spark.hadoop.fs.s3a.endpoint.region" .region -}}{{- end -}}
 {{- if .pathStyleAccess -}}{{- $_ := set $options "spark.hadoop.fs.s3a.path.style.access" "true" -}}{{- end -}}
 {{- end -}}
-{{- if include "coordinator.hasExecutors" . -}}
+{{- if and (include "coordinator.isDeployment" .) (include "coordinator.hasExecutors" .) -}}
 {{- $_ := set $options "master" "k8s://https://kubernetes.default.svc" -}}
-{{- if include "coordinator.isDeployment" . -}}
 {{- $options = merge $options (include "coordinator.clientModeSettings" . | fromYaml) -}}
 {{- end -}}
+{{- mergeOverwrite $options .Values.job.options | toYaml -}}
 {{- end -}}
-{{- include "coordinator.toml" (mergeOverwrite $options .Values.job.options) | trim -}}
+
+{{/* The job's file of options. Spark has started the driver of a SparkApplication by then: its settings are not there. */}}
+{{- define "coordinator.jobFile" -}}
+{{- $options := include "coordinator.jobOptions" . | fromYaml -}}
+{{- if not (include "coordinator.isDeployment" .) -}}
+{{- $options = omit $options "master" "driver-memory" -}}
+{{- range $key, $_ := $options -}}
+{{- if hasPrefix "spark." $key -}}{{- $options = omit $options $key -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- include "coordinator.toml" $options | trim -}}
+{{- end -}}
+
+{{/* Those of the job's options that are Spark's, as the settings of a SparkApplication. */}}
+{{- define "coordinator.sparkSettings" -}}
+{{- range $key, $value := include "coordinator.jobOptions" . | fromYaml }}
+{{- if hasPrefix "spark." $key }}
+{{ $key }}: {{ $value | toString | quote }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* What spark-submit would say, for a driver that starts its executors from its own pod. */}}
@@ -144,7 +162,7 @@ labels:
   {{- include "coordinator.labels" . | nindent 2 }}
   app.kubernetes.io/component: job
 annotations:
-  checksum/options: {{ include "coordinator.jobOptions" . | sha256sum }}
+  checksum/options: {{ include "coordinator.jobFile" . | sha256sum }}
   {{- with .Values.job.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}

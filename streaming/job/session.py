@@ -228,12 +228,18 @@ def spark_session(
             # With the lock of the folder, nobody takes the JVM's files for leftovers if only this process is killed.
             inherited = (*inherited, folder.descriptor)
             context = stack.enter_context(
-                context_on_own_jvm(conf, folder.path, inherited=inherited, end_limit_seconds=jvm_end_limit_seconds)
+                context_on_own_jvm(
+                    conf,
+                    folder.path,
+                    inherited=inherited,
+                    end_limit_seconds=jvm_end_limit_seconds,
+                    in_words=_failures_in_words,
+                )
             )
-            with _failures_in_words():
-                yield SparkSession(context)
+            yield SparkSession(context)
             return
-        context = SparkContext(conf=conf)
+        with _failures_in_words():
+            context = SparkContext(conf=conf)
         try:
             with _failures_in_words():
                 yield SparkSession(context)

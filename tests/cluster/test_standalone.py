@@ -10,7 +10,7 @@ from streaming.job.executors.settings import PACKAGES_FOLDER
 from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE
 from tests.cluster.commits import committed_offset
 from tests.cluster.standalone import StandaloneCluster
-from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
+from tests.support.coordinator_process import READY_LIMIT_SECONDS, CoordinatorProcess, commit_offsets
 from tests.support.processes import descendants, mapped_files, names
 from tests.support.waiting import wait_until
 
@@ -38,7 +38,7 @@ def test_a_checkpoint_that_the_executors_do_not_share_is_refused(
     own = {**options, "checkpoint": str(unshared / "checkpoint")}
     with CoordinatorProcess(coordinator.bootstrap_servers, tmp_path, own) as job:
         job.launch()
-        assert job.wait() == 1
+        assert job.wait(READY_LIMIT_SECONDS) == 1
     (line,) = (line for line in job.output if "does not see" in line)
     assert f"does not see what this host writes to checkpoint {unshared}/checkpoint: use s3a://" in line
     assert not any("Traceback" in line or "\tat " in line for line in job.output), job.tail()

@@ -11,6 +11,7 @@ from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, T
 from streaming.client import CoordinatorClient
 from streaming.contract.topics import TopicNames
 from tests.support.processes import Process
+from tests.support.waiting import LIMIT_SECONDS
 
 READY_LIMIT_SECONDS = 300.0
 
@@ -106,9 +107,18 @@ def linked_spark_home(folder: Path) -> Path:
     return home
 
 
+def patient_client(coordinator: CoordinatorProcess) -> CoordinatorClient:
+    """A client that waits for answers as long as tests do: a busy machine needs a while to start an executor anew."""
+    return CoordinatorClient(
+        coordinator.bootstrap_servers,
+        topic_prefix=coordinator.topics.prefix,
+        request_timeout_ms=int(LIMIT_SECONDS * 1000),
+    )
+
+
 def commit_offsets(coordinator: CoordinatorProcess, group: str, *offsets: int, topic: str = "orders") -> None:
     """Commit an offset for each partition of a topic from 0 on. Fails if one is refused."""
     partitions = [PartitionToCommit(number, offset) for number, offset in enumerate(offsets)]
-    with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) as client:
+    with patient_client(coordinator) as client:
         answer = client.offset_commit(OffsetCommitRequest(group, [TopicToCommit(topic, partitions)]))
     assert not any(each.error_code for topic in answer.topics for each in topic.partitions)

@@ -19,6 +19,8 @@ PACKAGES_FOLDER, CODE_FOLDER = "coordinator-packages", "coordinator-code"
 
 ARCHIVES = "spark.archives"
 
+SOCKET_FOLDER = "/tmp"  # noqa: S108 - a name of Spark's own, with a random part, in a folder that every host has
+
 
 def have_their_own(settings: Mapping[str, str]) -> bool:
     """Whether executors have the job's packages already: in an image, or by archives of the user's.
@@ -34,6 +36,8 @@ def executor_settings(settings: Mapping[str, str], folder: Path, report: Report,
     ``folder`` gets an archive, which has to last as long as the job. ``cores``: as many as a batch has tasks at once.
     """
     added = {
+        # The path of a socket has at most 107 bytes, and a container's temporary folder on YARN is longer than that.
+        "spark.python.unix.domain.socket.dir": SOCKET_FOLDER,
         # A standalone master gives the first application every core, and a standby none.
         "spark.cores.max": str(cores),
         "spark.executor.defaultJavaOptions": " ".join(DEFAULT_JVM_FLAGS),

@@ -1,16 +1,18 @@
 """Start and end the JVM of a session, independently of the signals for this process's group."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Self
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -27,6 +29,9 @@ JAVA_NOTICES = (
 )
 """What Java writes at every start, which no setting suppresses and which asks nothing of the user."""
 
+LAUNCH_FAILURE = re.compile(r"(?:Error: |Exception in thread \"[^\"]+\" (?:[\w.$]+: )?)(.+)")
+"""How Spark's launcher tells why it ends: the part that tells it."""
+
 
 @contextmanager
 def context_on_own_jvm(
@@ -35,6 +40,7 @@ def context_on_own_jvm(
     *,
     inherited: tuple[int, ...] = (),
     end_limit_seconds: float = JVM_END_LIMIT_SECONDS,
+    in_words: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Iterator[SparkContext]:
     """A Spark context on a new JVM, which inherits these file descriptors and ends with the block.
 
@@ -43,19 +49,19 @@ def context_on_own_jvm(
     this process. Under ``spark-submit`` the JVM runs already; then that one is used, and is not ended.
 
     ``temporary``: the folder for the launch's temporary files. ``end_limit_seconds``: how long the JVM may take to end
-    in order before it is killed.
+    in order before it is killed. ``in_words``: a block that raises Java's failures as texts, for which it asks the JVM.
 
     Raises:
-        CannotRun: the JVM has ended within the block.
+        CannotRun: the JVM does not start with these settings, or has ended within the block.
     """
     gateway = _launch(conf, temporary, inherited)
     jvm: subprocess.Popen[bytes] | None = gateway.proc
-    if jvm is not None:
-        threading.Thread(target=_relay_stderr, args=(jvm.stderr,), name="jvm-stderr", daemon=True).start()
     try:
-        context = SparkContext(conf=conf, gateway=gateway)
+        with in_words():
+            context = SparkContext(conf=conf, gateway=gateway)
         try:
-            yield context
+            with in_words():
+                yield context
         except CannotRun:
             # Without it, threads of pyspark print tracebacks about the JVM that ends.
             context.stop()
@@ -99,27 +105,78 @@ def _launch(conf: SparkConf, temporary: Path, inherited: tuple[int, ...]) -> Any
 
     A thread launches it, because KeyboardInterrupt is raised in the main thread only: an interrupt within the launch
     would leave a JVM that no variable refers to, and that does not end.
+
+    Raises:
+        CannotRun: the JVM has ended before it could be used.
     """
-    with launch_settings(dict(conf.getAll()), temporary) as descriptors:
+    with launch_settings(dict(conf.getAll()), temporary) as descriptors, _RelayedErrors() as errors:
         popen_options = {
             "start_new_session": True,
             "pass_fds": (*inherited, *descriptors),
             "stdout": sys.stderr,
-            "stderr": subprocess.PIPE,
+            "stderr": errors.write_end,
         }
         launch = ThreadPoolExecutor(1, "jvm-launcher").submit(launch_gateway, None, popen_options)
         try:
-            return launch.result()
-        except KeyboardInterrupt:
             gateway: Any = launch.result()
+        except KeyboardInterrupt:
+            gateway = launch.result()
             _end(gateway, gateway.proc)
             raise
+        except PySparkRuntimeError as failure:
+            raise CannotRun(f"Spark does not start: {errors.reason() or failure}") from failure
+        errors.relay()
+        return gateway
 
 
-def _relay_stderr(lines: IO[bytes]) -> None:
-    for line in lines:
-        if not line.startswith(JAVA_NOTICES):
-            print_relayed(line)
+class _RelayedErrors:
+    """What a JVM writes to standard error: kept during its launch, and printed from then on.
+
+    ``write_end`` is the JVM's end of the pipe, which this process closes at the end of the block.
+    """
+
+    def __init__(self) -> None:
+        read_end, self.write_end = os.pipe()
+        self._kept: list[bytes] | None = []
+        self._lock = threading.Lock()
+        self._reader = threading.Thread(target=self._read, args=(read_end,), name="jvm-stderr", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._close()
+
+    def relay(self) -> None:
+        """Print what has been kept, and each line that comes."""
+        with self._lock:
+            for line in self._kept or ():
+                print_relayed(line)
+            self._kept = None
+
+    def reason(self) -> str | None:
+        """Why the JVM has ended, in its own words, if it has told."""
+        self._close()
+        self._reader.join(JVM_END_LIMIT_SECONDS)
+        told = (LAUNCH_FAILURE.match(line.decode(errors="replace")) for line in self._kept or ())
+        return next((found[1] for found in told if found), None)
+
+    def _close(self) -> None:
+        if self.write_end >= 0:
+            os.close(self.write_end)
+            self.write_end = -1
+
+    def _read(self, read_end: int) -> None:
+        with os.fdopen(read_end, "rb") as lines:
+            for line in lines:
+                if line.startswith(JAVA_NOTICES):
+                    continue
+                with self._lock:
+                    if self._kept is None:
+                        print_relayed(line)
+                    else:
+                        self._kept.append(line)
 
 
 def _exit_code(jvm: "subprocess.Popen[bytes]") -> int | None:

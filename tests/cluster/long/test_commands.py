@@ -50,7 +50,7 @@ def test_spark_submit_runs_the_job_at_its_master_with_its_settings(
     with Process("spark-submit", command, environment={"PYSPARK_DRIVER_PYTHON": sys.executable}) as job:
         job.start()
         job.await_line("that it is ready", reports_ready, READY_LIMIT_SECONDS)
-        with CoordinatorClient(broker.bootstrap_servers, topic_prefix=prefix) as client:
+        with CoordinatorClient(broker.bootstrap_servers, topic_prefix=prefix, request_timeout_ms=120_000) as client:
             assert client.describe_groups([group]).groups[0].group_state == "Dead"
         (driver,) = (pid for pid in descendants(job.pid) if names(pid, submitted.__file__.encode()))
         os.kill(driver, signal.SIGTERM)

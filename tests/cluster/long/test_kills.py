@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.cluster.commits import committed_offset
 from tests.cluster.standalone import StandaloneCluster
-from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
+from tests.support.coordinator_process import READY_LIMIT_SECONDS, CoordinatorProcess, commit_offsets
 
 
 def test_commits_go_on_when_a_worker_is_killed_and_on_one_that_joins_later(
@@ -29,7 +29,7 @@ def test_a_standby_with_executors_of_its_own_takes_over_from_a_driver_that_is_ki
     same = {"checkpoint": str(coordinator.checkpoint), "topic-prefix": coordinator.topics.prefix, "standby": True}
     with CoordinatorProcess(coordinator.bootstrap_servers, tmp_path, options | same) as standby:
         standby.launch()
-        standby.await_line("that it stands by", lambda line: "standby: the job on" in line)
+        standby.await_line("that it stands by", lambda line: "standby: the job on" in line, READY_LIMIT_SECONDS)
         commit_offsets(coordinator, group, 7)
         coordinator.kill()
         assert committed_offset(standby, group) == 7

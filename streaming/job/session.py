@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -255,6 +256,9 @@ def _failures_in_words() -> Iterator[None]:
         yield
     except JavaFailure as failure:
         raise CannotRun(f"Spark: {described_failure(failure)}") from failure
+    except CapturedException as failure:
+        # What JavaFailure becomes once pyspark has had a session in this process.
+        raise CannotRun(f"Spark: {str(failure).partition(chr(10))[0]}") from failure
 
 
 def with_temporary_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:

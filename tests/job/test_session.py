@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import resolve_jars
 from streaming.job.options import JobOptions
 from streaming.job.session import WAREHOUSE, spark_session, spark_settings, with_temporary_folder
@@ -81,3 +82,20 @@ def test_a_session_may_follow_one_that_has_ended_with_an_error_and_uses_every_in
     with spark_session(settings) as spark:
         assert spark.range(3).count() == 3
         assert left_out(spark) == {}
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize(
+    ("setting", "value", "line"),
+    [
+        # Spark's launcher refuses it, before there is a JVM to ask.
+        ("spark.executor.memory", "lots", "Spark does not start: Executor memory must be a positive number"),
+        # The JVM that refuses it is ended then.
+        ("spark.scheduler.mode", "NONE_SUCH", "Spark: .*NONE_SUCH"),
+    ],
+)
+def test_why_spark_does_not_start_is_one_line(setting: str, value: str, line: str, tmp_path: Path) -> None:
+    options = JobOptions(bootstrap_servers="127.0.0.1:1", checkpoint=str(tmp_path / "one"), driver_memory="512m")
+    settings = {**spark_settings(options, resolve_jars()), setting: value}
+    with pytest.raises(CannotRun, match=f"^{line}[^\n]*$"), spark_session(settings):
+        pass

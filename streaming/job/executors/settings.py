@@ -19,6 +19,8 @@ PACKAGES_FOLDER, CODE_FOLDER = "coordinator-packages", "coordinator-code"
 
 ARCHIVES = "spark.archives"
 
+RESOURCE_MANAGER_WAIT_MS = 60_000
+
 SOCKET_FOLDER = "/tmp"  # noqa: S108 - a name of Spark's own, with a random part, in a folder that every host has
 
 
@@ -38,6 +40,8 @@ def executor_settings(settings: Mapping[str, str], folder: Path, report: Report,
     added = {
         # The path of a socket has at most 107 bytes, and a container's temporary folder on YARN is longer than that.
         "spark.python.unix.domain.socket.dir": SOCKET_FOLDER,
+        # YARN's client would try for a quarter of an hour, without a word.
+        "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": str(RESOURCE_MANAGER_WAIT_MS),
         # A standalone master gives the first application every core, and a standby none.
         "spark.cores.max": str(cores),
         "spark.executor.defaultJavaOptions": " ".join(DEFAULT_JVM_FLAGS),

@@ -1,5 +1,6 @@
 """The command line understands the arguments, variables and files of every rendered container."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,11 @@ def gateway_options(command: RenderedCommand) -> GatewayOptions:
     return load_gateway_options(flags, command.environment, context.params["config"])
 
 
-def options_of(values: Values, folder: Path) -> tuple[list[JobOptions], list[GatewayOptions]]:
+def options_of(
+    values: Values, folder: Path, secrets: Mapping[str, Mapping[str, str]] = SECRETS
+) -> tuple[list[JobOptions], list[GatewayOptions]]:
     """The options of all jobs and of all gateways of a release."""
-    commands = [each.below(folder / str(number)) for number, each in enumerate(rendered_commands(values))]
+    commands = [each.below(folder / str(number)) for number, each in enumerate(rendered_commands(values, secrets))]
     jobs = [job_options(each) for each in commands if is_job(each)]
     gateways = [gateway_options(each) for each in commands if not is_job(each)]
     return jobs, gateways

@@ -31,6 +31,7 @@ STOPPED = "needs a coordinator that has stopped, and starts Spark"
 
 ELSEWHERE = {
     'sql -b kafka-1:9092 "': "starts Spark, for the query alone: tests/explain/tables/test_tables.py",
+    "run --master ": "needs a cluster: tests/cluster/test_standalone.py",
     "checkpoint verify": "starts Spark: tests/job/backups/test_verification.py",
     "drill  ": "takes 7 minutes: tests/cli/test_drill.py",
     "drill standby -o": "takes a minute: tests/cli/test_drill.py",
@@ -43,13 +44,29 @@ ELSEWHERE = {
 """Beginnings of lines that are only parsed: why they do not run here, and the test that runs the same command."""
 
 OTHER_PROGRAMS = {
+    "docker compose ": "needs Docker: deploy/compose.yaml",
+    "docker tag ": "needs a registry: deploy/Dockerfile",
+    "docker push ": "needs a registry: deploy/Dockerfile",
+    "/opt/group-coordinator/bin/pip install ": "takes an environment of its own: tests/release/test_wheel.py",
+    "python3 -m venv /opt/group-coordinator": "writes to the host: tests/release/test_wheel.py",
+    "install ": "writes to the host: tests/deploy/test_units.py",
+    "systemctl ": "needs systemd as process 1: tests/deploy/test_units.py",
+    "sleep ": "waits: tests/deploy/test_units.py",
+    "helm ": "needs a cluster: tests/chart/test_document.py",
+    "kubectl ": "needs a cluster: tests/chart/test_document.py",
     "make demo": "runs group-coordinator demo: tests/recovery/test_demo.py",
     "make test": "runs this: .github/workflows/test.yml",
     ".venv/bin/python -m build --wheel": "takes a copy of the source: tests/release/test_wheel.py",
     "pip install ": "takes an environment of its own: tests/release/test_wheel.py",
     "docker build ": "needs Docker, which no machine of the tests has: deploy/Dockerfile",
 }
-"""Beginnings of README's lines for other programs: why they do not run here, and where they run, or what they read."""
+"""Beginnings of lines for other programs in README and docs/deploy.md: why they do not run here, and where they run, or
+what they read."""
+
+WITH_OTHER_PROGRAMS = (ROOT / "README.md", ROOT / "docs" / "deploy.md")
+
+PROGRAMS = r"make|\S*pip|docker|\S*python3?|helm|kubectl|systemctl|install|sleep"
+"""Other programs that documents call."""
 
 _LINE = re.compile(r"^(?: {4}|[\w-]*\$ )?(?:\.venv/bin/)?group-coordinator ((?:.*\\\n)*.*)$", re.MULTILINE)
 
@@ -63,7 +80,7 @@ def lines_of(text: str) -> Iterator[str]:
 
 def lines_of_other_programs(text: str) -> list[str]:
     """The lines of a document's text that call another program and are not part of a console session."""
-    return re.findall(r"^ {4}((?:make|pip|docker|\S*python) .*)$", without_blocks(text), re.MULTILINE)
+    return re.findall(rf"^ {{4}}((?:{PROGRAMS}) .*)$", without_blocks(text), re.MULTILINE)
 
 
 def words_of(line: str) -> list[str]:

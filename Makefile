@@ -1,6 +1,6 @@
-# Every target first installs what it needs. After that, only `make lowest`, `make spark-next`, `make release`, the tests of
-# it and of the wheel, the first tests of franz-go, of the S3 server and of the chart and, unless promtool is installed, the
-# first test of the alert rules use a network.
+# Every target first installs what it needs. After that, only `make lowest`, `make spark-next`, `make image`, `make release`,
+# the tests of the latter and of the wheel, the first tests of franz-go, of the S3 server and of the chart and, unless promtool
+# is installed, the first test of the alert rules use a network.
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
@@ -163,6 +163,14 @@ console-pages: archive ## Play the console sessions of docs/console and write wh
 
 release: $(STAMP) ## Build sdist and wheel, try the wheel in an empty environment, and tag the version: DRY_RUN=yes leaves out the tag
 	@$(PYTHON) -m tests.release $(if $(DRY_RUN),--dry-run)
+
+# Needs no Python and no Java here: what the image has is installed in the image.
+image: ## Build the image with docker, podman or buildah, show its size, and try it without a network
+	@deploy/image/build.sh
+	@deploy/image/try.sh
+
+image-test: archive image ## Run containers of the image as deploy/compose.yaml does, with clients, kills and an object store: ten minutes
+	$(PYTEST) tests/image
 
 clean: ## Remove .venv and all generated files; the jars stay in their cache
 	rm -rf $(VENV) build dist bench-results *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

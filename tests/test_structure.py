@@ -46,8 +46,8 @@ def test_every_folder_of_python_files_is_a_package() -> None:
     assert [str(path.parent) for path in FILES if not (path.parent / "__init__.py").exists()] == []
 
 
-def test_make_test_make_smokes_and_make_cluster_run_every_file_of_tests() -> None:
-    command = ["make", "-n", "-B", "test", "smokes", "cluster"]
+def test_make_test_and_the_targets_of_the_long_tests_run_every_file_of_tests() -> None:
+    command = ["make", "-n", "-B", "test", "smokes", "cluster", "image-test"]
     plan = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     named = [ROOT / name for name in re.findall(r"(?<!--ignore )\btests(?:/\w+)+(?:\.py)?", plan)]
     files = [path for path in FILES if path.name.startswith("test_")]

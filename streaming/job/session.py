@@ -217,6 +217,8 @@ def spark_session(
     # reads the variable alone, not the setting.
     if settings["spark.master"].startswith("local"):
         os.environ[PYTHON_VARIABLE] = sys.executable
+        # Else Spark looks up this host's name, which fails in a container whose network does not know it.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     elif PYTHON in settings:
         os.environ[PYTHON_VARIABLE] = settings[PYTHON]
     # Both also raise what they log.

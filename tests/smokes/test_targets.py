@@ -31,6 +31,7 @@ TESTS = {
     "chaos-broken": "tests/smokes/test_campaigns.py",
     "documents": "tests/docs/test_documents.py",
     "release": "tests/release/test_release.py",
+    "image": "tests/image/test_image.py",
 }
 REASONS = {
     "console-pages": "it writes the pages, and needs fixed ports for them",
@@ -44,6 +45,7 @@ REASONS = {
     "smokes": "it is the tests of the measurements, too long for make test on a slow machine",
     "cluster": "it is tests of a cluster, too long for make test on a slow machine",
     "cluster-demo": "tests/cluster/long/test_demo.py runs it, which is too long for make test",
+    "image-test": "it is tests of containers, which need docker or podman and are too long for make test",
     "kills": "it is tests/recovery/test_kill_9.py with more kills",
     "lowest": "it installs another environment of more than a gigabyte",
     "clean": "it removes what the tests need",

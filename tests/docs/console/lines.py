@@ -58,7 +58,7 @@ OTHER_PROGRAMS = {
     "make test": "runs this: .github/workflows/test.yml",
     ".venv/bin/python -m build --wheel": "takes a copy of the source: tests/release/test_wheel.py",
     "pip install ": "takes an environment of its own: tests/release/test_wheel.py",
-    "docker build ": "needs Docker, which no machine of the tests has: deploy/Dockerfile",
+    "make image": "needs docker, podman or buildah, and minutes: tests/image/test_image.py",
 }
 """Beginnings of lines for other programs in README and docs/deploy.md: why they do not run here, and where they run, or
 what they read."""

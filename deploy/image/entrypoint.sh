@@ -4,7 +4,7 @@
 # Spark on Kubernetes starts the pods that it makes with the word `driver` or `executor`, and with variables.
 set -eu
 spark=$(echo /opt/group-coordinator/lib/python3*/site-packages/pyspark)
-jars=$(echo "$GROUP_COORDINATOR_CACHE"/jars-*/connector "$GROUP_COORDINATOR_CACHE"/jars-*/s3a | sed 's|\( \)\|$|/*:|g; s|:$||')
+jars="$(echo "$GROUP_COORDINATOR_CACHE"/jars-*/connector)/*:$(echo "$GROUP_COORDINATOR_CACHE"/jars-*/s3a)/*"
 
 case ${1:-} in
     driver)

@@ -44,7 +44,7 @@ ELSEWHERE = {
 """Beginnings of lines that are only parsed: why they do not run here, and the test that runs the same command."""
 
 OTHER_PROGRAMS = {
-    "docker compose ": "needs Docker: deploy/compose.yaml",
+    "docker compose ": "needs Docker; its services run without it: tests/image/test_compose.py",
     "docker tag ": "needs a registry: deploy/Dockerfile",
     "docker push ": "needs a registry: deploy/Dockerfile",
     "/opt/group-coordinator/bin/pip install ": "takes an environment of its own: tests/release/test_wheel.py",

@@ -93,6 +93,9 @@ bench-growth: archive ## Measure how cost grows with groups, members, offsets, r
 bench-backlog: archive ## Measure how a million waiting requests are worked off in 1 GiB of heap: about 5 minutes
 	$(PYTHON) -m tests.bench.outages.backlog
 
+bench-scale: archive ## Measure the throughput with 1, 2 and 4 executors, each with a fixed share of a core: as root, 10 minutes
+	$(PYTHON) -m tests.bench.cluster.scale
+
 bench-backup: archive ## Measure what backups of 100,000 groups cost the clients meanwhile: about 6 minutes
 	$(PYTHON) -m tests.bench.outages.backup
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streaming.embedded.broker import EmbeddedBroker
-from tests.cluster.standalone import StandaloneCluster
+from tests.cluster.standalone import StandaloneCluster, elsewhere
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.topics import unique
 
@@ -20,7 +20,8 @@ def unshared(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
 
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory, unshared: Path | None) -> Iterator[StandaloneCluster]:
-    with StandaloneCluster(tmp_path_factory.mktemp("cluster"), 2, unshared) as running:
+    within = [] if unshared is None else elsewhere(unshared)
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster"), 2, within=lambda _: within) as running:
         yield running
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -22,14 +23,21 @@ COVERED = 'mount -t tmpfs none "$0" && exec "$@"'
 """Runs a command that finds an empty folder in place of the first argument."""
 
 
-class StandaloneCluster(ExitStack):
-    """A master, and workers of two cores each, in an environment without the project: a ``python3.x``, and no packages.
+def elsewhere(unshared: Path) -> list[str]:
+    """The words before a command for which this folder is another one, as on another host. Only root can make one."""
+    return ["unshare", "--mount", "sh", "-c", COVERED, str(unshared)]
 
-    Ends with the block. ``folder`` gets the workers' files. ``unshared`` is a folder that is another one for the
-    workers, as a local folder is on other hosts; only root can make one.
+
+class StandaloneCluster(ExitStack):
+    """A master and workers, in an environment without the project: a ``python3.x``, and no packages.
+
+    Ends with the block. ``folder`` gets the workers' files. ``cores``: those of each worker. ``within``: the words
+    before the command of a worker, by its number, such as those of :func:`elsewhere`.
     """
 
-    def __init__(self, folder: Path, workers: int, unshared: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, workers: int, *, cores: int = 2, within: Callable[[int], list[str]] = lambda _: []
+    ) -> None:
         super().__init__()
         self._folder = folder
         host, port = free_address().split(":")
@@ -40,7 +48,8 @@ class StandaloneCluster(ExitStack):
         (programs / python_name()).symlink_to(base)
         (programs / "java").symlink_to(find_java())
         home = linked_spark_home(folder)
-        self._elsewhere = [] if unshared is None else ["unshare", "--mount", "sh", "-c", COVERED, str(unshared)]
+        self._cores = cores
+        self._within = within
         self._command = [
             "/usr/bin/env",
             "-i",
@@ -75,9 +84,9 @@ class StandaloneCluster(ExitStack):
 
     def _worker(self, number: int) -> Process:
         folder = self._folder / f"worker-{number}"
-        resources = ("--cores", "2", "--memory", "1g", "--work-dir", str(folder))
+        resources = ("--cores", str(self._cores), "--memory", "1g", "--work-dir", str(folder))
         command = self._main(WORKER, "--host", "127.0.0.1", *resources, self.master_url)
-        return Process(f"worker {number}", [*self._elsewhere, *command])
+        return Process(f"worker {number}", [*self._within(number), *command])
 
     def _main(self, main_class: str, *arguments: str) -> list[str]:
         return [*self._command, main_class, "--webui-port", "0", *arguments]

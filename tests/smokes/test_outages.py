@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
             "--kills 1 --stops 0 --alone 0 --groups 5 --warm 20",
             "kill with a standby, 1 times",
         ),
+        ("tests.bench.cluster.scale", "--executors 1 --share 0.9 --requests 200 --groups 5", "| 1 | "),
         (
             "tests.bench.consumer_group_protocol",
             "--groups 5 --rounds 1 --seconds 1 --members 2 --partitions 4",

@@ -20,6 +20,7 @@ TESTS = {
     "bench-backup": "tests/smokes/test_outages.py",
     "bench-checkpoints": "tests/smokes/test_outages.py",
     "bench-takeover": "tests/smokes/test_outages.py",
+    "bench-scale": "tests/smokes/test_outages.py",
     "spark-next": "tests/spark_next/test_spark_next.py",
     "kafka-tests": "tests/smokes/test_campaigns.py",
     "oracle": "tests/smokes/test_campaigns.py",

@@ -1,0 +1,1 @@
+"""Measurements of the job on a Spark cluster."""

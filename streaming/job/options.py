@@ -92,7 +92,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     checkpoint: NotEmpty
     """The folder of the query's checkpoint, which holds all groups: a path, or ``s3a://bucket/folder``.
 
-    Spark's other file systems (``hdfs://`` and others) should work, but are not tested.
+    Spark's other file systems go to Spark as they are; ``hdfs://`` is tested.
     """
 
     standby: bool = False

@@ -31,7 +31,9 @@ STOPPED = "needs a coordinator that has stopped, and starts Spark"
 
 ELSEWHERE = {
     'sql -b kafka-1:9092 "': "starts Spark, for the query alone: tests/explain/tables/test_tables.py",
-    "run --master ": "needs a cluster: tests/cluster/test_standalone.py",
+    "run --master spark": "needs a cluster: tests/cluster/test_standalone.py",
+    "run --master yarn": "needs a cluster: tests/cluster/long/test_yarn.py",
+    "doctor --master ": "needs a cluster: tests/cluster/long/test_commands.py",
     "checkpoint verify": "starts Spark: tests/job/backups/test_verification.py",
     "drill  ": "takes 7 minutes: tests/cli/test_drill.py",
     "drill standby -o": "takes a minute: tests/cli/test_drill.py",
@@ -58,6 +60,7 @@ OTHER_PROGRAMS = {
     "make test": "runs this: .github/workflows/test.yml",
     ".venv/bin/python -m build --wheel": "takes a copy of the source: tests/release/test_wheel.py",
     "pip install ": "takes an environment of its own: tests/release/test_wheel.py",
+    "spark-submit ": "needs a cluster: tests/cluster/test_document.py",
     "make image": "needs docker, podman or buildah, and minutes: tests/image/test_image.py",
 }
 """Beginnings of lines for other programs in README and docs/deploy.md: why they do not run here, and where they run, or
@@ -65,7 +68,7 @@ what they read."""
 
 WITH_OTHER_PROGRAMS = (ROOT / "README.md", ROOT / "docs" / "deploy.md")
 
-PROGRAMS = r"make|\S*pip|docker|\S*python3?|helm|kubectl|systemctl|install|sleep"
+PROGRAMS = r"make|spark-submit|\S*pip|docker|\S*python3?|helm|kubectl|systemctl|install|sleep"
 """Other programs that documents call."""
 
 _LINE = re.compile(r"^(?: {4}|[\w-]*\$ )?(?:\.venv/bin/)?group-coordinator ((?:.*\\\n)*.*)$", re.MULTILINE)

@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import Jars, Report, resolve_jars, resolve_s3a_jars
+from streaming.job.spark_internals.registry import STORE_FILES, is_used
+from streaming.job.spark_internals.store_files.compilation import store_files_jar
 
 S3A = "s3a"
 OTHER_NAMES_OF_S3A = ("s3", "s3n")
@@ -27,4 +29,5 @@ def job_jars(checkpoint: str, report: Report | None = None) -> Jars:
         raise CannotRun(f"checkpoint {checkpoint}: Spark's name of this store is {S3A}://")
     if scheme != S3A:
         return jars
-    return replace(jars, connector=[*jars.connector, *resolve_s3a_jars(report)])
+    own = [store_files_jar(report)] if is_used(STORE_FILES) else []
+    return replace(jars, connector=[*jars.connector, *resolve_s3a_jars(report), *own])

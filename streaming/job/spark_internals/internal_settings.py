@@ -4,11 +4,24 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from streaming.job.spark_internals.optimizer_rules import excluded_rules
-from streaming.job.spark_internals.registry import CHECKPOINT_FILES, OPTIMIZER_RULES, WORKER_DAEMON, is_used
+from streaming.job.spark_internals.registry import (
+    CHECKPOINT_FILES,
+    OPTIMIZER_RULES,
+    STORE_FILES,
+    WORKER_DAEMON,
+    is_used,
+)
+from streaming.job.spark_internals.store_files.compilation import CLASS
 from streaming.job.spark_internals.worker_choice import VARIABLE, choose
 
 EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+
+SPARKS_STORE_FILES = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+"""The class that Spark's guide names for stores that copy a file to rename it.
+
+It looks whether a file exists and then writes it, and is silent where it finds one.
+"""
 
 
 def python_worker_settings(requested: str) -> dict[str, str]:
@@ -27,6 +40,11 @@ def planning_settings() -> dict[str, str]:
 def local_checkpoint_settings() -> dict[str, str]:
     """The settings for a checkpoint on a local file system."""
     return {FILE_MANAGER: CHECKPOINT_FILES.java_classes[0]} if is_used(CHECKPOINT_FILES) else {}
+
+
+def s3a_checkpoint_settings() -> dict[str, str]:
+    """The settings for a checkpoint at s3a://."""
+    return {FILE_MANAGER: CLASS if is_used(STORE_FILES) else SPARKS_STORE_FILES}
 
 
 def unset_missing_classes(spark: SparkSession) -> None:

@@ -105,6 +105,17 @@ CHECKPOINT_FILES = SparkInternal(
     "Spark starts processes for the files of a local checkpoint, about a second more for each batch",
     java_classes=("org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",),
 )
+STORE_FILES = SparkInternal(
+    "store-files",
+    "a subclass of `AbstractFileContextBasedCheckpointFileManager`, compiled with the Scala compiler "
+    "that pyspark ships, in `spark.sql.streaming.checkpointFileManagerClass`",
+    "of two jobs that write the same batch to an object store, the store itself refuses the later "
+    "one; each file is written with one request",
+    "a job that was paused at the wrong moment may overwrite a batch of its successor in an object store",
+    java_classes=(
+        "org.apache.spark.sql.execution.streaming.checkpointing.AbstractFileContextBasedCheckpointFileManager",
+    ),
+)
 BATCH_END = SparkInternal(
     "batch-end",
     "`StreamingQuery._jsq.streamingQuery().state()`, which is set to `TERMINATED$`",
@@ -196,6 +207,7 @@ INTERNALS = (
     OWN_JVM,
     HADOOP_CONFIGURATION,
     CHECKPOINT_FILES,
+    STORE_FILES,
     BATCH_END,
     OFFSET_LOG,
     CHECKPOINT_LAYOUT,

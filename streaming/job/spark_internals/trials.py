@@ -27,6 +27,7 @@ TRIALS: Mapping[str, Trial] = {
             "own-jvm",
             "hadoop-configuration",
             "checkpoint-files",
+            "store-files",
             "batch-end",
             "offset-log",
             "checkpoint-layout",

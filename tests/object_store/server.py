@@ -1,6 +1,8 @@
 """An S3 server: versitygw, which keeps each bucket in a folder, and each object in a file of it."""
 
+import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 from streaming.embedded.ports import free_address
 from tests.support.processes import Process
@@ -9,6 +11,17 @@ from tests.support.tools.go_tools import go_program
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
 ACCESS_KEY, SECRET_KEY = "an-access-key", "a-secret-key"
 
+KEYS = ("--access", ACCESS_KEY, "--secret", SECRET_KEY)
+
+ADMIN_LIMIT_SECONDS = 60.0
+
+
+class Request(NamedTuple):
+    """A request that the server has got."""
+
+    method: str
+    path: str
+
 
 class S3Server(Process):
     """The server; ``folder`` has a folder for each bucket. As a context manager, it is killed at the end."""
@@ -16,10 +29,9 @@ class S3Server(Process):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.address = free_address()
-        keys = ["--access", ACCESS_KEY, "--secret", SECRET_KEY]
-        super().__init__(
-            "S3 server", [go_program(MODULE, VERSION), "--port", self.address, *keys, "posix", str(folder)]
-        )
+        self._users = folder.with_name(f"{folder.name}-users")
+        given = ["--port", self.address, "--iam-dir", str(self._users)]
+        super().__init__("S3 server", [go_program(MODULE, VERSION), *given, *KEYS, "posix", str(folder)])
 
     def bucket(self, name: str) -> Path:
         """Make a bucket; returns its folder. A name has at least three characters."""
@@ -27,10 +39,22 @@ class S3Server(Process):
         folder.mkdir(parents=True)
         return folder
 
+    def add_user(self, access_key: str, secret_key: str) -> None:
+        """Add a user who may do what the policies of buckets allow."""
+        admin = [go_program(MODULE, VERSION), "admin", *KEYS, "--endpoint-url", f"http://{self.address}"]
+        user = ["create-user", "--access", access_key, "--secret", secret_key, "--role", "user"]
+        subprocess.run([*admin, *user], check=True, capture_output=True, timeout=ADMIN_LIMIT_SECONDS)
+
     def start(self) -> None:
         """Start it, and return when it listens."""
+        self._users.mkdir(exist_ok=True)
         super().start()
         self.await_line("that it listens", lambda line: "listening" in line)
+
+    def requests(self, begin: int = 0) -> list["Request"]:
+        """The requests since this line of the output."""
+        logged = (line.split("|") for line in self.output[begin:])
+        return [Request(fields[5].strip(), fields[6].strip()) for fields in logged if len(fields) > 6]
 
     @property
     def options(self) -> dict[str, str]:

@@ -58,8 +58,7 @@ def test_what_was_acknowledged_outlives_each_job_that_is_killed(jobs: Jobs) -> N
 
 def requests(s3: S3Server, begin: int) -> str:
     """The requests that the server has got since this line of its log, one a line: the method and the path."""
-    logged = (line.split("|") for line in s3.output[begin:])
-    return "\n".join(f"{fields[5].strip()} {fields[6].strip()}" for fields in logged if len(fields) > 6)
+    return "\n".join(f"{each.method} {each.path}" for each in s3.requests(begin))
 
 
 def offsets(job: CoordinatorProcess, group: str) -> list[int]:

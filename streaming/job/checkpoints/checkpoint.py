@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from streaming.contract.errors import CannotRun
 from streaming.contract.output.text import counted
 from streaming.job.checkpoints.local_folder import LocalFolder, local_path
+from streaming.job.checkpoints.store_check import require_reachable
 from streaming.job.checkpoints.store_failures import described_failure, store_failure
 from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions
@@ -67,7 +68,7 @@ class CheckpointLayout(NamedTuple):
 
 
 class Checkpoint:
-    """The folder at ``location``, a path or a URI."""
+    """The folder at ``location``, a path or a URI. Raises CannotRun: its store is not there, or refuses."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
@@ -80,6 +81,8 @@ class Checkpoint:
         with self._accessing():
             self._files = self._root.getFileSystem(hadoop_configuration(spark))
         local = local_path(location)
+        if local is None:
+            require_reachable(spark, location)
         self._local = None if local is None else LocalFolder(local)
         self._starts: dict[int, Start] = {}
 

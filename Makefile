@@ -105,6 +105,9 @@ bench-checkpoints: archive ## Measure restore, rebuild and the like with 100,000
 bench-takeover: archive ## Measure 30 kills and 10 stops of the active job with a standby, and some without: about an hour
 	$(PYTHON) -m tests.bench.outages.takeover
 
+bench-store: archive ## Count the requests to an object store, for a batch and for an idle hour, and what they cost: 15 minutes
+	$(PYTHON) -m tests.bench.stores.requests
+
 bench-operators: archive ## Compare applyInPandasWithState with transformWithState for the whole step: about 20 minutes
 	$(PYTHON) -m tests.bench.operators
 

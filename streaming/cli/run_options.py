@@ -32,6 +32,22 @@ NOT_GIVEN = "not-given:0"
 """A required option of the job that no source gives, as an address too: the command leaves out what needs it."""
 
 
+DEFAULTS = {"bootstrap-servers": NOT_GIVEN, "checkpoint": NOT_GIVEN}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions:
+    """How a command that asks no brokers reaches a store, such as a bucket at s3a://."""
+
+    config: ConfigurationFile = None
+    settings: AnyOption = None
+    as_json: AsJson = False
+
+    def load(self) -> JobOptions:
+        """The job's options. Raises BadOptions."""
+        return load_options(key_values(self.settings, "--set"), os.environ, self.config, DEFAULTS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How a command reaches the topics of a job, and its other options."""
@@ -51,8 +67,7 @@ class RunOptions:
             **more,
             **key_values(self.settings, "--set"),
         }
-        defaults = {"bootstrap-servers": NOT_GIVEN, "checkpoint": NOT_GIVEN}
-        return load_options(flags, os.environ, self.config, defaults)
+        return load_options(flags, os.environ, self.config, DEFAULTS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,7 +91,7 @@ LOCAL_CHECKPOINT = {
 }
 
 S3A_CHECKPOINT = {
-    # Neither looks before it writes, and folders need no markers. (28 -> 23 requests a batch)
+    # S3A does not look before it writes, and makes no markers of folders. (With our manager: 70 -> 7 requests a batch)
     "spark.hadoop.fs.s3a.performance.flags": "create,mkdir",
 }
 

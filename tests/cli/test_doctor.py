@@ -232,11 +232,6 @@ def test_a_checkpoint_without_the_state_of_its_newest_batch_is_a_problem(tmp_pat
     assert findings["checkpoint"].status == "ok"
 
 
-def test_a_checkpoint_elsewhere_is_not_checked() -> None:
-    _, findings = examine("--checkpoint", "s3a://bucket/checkpoint")
-    assert findings["checkpoint"].detail == "not checked: s3a://bucket/checkpoint is not a local folder"
-
-
 @pytest.mark.jvm
 def test_the_stock_worker_is_a_problem_only_where_it_was_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "installed_version", lambda _: "9.9.9")

@@ -15,9 +15,8 @@ from streaming.embedded.broker import EmbeddedBroker
 from tests.object_store.proxy import HELD_LIMIT_SECONDS, S3Proxy
 from tests.object_store.server import S3Server
 from tests.object_store.test_job import offsets
-from tests.recovery.chaos.cluster import paused
 from tests.support.coordinator_process import CoordinatorProcess, commit_offsets, reports_ready
-from tests.support.processes import process_tree
+from tests.support.processes import paused, process_tree
 
 STORED, REFUSED = 200, 412
 

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
             "kill with a standby, 1 times",
         ),
         ("tests.bench.cluster.scale", "--executors 1 --share 0.9 --requests 200 --groups 5", "| 1 | "),
+        ("tests.bench.stores.requests", "--busy 5 --idle 2 --settle 1", "dollars for an idle month"),
         (
             "tests.bench.consumer_group_protocol",
             "--groups 5 --rounds 1 --seconds 1 --members 2 --partitions 4",

@@ -19,6 +19,7 @@ TESTS = {
     "bench-backlog": "tests/smokes/test_outages.py",
     "bench-backup": "tests/smokes/test_outages.py",
     "bench-checkpoints": "tests/smokes/test_outages.py",
+    "bench-store": "tests/smokes/test_outages.py",
     "bench-takeover": "tests/smokes/test_outages.py",
     "bench-scale": "tests/smokes/test_outages.py",
     "spark-next": "tests/spark_next/test_spark_next.py",

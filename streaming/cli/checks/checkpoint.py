@@ -2,8 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from streaming.cli.checks.finding import Finding, note, ok, problem
+from streaming.cli.console import err
 from streaming.cli.extras import missing_modules
 from streaming.contract.errors import CannotRun
 from streaming.contract.folders import require_writable
@@ -11,6 +15,9 @@ from streaming.contract.output.text import counted
 from streaming.job.options import JobOptions
 from streaming.job.state_stores import store_of
 from streaming.job.topics.layout import Partitions
+
+if TYPE_CHECKING:
+    from streaming.job.spark_internals.checkpoint_layout.start_check import CheckpointFolder
 
 CHECK = "checkpoint"
 
@@ -23,16 +30,46 @@ def check_checkpoint(options: JobOptions, request_partitions: int | None, reques
     """
     if missing_modules("job"):
         return note(CHECK, "not checked: reading it needs the extra job")
-    from streaming.job.checkpoints.local_folder import local_path
+    from streaming.job.checkpoints.local_folder import LocalFolder, local_path
+    from streaming.job.checkpoints.lock import user_of
 
     folder = local_path(options.checkpoint)
     if folder is None:
-        return note(CHECK, f"not checked: {options.checkpoint} is not a local folder", "the job checks it at its start")
+        return _check_store(options, request_partitions, request_topic_id)
     if not folder.exists():
         return _check_missing(folder)
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return problem(CHECK, f"this user cannot read and write {folder}", "change its permissions")
-    return _check_layout(folder, options, request_partitions, request_topic_id)
+    place = _Place(str(folder), LocalFolder(folder), user_of(folder))
+    return _check_layout(place, options, request_partitions, request_topic_id)
+
+
+class _Place(NamedTuple):
+    """A checkpoint: what it is called, its files, and the process that uses it."""
+
+    name: str
+    files: "CheckpointFolder"
+    user: str | None
+    is_locked: bool = True
+    """Whether a job locks it, so that without a user no job writes to it meanwhile."""
+
+
+def _check_store(options: JobOptions, request_partitions: int | None, request_topic_id: str | None) -> Finding:
+    """Check a checkpoint that is not on this machine, with the jars and the session of a job."""
+    from streaming.embedded.jars import JarResolutionError, MissingPrerequisite
+    from streaming.job.checkpoints.checkpoint import Checkpoint
+    from streaming.job.checkpoints.file_systems import job_jars
+    from streaming.job.session import spark_session, spark_settings
+
+    local = msgspec.structs.replace(options, master="local[1]")
+    try:
+        with spark_session(spark_settings(local, job_jars(local.checkpoint, err.line))) as spark:
+            place = _Place(local.checkpoint, Checkpoint(spark, local.checkpoint), None, is_locked=False)
+            return _check_layout(place, options, request_partitions, request_topic_id)
+    except CannotRun as refusal:
+        return _misfit(refusal)
+    except (JarResolutionError, MissingPrerequisite) as missing:
+        return note(CHECK, f"not checked: {missing}")
 
 
 def _check_missing(folder: Path) -> Finding:
@@ -44,43 +81,40 @@ def _check_missing(folder: Path) -> Finding:
 
 
 def _check_layout(
-    folder: Path, options: JobOptions, request_partitions: int | None, request_topic_id: str | None
+    place: _Place, options: JobOptions, request_partitions: int | None, request_topic_id: str | None
 ) -> Finding:
     """Check a checkpoint's files, and compare the plan of its newest batch with the options and the request topic."""
     from streaming.job.checkpoints.checkpoint import TOPIC_FOLDER, CheckpointLayout, check_layout, check_topic_id
     from streaming.job.checkpoints.damage import check_damage
-    from streaming.job.checkpoints.local_folder import LocalFolder
-    from streaming.job.checkpoints.lock import user_of
+    from streaming.job.spark_internals.checkpoint_layout.start_check import OFFSETS, UnreadableFile
     from streaming.job.spark_internals.offset_log import UnreadablePlan, read_batch_plan
     from streaming.job.spark_internals.registry import CHECKPOINT_LAYOUT, is_used
 
-    user = user_of(folder)
-    if user is None and is_used(CHECKPOINT_LAYOUT):
+    if place.is_locked and place.user is None and is_used(CHECKPOINT_LAYOUT):
         # A running job writes and removes files meanwhile.
         try:
-            check_damage(LocalFolder(folder), str(folder))
+            check_damage(place.files, place.name)
         except CannotRun as damage:
             return _misfit(damage)
-    batches = [path for path in folder.glob("offsets/*") if path.name.isdigit()]
+    batches = [int(name) for name in place.files.names(OFFSETS) if name.isdigit()]
     if not batches:
-        return note(CHECK, f"{folder} holds no batch yet")
-    newest = max(batches, key=lambda path: int(path.name))
+        return note(CHECK, f"{place.name} holds no batch yet")
+    newest = f"{OFFSETS}/{max(batches)}"
     try:
-        plan = read_batch_plan(newest.read_text())
+        plan = read_batch_plan(place.files.text(newest))
         layout = CheckpointLayout(plan.state_partitions, plan.request_partitions, store_of(plan.state_store_class))
         known = layout.request_partitions.get(options.topics.requests, 0)
         partitions = Partitions(known if request_partitions is None else request_partitions, 0, 0)
-        # Hadoop writes hidden files with checksums.
-        kept_ids = (path.name for path in folder.glob(f"{TOPIC_FOLDER}/[!.]*"))
-        check_topic_id(next(kept_ids, None), request_topic_id, options)
+        check_topic_id(next(iter(place.files.names(TOPIC_FOLDER)), None), request_topic_id, options)
         state_partitions, state_store = check_layout(layout, options, partitions)
-    except (OSError, UnreadablePlan) as failure:
-        return problem(CHECK, f"{newest} cannot be read: {failure}", "restore the checkpoint, or choose another one")
+    except (UnreadableFile, UnreadablePlan) as failure:
+        detail = f"{place.name}/{newest} cannot be read: {failure}"
+        return problem(CHECK, detail, "restore the checkpoint, or choose another one")
     except CannotRun as misfit:
         return _misfit(misfit)
-    in_use = "" if user is None else f", in use by {user}"
+    in_use = "" if place.user is None else f", in use by {place.user}"
     stored = f"state store {state_store}, {counted(state_partitions, 'state partition')}"
-    return ok(CHECK, f"{folder}: batch {newest.name}, {stored}{in_use}")
+    return ok(CHECK, f"{place.name}: batch {max(batches)}, {stored}{in_use}")
 
 
 def _misfit(refusal: CannotRun) -> Finding:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +12,7 @@ from streaming.cli.console import (
     KAFKA_PANEL,
     REFUSED,
     USAGE,
-    AsJson,
+    err,
     fail,
     out,
     print_json,
@@ -21,8 +20,7 @@ from streaming.cli.console import (
     require,
 )
 from streaming.cli.help_output import flag, option
-from streaming.cli.run_options import NOT_GIVEN, CheckpointOptions
-from streaming.contract.errors import CannotRun
+from streaming.cli.run_options import NOT_GIVEN, CheckpointOptions, StoreOptions
 from streaming.contract.output.columns import Column
 from streaming.contract.output.text import counted
 from streaming.job.options import JobOptions
@@ -66,26 +64,29 @@ class VerificationOptions(CheckpointOptions):
     ] = 30
 
 
+@with_options("given", StoreOptions)
 def backup(
-    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The job's checkpoint, a local folder.")],
+    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The job's checkpoint.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The folder of the backups.")],
+    given: StoreOptions,
     keep: Annotated[
         int | None,
         option(metavar="COUNT", text="Remove the oldest backups beyond this number.", default="keep all", min=1),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Copy the checkpoint as of its newest complete batch, also while the job runs.
 
     Each backup is a folder in TARGET that can be restored without the others. What TARGET's file system has already is
-    linked instead of copied. A backup that is interrupted has no manifest, and the next one removes it.
+    linked instead of copied. A backup that is interrupted has no manifest, and the next one removes it. Either may be
+    the URI of a store, such as s3a://bucket/backups; takes the options of run for it.
     """
     require("checkpoint backup", "job")
-    from streaming.job.backups.backup import back_up
+    from streaming.job.backups.remote.commands import back_up_at
 
     with errors_as_lines():
-        taken = back_up(local_folder(checkpoint), local_folder(target), keep, datetime.now(UTC), progress(as_json))
-    if as_json:
+        options = given.load()
+        taken = back_up_at(checkpoint, target, keep, datetime.now(UTC), options, progress(given.as_json))
+    if given.as_json:
         print_json(taken)
     else:
         out.line(
@@ -94,19 +95,23 @@ def backup(
         )
 
 
+@with_options("given", StoreOptions)
 def list_contents(
     folder: Annotated[
         str, typer.Argument(metavar="FOLDER", help="The folder of the backups, a backup or a checkpoint.")
     ],
-    as_json: AsJson = False,
+    given: StoreOptions,
 ) -> None:
-    """List the backups in a folder, or the batches that a checkpoint has. Needs no brokers, and changes nothing."""
+    """List the backups in a folder, or the batches that a checkpoint has. Needs no brokers, and changes nothing.
+
+    For a store, such as s3a://bucket/backups, it takes the options of run.
+    """
     require("checkpoint list", "job")
-    from streaming.job.backups.contents import batches_in
+    from streaming.job.backups.remote.commands import batches_at
 
     with errors_as_lines():
-        held = batches_in(local_folder(folder))
-    if as_json:
+        held = batches_at(folder, given.load(), err.line)
+    if given.as_json:
         print_json(held)
         return
     rows = [
@@ -135,9 +140,9 @@ def verify(
     require("checkpoint verify", "job")
     with given.errors_as_lines():
         options = given.load(folder)
-        from streaming.job.backups.verification import verify as verify_folder
+        from streaming.job.backups.remote.commands import verify_at
 
-        found = verify_folder(local_folder(folder), options, given.limit(options), progress(given.as_json))
+        found = verify_at(folder, options, given.limit(options), progress(given.as_json))
     if given.as_json:
         print_json(found)
     else:
@@ -178,10 +183,10 @@ def restore(
     require("checkpoint restore", "job")
     with given.errors_as_lines():
         options = given.load(checkpoint)
-        from streaming.job.backups.restoration import restore as restore_backup
+        from streaming.job.backups.remote.commands import restore_at
 
-        source, target, limit = local_folder(backup), local_folder(checkpoint), given.limit(options)
-        done = restore_backup(source, target, options, limit, progress(given.as_json), accepts_losses=yes)
+        limit, report = given.limit(options), progress(given.as_json)
+        done = restore_at(backup, checkpoint, options, limit, report, accepts_losses=yes)
     if given.as_json:
         print_json(done)
     else:
@@ -214,12 +219,11 @@ def rebuild(
         options = given.load(checkpoint, **fixed)
         if options.bootstrap_servers == NOT_GIVEN:
             fail("the journal is read from the brokers: -b is missing", USAGE)
-        from streaming.job.backups.rebuild.rebuilding import rebuild as rebuild_checkpoint
+        from streaming.job.backups.remote.commands import rebuild_at
         from streaming.job.backups.restoration import GO_ON
 
-        source, target = None if backup is None else local_folder(backup), local_folder(checkpoint)
         limit, report = float(given.timeout), progress(given.as_json)
-        done = rebuild_checkpoint(target, source, options, limit, report, accepts_losses=yes)
+        done = rebuild_at(checkpoint, backup, options, limit, report, accepts_losses=yes)
     if given.as_json:
         print_json(done)
     if not done.is_written:
@@ -246,8 +250,7 @@ def repartition(
     require("checkpoint repartition", "job")
     with given.errors_as_lines():
         options = given.load(checkpoint)
-        place = local_folder(checkpoint)
-        done = _rewritten(place, place, options, given, state_partitions=state_partitions)
+        done = _rewritten(checkpoint, checkpoint, options, given, state_partitions=state_partitions)
     _print_rewritten(done, given.as_json)
 
 
@@ -267,17 +270,14 @@ def migrate(
     require("checkpoint migrate", "job")
     with given.errors_as_lines():
         options = given.load(checkpoint, state_store=state_store)
-        source, place = local_folder(checkpoint), local_folder(target)
-        done = _rewritten(source, place, options, given, state_store=options.state_store)
+        done = _rewritten(checkpoint, target, options, given, state_store=options.state_store)
     _print_rewritten(done, given.as_json)
 
 
-def _rewritten(
-    source: Path, target: Path, options: JobOptions, given: CheckpointOptions, **changes: Any
-) -> "Rewritten":
-    from streaming.job.backups.rewriting import rewrite
+def _rewritten(source: str, target: str, options: JobOptions, given: CheckpointOptions, **changes: Any) -> "Rewritten":
+    from streaming.job.backups.remote.commands import rewrite_at
 
-    return rewrite(source, target, options, given.limit(options), progress(given.as_json), **changes)
+    return rewrite_at(source, target, options, given.limit(options), progress(given.as_json), **changes)
 
 
 def _print_rewritten(done: "Rewritten", as_json: bool) -> None:
@@ -288,15 +288,3 @@ def _print_rewritten(done: "Rewritten", as_json: bool) -> None:
         f"{done.checkpoint}: {counted(done.groups, 'group')}, state-partitions {done.state_partitions}, state-store "
         f"{done.state_store}; the former checkpoint is {done.former}"
     )
-
-
-def local_folder(location: str) -> Path:
-    """The folder that an argument names. Raises CannotRun for another file system."""
-    from streaming.job.checkpoints.local_folder import local_path
-
-    folder = local_path(location)
-    if folder is None:
-        raise CannotRun(
-            f"{location} is not a local folder: checkpoints and backups are read and written on local file systems only"
-        )
-    return folder

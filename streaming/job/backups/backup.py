@@ -46,7 +46,7 @@ OWN_FOLDERS = (STARTS_FOLDER, TOPIC_FOLDER)
 """The job's own folders in a checkpoint: a file for each start, and an empty one whose name is the topic's id."""
 
 NAME_FORMAT = "%Y-%m-%dT%H-%M-%S.%fZ"
-_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z-batch-\d+")
+NAME_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z-batch-\d+")
 """The name of a backup. What else a user keeps in the target is left alone."""
 
 PROGRESS_FILES = 1000
@@ -229,7 +229,7 @@ def _newest(target: Path, report: Report) -> _Earlier | None:
 
 
 def _backups(target: Path) -> list[Path]:
-    return sorted(path for path in target.glob("*-batch-*") if _NAME.fullmatch(path.name) and path.is_dir())
+    return sorted(path for path in target.glob("*-batch-*") if NAME_PATTERN.fullmatch(path.name) and path.is_dir())
 
 
 def _remove(backup: Path) -> None:

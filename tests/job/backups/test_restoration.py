@@ -240,7 +240,9 @@ def test_a_rebuild_needs_the_brokers(target: Path) -> None:
         (("migrate", "{0}", "{1}"), "has no complete batch"),
         (("migrate", "{0}/none", "{1}"), "does not exist"),
         (("migrate", "{0}", "{0}/within"), "overlap: choose another place"),
-        (("migrate", "s3a://a/b", "{1}"), "is not a local folder"),
+        (("migrate", "s3a://a/b", "s3a://a/b/within"), "overlap: choose another place"),
+        (("migrate", "s3://a/b", "{1}"), "Spark's name of this store is s3a://"),
+        (("backup", "s3a://a/b", "s3a://a/b/backups"), "is in the checkpoint: choose a folder outside of it"),
     ],
 )
 def test_what_is_no_checkpoint_is_refused_before_spark_starts(

@@ -67,14 +67,6 @@ def test_every_difference_is_a_line_and_the_exit_code_is_one(backup: Path) -> No
     assert verified_by_command.stdout.splitlines()[-1] == "1 difference"
 
 
-@pytest.mark.parametrize("arguments", [("verify", "s3a://b/c"), ("backup", "hdfs:///c", "/tmp/t")])
-def test_other_file_systems_are_refused_with_one_line(arguments: tuple[str, ...]) -> None:
-    refused = CliRunner().invoke(app, ["checkpoint", *arguments])
-    assert (refused.exit_code, refused.stdout) == (1, "")
-    assert len(refused.stderr.splitlines()) == 1
-    assert "is not a local folder" in refused.stderr
-
-
 def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["checkpoint", "verify", str(tmp_path)])
     assert refused.exit_code == 1

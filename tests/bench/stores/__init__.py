@@ -1,0 +1,1 @@
+"""What a checkpoint in an object store costs."""

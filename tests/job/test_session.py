@@ -85,6 +85,16 @@ def test_a_session_may_follow_one_that_has_ended_with_an_error_and_uses_every_in
 
 
 @pytest.mark.jvm
+def test_a_session_on_one_host_does_without_the_name_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    options = JobOptions(bootstrap_servers="127.0.0.1:1", checkpoint=str(tmp_path / "one"), driver_memory="512m")
+    with spark_session(spark_settings(options, resolve_jars())) as spark:
+        assert java_virtual_machine(spark).org.apache.spark.util.Utils.localHostName() in ("127.0.0.1", "localhost")
+
+
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("setting", "value", "line"),
     [

@@ -56,6 +56,7 @@ OTHER_PROGRAMS = {
     "sleep ": "waits: tests/deploy/test_units.py",
     "helm ": "needs a cluster: tests/chart/test_document.py",
     "kubectl ": "needs a cluster: tests/chart/test_document.py",
+    "make cluster-demo": "needs minutes: tests/cluster/long/test_demo.py",
     "make demo": "runs group-coordinator demo: tests/recovery/test_demo.py",
     "make test": "runs this: .github/workflows/test.yml",
     ".venv/bin/python -m build --wheel": "takes a copy of the source: tests/release/test_wheel.py",

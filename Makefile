@@ -102,6 +102,9 @@ bench-backup: archive ## Measure what backups of 100,000 groups cost the clients
 bench-checkpoints: archive ## Measure restore, rebuild and the like with 100,000 groups: about 6 minutes
 	$(PYTHON) -m tests.bench.outages.checkpoints
 
+bench-partitions: archive ## Measure what more request and state partitions cost clients, with 100,000 groups: 5 to 15 minutes
+	$(PYTHON) -m tests.bench.outages.partitions
+
 bench-takeover: archive ## Measure 30 kills and 10 stops of the active job with a standby, and some without: about an hour
 	$(PYTHON) -m tests.bench.outages.takeover
 

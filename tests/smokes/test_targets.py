@@ -21,6 +21,7 @@ TESTS = {
     "bench-checkpoints": "tests/smokes/test_outages.py",
     "bench-store": "tests/smokes/test_outages.py",
     "bench-takeover": "tests/smokes/test_outages.py",
+    "bench-partitions": "tests/smokes/test_outages.py",
     "bench-scale": "tests/smokes/test_outages.py",
     "spark-next": "tests/spark_next/test_spark_next.py",
     "kafka-tests": "tests/smokes/test_campaigns.py",

@@ -43,7 +43,7 @@ def main(groups: Annotated[int, typer.Option(min=1)] = 100_000, driver_memory: s
     with tempfile.TemporaryDirectory() as name, EmbeddedBroker() as broker:
         folder, topics = Path(name), TopicNames()
         ensure_topics({"bootstrap.servers": broker.bootstrap_servers}, topics, TopicLayout(None, None, None))
-        written = append_all(broker.bootstrap_servers, _records(topics, groups), {"acks": 1})
+        written = append_all(broker.bootstrap_servers, records_of_groups(topics, groups), {"acks": 1})
         print(f"{groups} groups, {written} records", flush=True)
         place, backups, rocksdb = folder / "checkpoint", folder / "backups", folder / "rocksdb"
         brokers, heap = ("-b", broker.bootstrap_servers), f"--set=driver-memory={driver_memory}"
@@ -84,7 +84,7 @@ def timed(arguments: Sequence[object]) -> Timed:
     return Timed(words[0], round(seconds, 1), round(largest), process.output[-1])
 
 
-def _records(topics: TopicNames, groups: int) -> Iterator[Record]:
+def records_of_groups(topics: TopicNames, groups: int) -> Iterator[Record]:
     """The journal and the directory of so many groups, and requests behind those that the journal names."""
     driven = Driven()
     first, _ = driven.stable_group(2)

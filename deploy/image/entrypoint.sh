@@ -5,6 +5,7 @@
 set -eu
 spark=$(echo /opt/group-coordinator/lib/python3*/site-packages/pyspark)
 jars="$(echo "$GROUP_COORDINATOR_CACHE"/jars-*/connector)/*:$(echo "$GROUP_COORDINATOR_CACHE"/jars-*/s3a)/*"
+jars="$jars:$(echo "$GROUP_COORDINATOR_CACHE"/store-files-*.jar)"
 
 case ${1:-} in
     driver)

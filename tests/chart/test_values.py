@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,18 @@ def test_the_rules_are_those_of_the_project_without_the_one_for_a_standby_if_the
     written = re.findall(r"alert: (\w+)", (CHART.parent / "alerts.yml").read_text())
     assert alerts({}) == written
     assert alerts({"job": {"replicas": 1}}) == [each for each in written if each != "CoordinatorHasNoStandby"]
+
+
+def test_a_package_has_the_rules_and_dashboards_of_the_project(tmp_path: Path) -> None:
+    done = run_helm("package", str(CHART), "--destination", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (package,) = tmp_path.glob("*.tgz")
+    with tarfile.open(package) as packed:
+        packed.extractall(tmp_path, filter="data")
+    folder = tmp_path / "group-coordinator"
+    assert (folder / "files" / "alerts.yml").read_text() == (CHART.parent / "alerts.yml").read_text()
+    dashboards = sorted((CHART.parent / "grafana").glob("*.json"))
+    assert [path.name for path in sorted((folder / "files" / "dashboards").iterdir())] == [
+        path.name for path in dashboards
+    ]
+    assert template(ALERTS, folder).stdout == rendered_text(ALERTS)

@@ -1,22 +1,36 @@
 """The units of deploy/systemd, and the commands of docs/deploy.md that install them."""
 
+import ctypes
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from streaming.cli.commands import gateway, run
+from streaming.embedded.broker import EmbeddedBroker
 from streaming.gateway.options import GatewayOptions, load_gateway_options
 from streaming.job.options import JobOptions, load_options
 from tests.docs.console.lines import lines_of_other_programs, parsed, words_of
 from tests.docs.markdown import ROOT
+from tests.support.processes import Process
 
 UNITS = ROOT / "deploy" / "systemd"
 JOB, GATEWAY = UNITS / "group-coordinator@.service", UNITS / "group-coordinator-gateway.service"
 INSTANCE = "9404"
+
+PR_SET_MDWE, PR_GET_MDWE = 65, 66
+"""Numbers of the kernel's calls that deny memory to be executed after it was written."""
+
+DENIED = (
+    "import ctypes, os, sys\n"
+    f"assert ctypes.CDLL(None).prctl({PR_SET_MDWE}, 1, 0, 0, 0) == 0\n"
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""A program that denies it, and becomes the program of its arguments."""
 
 MOST_EXPOSED = 2.0
 """The exposure that systemd computes for a unit, from 0 to 10, at most: it calls less than 2 little."""
@@ -83,6 +97,19 @@ def test_a_unit_stops_by_sigterm_for_the_process_alone_and_starts_again_whatever
     assert int(setting(unit, "TimeoutStopSec")[0]) > 15
     assert setting(unit, "Restart") == ["always"]
     assert setting(unit, "StartLimitIntervalSec") == ["0"]
+
+
+def test_a_gateway_runs_where_memory_that_was_written_is_never_executed(broker: EmbeddedBroker) -> None:
+    """As systemd denies it with ``MemoryDenyWriteExecute``, here by the kernel's own switch, which ``exec`` keeps."""
+    assert setting(GATEWAY, "MemoryDenyWriteExecute") == ["yes"]
+    if ctypes.CDLL(None).prctl(PR_GET_MDWE, 0, 0, 0, 0) < 0:
+        pytest.skip("this kernel has no such switch")
+    words = ["gateway", "-b", broker.bootstrap_servers, "--listen", "127.0.0.1:0"]
+    command_line = [sys.executable, "-c", DENIED, sys.executable, "-m", "streaming.cli", *words]
+    with Process("gateway", command_line) as running:
+        running.start()
+        running.await_line("that it is ready", lambda line: line.startswith("ready"))
+        assert running.stop() == 0
 
 
 @needs_systemd

@@ -21,16 +21,19 @@ def store_files_jar(report: Report | None = None) -> Path:
     """The jar with :data:`CLASS`, which the first call makes; any number of processes may call this at the same time.
 
     Raises:
-        JarResolutionError: it cannot be compiled with this Spark.
+        JarResolutionError: it cannot be compiled with this Spark, or the cache cannot be written.
         MissingPrerequisite: Java is missing.
     """
     key = hashlib.sha256(SOURCE.read_bytes() + pyspark.__version__.encode()).hexdigest()[:16]
     jar = cache_folder() / f"store-files-{key}.jar"
     if not jar.exists():
-        jar.parent.mkdir(parents=True, exist_ok=True)
-        with locked(jar.parent / "lock"):
-            if not jar.exists():
-                _compile(jar, report)
+        try:
+            jar.parent.mkdir(parents=True, exist_ok=True)
+            with locked(jar.parent / "lock"):
+                if not jar.exists():
+                    _compile(jar, report)
+        except OSError as error:
+            raise JarResolutionError(f"{jar} cannot be written: {error.strerror or error}") from error
     return jar
 
 

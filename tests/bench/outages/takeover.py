@@ -22,7 +22,10 @@ from tests.bench.environment import machine, versions
 from tests.bench.events import Events, PreparedRequest
 from tests.bench.latency import Timings, percentile
 from tests.bench.outages.live_load import OPTIONS, form, live_load
+from tests.object_store.server import S3Server
 from tests.support.coordinator_process import CoordinatorProcess
+
+BUCKET = "takeover"
 
 AFTER_SECONDS = 20.0
 BEFORE_SECONDS, FIRST_SECONDS = 20.0, 5.0
@@ -73,12 +76,15 @@ def _p50(timings: Timings, since: float, until: float) -> float:
 
 
 class Jobs:
-    """Jobs on one checkpoint, one of which is active."""
+    """Jobs on one checkpoint, one of which is active. It is in ``store``, or in the folder."""
 
-    def __init__(self, broker: EmbeddedBroker, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, broker: EmbeddedBroker, folder: Path, stack: ExitStack, store: S3Server | None) -> None:
         self._broker = broker
         self._folder = folder
         self._stack = stack
+        self._options = {**OPTIONS, "checkpoint": str(folder / "checkpoint"), "standby": True}
+        if store is not None:
+            self._options |= {"checkpoint": f"s3a://{BUCKET}/checkpoint", **store.options}
         self._started = 0
         self.active = self._new()
         self.active.start()
@@ -92,9 +98,8 @@ class Jobs:
 
     def _new(self) -> CoordinatorProcess:
         self._started += 1
-        options = {**OPTIONS, "checkpoint": str(self._folder / "checkpoint"), "standby": True}
         job = CoordinatorProcess(
-            self._broker.bootstrap_servers, self._folder / str(self._started), options, defaults={}
+            self._broker.bootstrap_servers, self._folder / str(self._started), self._options, defaults={}
         )
         self._stack.callback(job.kill)
         return job
@@ -137,6 +142,15 @@ def lines(takeovers: Sequence[TakeOver]) -> Iterator[str]:
         )
 
 
+def started_store(folder: Path, stack: ExitStack) -> S3Server:
+    """An S3 server with a bucket, which ends with ``stack``."""
+    (folder / "store").mkdir()
+    store = stack.enter_context(S3Server(folder / "store"))
+    store.start()
+    store.bucket(BUCKET)
+    return store
+
+
 def takeover(
     kills: Annotated[int, typer.Option(help="Kills of the active job with a standby.")] = 30,
     stops: Annotated[int, typer.Option(help="Stops of the active job with a standby.")] = 10,
@@ -145,6 +159,9 @@ def takeover(
     warm: Annotated[
         float, typer.Option(help="The age of a standby at the fault, s; it needs some 10 s to start.")
     ] = 60,
+    in_store: Annotated[
+        bool, typer.Option("--in-store", help="The jobs share an S3 server instead of a folder, as two hosts would.")
+    ] = False,
 ) -> None:
     """Measure take-overs, print a line for each kind, and the figures as JSON."""
     # As an exception, SIGTERM ends the broker and the jobs, too.
@@ -158,7 +175,8 @@ def takeover(
         EmbeddedBroker() as broker,
         ExitStack() as stack,
     ):
-        jobs = Jobs(broker, Path(folder), stack)
+        store = started_store(Path(folder), stack) if in_store else None
+        jobs = Jobs(broker, Path(folder), stack, store)
         topics = jobs.active.topics
         with Events(broker.bootstrap_servers, topics.requests, topics.responses) as events:
             requests = form(events, groups)
@@ -168,7 +186,8 @@ def takeover(
                 typer.echo(f"{number} of {len(plan)}: {msgspec.json.encode(one).decode()}", err=True)
     for line in lines(found):
         typer.echo(line, err=True)
-    result = {"machine": machine(), "versions": versions(), "takeovers": found}
+    place = "store" if in_store else "folder"
+    result = {"machine": machine(), "versions": versions(), "checkpoint": place, "takeovers": found}
     typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
 
 

@@ -15,7 +15,7 @@ fi
 prepare_containers "$name"
 
 begin=$(date +%s)
-container=$("$ENGINE" run --detach --no-healthcheck --network none --read-only --tmpfs /tmp "$name" \
+container=$("$ENGINE" run --detach --no-healthcheck --network none --read-only --tmpfs /tmp:exec,mode=1777 "$name" \
     run --embedded --embedded-port 9092 --gateway --checkpoint /checkpoint/coordinator)
 trap '"$ENGINE" rm --force --volumes "$container" >/dev/null' EXIT
 

@@ -54,7 +54,7 @@ class Container(Process):
     """A container of the image, removed with its process. As a context manager, it is killed at the end.
 
     service: what compose.yaml says about it, with addresses of this machine. volumes: the names of volumes by those in
-    ``service``.
+    ``service``; what is not among them is a folder of this machine.
     """
 
     def __init__(self, engine: Engine, service: Mapping[str, Any], volumes: Mapping[str, str] | None = None) -> None:
@@ -93,7 +93,7 @@ def _options(service: Mapping[str, Any], volumes: Mapping[str, str]) -> Sequence
                 options += [f"--env={name}={text}" for name, text in value.items()]
             case "volumes":
                 named = (volume.partition(":") for volume in value)
-                options += [f"--volume={volumes[name]}:{place}" for name, _, place in named]
+                options += [f"--volume={volumes.get(name, name)}:{place}" for name, _, place in named]
             case "tmpfs" | "cap_drop" | "security_opt":
                 options += [f"--{key.replace('_', '-')}={text}" for text in value]
             case "read_only":

@@ -178,7 +178,7 @@ image: ## Build the image with docker, podman or buildah, show its size, and try
 	@deploy/image/build.sh
 	@deploy/image/try.sh
 
-image-test: archive image ## Run containers of the image as deploy/compose.yaml does, with clients, kills and an object store: ten minutes
+image-test: archive image ## Run containers of the image as deploy/compose.yaml does, and the chart's, with clients, kills and an object store: ten minutes
 	$(PYTEST) tests/image
 
 clean: ## Remove .venv and all generated files; the jars stay in their cache

@@ -19,7 +19,7 @@ from tests.object_store.server import S3Server
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1200)]
 
 PREFIX = "image-"
-LARGEST_BYTES = 1_900_000_000
+LARGEST_BYTES = 1_700_000_000
 
 
 def test_labels_say_what_is_in_the_image(engine: Engine) -> None:

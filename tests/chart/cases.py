@@ -36,7 +36,7 @@ TOLERATION = [{"key": "dedicated", "operator": "Equal", "value": "spark", "effec
 SPREAD = {
     "podAntiAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": 1, "podAffinityTerm": {"topologyKey": "topology.kubernetes.io/zone"}}
+            {"weight": 1, "podAffinityTerm": {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {}}}
         ]
     }
 }

@@ -13,6 +13,7 @@ from docs import (
     kafka_tests,
     message_tables,
     option_tables,
+    role_rights,
     spark_internals,
     state_diagram,
     table_columns,
@@ -33,6 +34,10 @@ def _generated() -> dict[Path, dict[str, str]]:
             "reference": message_tables.markdown([REBALANCES]),
         },
         ROOT / "docs" / "options.md": option_tables.tables(),
+        ROOT / "docs" / "security.md": {
+            "roles": role_rights.roles_markdown(),
+            "rights": role_rights.rights_markdown(),
+        },
         ROOT / "docs" / "tables.md": {"tables": table_columns.markdown()},
         ROOT / "docs" / "operations" / "reference.md": {
             "exit codes": exit_codes_markdown(),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from streaming.cli.commands import (
+    acls,
     broker,
     checkpoint,
     demo,
@@ -309,6 +310,13 @@ _add(
             "doctor",
             "doctor -b kafka-1:9092 --checkpoint /var/lib/coordinator",
             "doctor --config coordinator.toml",
+        ),
+        "acls": (
+            acls.acls,
+            "acls gateway job --principal job=User:coordinator",
+            "acls client --topic orders --group 'billing-*' --json",
+            "acls -b kafka-1:9092 -X security.protocol=SSL --apply",
+            "acls -b kafka-1:9092 -X security.protocol=SSL --apply --execute",
         ),
         "drill": (
             drill.drill,

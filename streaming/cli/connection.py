@@ -16,7 +16,7 @@ from streaming.cli.gateway_address import is_gateway
 from streaming.cli.help_output import flag, option
 from streaming.cli.usage import taking
 from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
-from streaming.client.errors import TopicNotFound
+from streaming.client.errors import NotAuthorized, TopicNotFound
 from streaming.contract import option_values
 from streaming.contract.topics import TopicNames
 from streaming.contract.waits import announcing_waits
@@ -141,7 +141,7 @@ class Connection:
         except RequestTimedOut as error:
             fail(f"{error.message} (is `group-coordinator run` running?)", REFUSED)
         except CoordinatorNotAvailable as error:
-            if isinstance(error, TopicNotFound) and is_gateway(self.reader_config, self.topics):
+            if isinstance(error, TopicNotFound | NotAuthorized) and is_gateway(self.reader_config, self.topics):
                 fail(f"{self.bootstrap_servers} is a gateway: give a broker's address", USAGE)
             fail(sentence_of_failure(error), REFUSED)
         except CoordinatorError as error:

@@ -65,7 +65,11 @@ class CoordinatorNotAvailable(_ErrorWithOwnClass):
 
 
 class TopicNotFound(CoordinatorNotAvailable):
-    """A topic of the coordinator does not exist, or the brokers do not show it to this client."""
+    """A topic of the coordinator does not exist."""
+
+
+class NotAuthorized(CoordinatorNotAvailable):
+    """The brokers refuse what this client needs, for lack of an ACL; the message names it."""
 
 
 class IllegalGeneration(_ErrorWithOwnClass):

@@ -5,17 +5,20 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from coordinator_logic.errors import Error
 from streaming.client.errors import (
     CoordinatorError,
+    NotAuthorized,
     RequestTimedOut,
     TopicNotFound,
     coordinator_error,
 )
 from streaming.contract.output.broker_failures import NO_ANSWER
+from streaming.contract.rights.refusals import is_refusal, not_allowed
+from streaming.contract.rights.table import Operation
 from streaming.contract.waits import KAFKA, waiting_for
 
 LibrdkafkaConfig = Mapping[str, str | int | float | bool]
@@ -38,6 +41,30 @@ def _is_no_startup_retry(record: logging.LogRecord) -> bool:
 _LIBRDKAFKA_LOGGER.addFilter(_is_no_startup_retry)
 
 
+class GrouplessConsumer(Consumer):
+    """A consumer that hears nothing of the group whose id librdkafka requires.
+
+    librdkafka looks up the group's coordinator, which needs the right to describe the group. Nothing uses the answer.
+    """
+
+    def poll(self, timeout: float = -1) -> Message | None:
+        """The next record or error, None if nothing comes within ``timeout`` seconds; negative: wait for ever."""
+        deadline = time.monotonic() + timeout
+        record = super().poll(timeout)
+        while record is not None and _is_about_its_group(record):
+            record = super().poll(max(0.0, deadline - time.monotonic()) if timeout >= 0 else timeout)
+        return record
+
+    def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
+        """At most so many records and errors, those that come within ``timeout`` seconds."""
+        return [record for record in super().consume(num_messages, timeout) if not _is_about_its_group(record)]
+
+
+def _is_about_its_group(record: Message) -> bool:
+    error = record.error()
+    return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
 def new_consumer(
     bootstrap_servers: str, client_id: str, extra: LibrdkafkaConfig, settings: LibrdkafkaConfig
 ) -> Consumer:
@@ -57,7 +84,7 @@ def new_consumer(
         "socket.nagle.disable": True,
         **settings,
     }
-    return Consumer(config, logger=_LIBRDKAFKA_LOGGER)
+    return GrouplessConsumer(config, logger=_LIBRDKAFKA_LOGGER)
 
 
 def producer_config(bootstrap_servers: str, client_id: str, extra: LibrdkafkaConfig) -> dict[str, Any]:
@@ -102,18 +129,22 @@ def has_leaders(config: Mapping[str, Any], topic: str, seconds: float) -> bool:
     return bool(partitions) and all(partition.leader >= 0 for partition in partitions.values())
 
 
-def required_partition_count(consumer: Consumer, topic: str, timeout: float) -> int:
-    """The number of partitions of one of the coordinator's topics.
+def required_partition_count(
+    consumer: Consumer, topic: str, timeout: float, operation: Operation = Operation.READ
+) -> int:
+    """The number of partitions of one of the coordinator's topics; ``operation`` is what the client does there.
 
     Raises:
         RequestTimedOut: no broker answers within ``timeout`` seconds.
-        CoordinatorNotAvailable: the topic does not exist.
+        CoordinatorNotAvailable: the topic does not exist, or the brokers do not show it (:class:`NotAuthorized`).
     """
 
     def query(remaining: float) -> int:
         metadata = consumer.list_topics(topic, timeout=remaining).topics[topic]
         if metadata.error is not None and metadata.error.code() in _NO_LEADER_YET:
             raise KafkaException(metadata.error)
+        if is_refusal(metadata.error):
+            raise NotAuthorized(not_allowed(operation, topic))
         return 0 if metadata.error is not None else len(metadata.partitions)
 
     with waiting_for(KAFKA, timeout):

@@ -86,13 +86,14 @@ class _Lane:
 class RequestProducer:
     """A producer of requests with librdkafka's ``settings``, for any thread. One thread calls :meth:`poll` often.
 
-    pause_seconds: see :class:`RestartingProducer`.
+    pause_seconds, topic: see :class:`RestartingProducer`.
     """
 
-    def __init__(self, settings: Mapping[str, Any], pause_seconds: float) -> None:
+    def __init__(self, settings: Mapping[str, Any], pause_seconds: float, topic: str = "") -> None:
         self._settings = {"message.max.bytes": MAX_MESSAGE_BYTES, **settings}
         self._pause_seconds = pause_seconds
-        self._small = RestartingProducer(self._settings, pause_seconds)
+        self._topic = topic
+        self._small = RestartingProducer(self._settings, pause_seconds, topic)
         self._large: RestartingProducer | None = None
         self._lock = threading.Lock()
         self._lanes: dict[bytes, _Lane] = {}
@@ -172,7 +173,8 @@ class RequestProducer:
     def _large_producer(self) -> RestartingProducer:
         with self._lock:
             if self._large is None:
-                self._large = RestartingProducer(self._settings | {"compression.type": "zstd"}, self._pause_seconds)
+                settings = self._settings | {"compression.type": "zstd"}
+                self._large = RestartingProducer(settings, self._pause_seconds, self._topic)
             return self._large
 
     def _settle(self, key: bytes) -> None:

@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 import uuid
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -31,6 +31,7 @@ from streaming.client.epoch_fence import EpochFence
 from streaming.client.errors import (
     CoordinatorError,
     CoordinatorNotAvailable,
+    NotAuthorized,
     RequestTimedOut,
     RequestTooLarge,
     ResponseTimedOut,
@@ -45,6 +46,8 @@ from streaming.client.librdkafka import (
 from streaming.client.request_producer import TOO_LARGE, RequestProducer
 from streaming.contract.identity import signed
 from streaming.contract.records import RecordDecoder
+from streaming.contract.rights.refusals import is_refusal, not_allowed, reason_of
+from streaming.contract.rights.table import Operation
 from streaming.contract.topics import TopicNames
 
 log = logging.getLogger(__name__)
@@ -143,6 +146,8 @@ class RequestReply:
         self._identity_key = identity_key
         self._lock = threading.Lock()
         self._pending: dict[str, _Pending] = {}
+        self._unsent: deque[tuple[str, str, BufferError | KafkaException]] = deque()
+        """Requests that a producer has refused after a fatal error: correlation id, request and error."""
         self._stall_timeout = stall_timeout
         # By partition: the requests that the producer has, oldest first, each with the time when it got it.
         self._unacknowledged: dict[int, OrderedDict[str, float]] = defaultdict(OrderedDict)
@@ -150,10 +155,12 @@ class RequestReply:
         # Created first: an idempotent producer needs half a second before it may send.
         settings = producer_config(bootstrap_servers, client_id, config)
         settings.pop("delivery.timeout.ms", None)
-        self._producer = RequestProducer(settings | {"message.timeout.ms": UNLIMITED}, stall_timeout)
+        self._producer = RequestProducer(settings | {"message.timeout.ms": UNLIMITED}, stall_timeout, topics.requests)
         self._consumer = new_consumer(bootstrap_servers, client_id, config, {"auto.offset.reset": "earliest"})
         try:
-            self._request_partitions = required_partition_count(self._consumer, topics.requests, connect_timeout)
+            self._request_partitions = required_partition_count(
+                self._consumer, topics.requests, connect_timeout, Operation.WRITE
+            )
             self._reply_partition = self._assign_reply_partition(connect_timeout)
         except RequestTimedOut as failure:
             self._consumer.close()
@@ -273,7 +280,12 @@ class RequestReply:
         except (BufferError, KafkaException) as failure:
             with self._lock:
                 del self._unacknowledged[partition][correlation_id]
-            self._fail(correlation_id, _not_sent(pending.request, failure))
+            error = failure.args[0]
+            if isinstance(error, KafkaError) and error.code() == KafkaError._FATAL:
+                # Only the reader's next poll of the producer tells what it has died of.
+                self._unsent.append((correlation_id, pending.request, failure))
+            else:
+                self._fail(correlation_id, _not_sent(pending.request, failure))
 
     @property
     def failure(self) -> str | None:
@@ -324,6 +336,7 @@ class RequestReply:
                 for answer in self._fence.released():
                     self._deliver(answer)
                 self._producer.poll()
+                self._fail_unsent()
             except Exception:
                 # Without this thread no request would ever be answered or time out.
                 log.exception("an answer in topic %s could not be processed", self._topics.responses)
@@ -336,7 +349,8 @@ class RequestReply:
         error = record.error()
         if error is not None:
             # librdkafka retries automatically, and every request has a timeout.
-            log.warning("topic %s cannot be read, retrying: %s", self._topics.responses, error.str())
+            topic = self._topics.responses
+            log.warning("topic %s cannot be read, retrying: %s", topic, reason_of(error, Operation.READ, topic))
             return
         if record.value() is None:
             self._decoder.skip(record, "it has no value")
@@ -361,11 +375,30 @@ class RequestReply:
         if pending is None:
             return
         if error is not None:
-            self._fail(correlation_id, _delivery_failure(pending.request, error))
+            self._fail(correlation_id, self._delivery_failure(pending.request, error))
             return
         pending.appended = True
         if pending.on_appended is not None:
             pending.on_appended()
+
+    def _delivery_failure(self, request: str, error: KafkaError) -> CoordinatorError:
+        if is_refusal(error):
+            return NotAuthorized(f"{request} was not sent: {not_allowed(Operation.WRITE, self._topics.requests)}")
+        if error.code() in TOO_LARGE:
+            return RequestTooLarge(f"the broker rejected {request}: {error.str()}")
+        if error.code() in _OUTCOME_UNKNOWN:
+            return RequestTimedOut(f"the broker has not acknowledged {request}: {error.str()}; it may yet be executed")
+        if error.code() == KafkaError._PURGE_QUEUE and self.failure is not None:
+            return CoordinatorNotAvailable(f"{request} was not sent: {self.failure}")
+        # Negative codes are librdkafka's own.
+        outcome = "the broker rejected" if error.code() > 0 else "the producer has not sent"
+        return CoordinatorNotAvailable(f"{outcome} {request}: {error.str()}")
+
+    def _fail_unsent(self) -> None:
+        while self._unsent:
+            correlation_id, request, failure = self._unsent.popleft()
+            why = CoordinatorNotAvailable(f"{request} was not sent: {self.failure}") if self.failure else None
+            self._fail(correlation_id, why or _not_sent(request, failure))
 
     def _expire_requests(self) -> None:
         now = time.monotonic()
@@ -404,13 +437,3 @@ def _not_sent(request: str, failure: BufferError | KafkaException) -> Coordinato
     if isinstance(error, KafkaError) and error.code() in TOO_LARGE:
         return RequestTooLarge(f"{request} was not sent: {error.str()}")
     return CoordinatorNotAvailable(f"{request} was not sent: {failure}")
-
-
-def _delivery_failure(request: str, error: KafkaError) -> CoordinatorError:
-    if error.code() in TOO_LARGE:
-        return RequestTooLarge(f"the broker rejected {request}: {error.str()}")
-    if error.code() in _OUTCOME_UNKNOWN:
-        return RequestTimedOut(f"the broker has not acknowledged {request}: {error.str()}; it may yet be executed")
-    # Negative codes are librdkafka's own.
-    outcome = "the broker rejected" if error.code() > 0 else "the producer has not sent"
-    return CoordinatorNotAvailable(f"{outcome} {request}: {error.str()}")

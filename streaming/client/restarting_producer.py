@@ -19,6 +19,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from streaming.client.librdkafka import has_leaders
+from streaming.contract.rights.refusals import is_refusal, not_allowed
+from streaming.contract.rights.table import Operation
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,8 @@ After an outage, librdkafka waits up to 15 s until it connects again: the 10 s o
 
 ANSWER_LIMIT_SECONDS = 2.0
 
+CLUSTER_REFUSAL = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED).str()
+
 OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
@@ -37,12 +41,13 @@ class RestartingProducer:
     """A producer with librdkafka's ``settings``, for any thread. One thread calls :meth:`poll` often.
 
     pause_seconds: the time from a fatal error to the next producer, at least.
+    topic: the one that it will write, if that is known before.
     look_seconds: a producer is stuck if it has no acknowledgement for twice as long, and the brokers answer at the
         middle and at the end of that time.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], pause_seconds: float, *, look_seconds: float = LOOK_SECONDS
+        self, settings: Mapping[str, Any], pause_seconds: float, topic: str = "", *, look_seconds: float = LOOK_SECONDS
     ) -> None:
         self.failure: str | None = None
         """The fatal error of the present producer, or that it is stuck."""
@@ -57,7 +62,7 @@ class RestartingProducer:
         """Whether a record was produced that was not acknowledged, and none that was sent since."""
         self._has_timed_out = False
         """Whether a record has failed since the last look because nobody acknowledged it in time."""
-        self._topic = ""
+        self._topic = topic
         self._producer = Producer(self._settings)
 
     def produce(
@@ -88,7 +93,9 @@ class RestartingProducer:
             error: KafkaError = failure.args[0]
             if not error.fatal():
                 raise
-            self._fail(error.str(), self._pause_seconds)
+            # Without Write on any topic, an idempotent producer is refused at its start, in other words.
+            is_refused = is_refusal(error) or CLUSTER_REFUSAL in error.str()
+            self._fail(not_allowed(Operation.WRITE, self._topic) if is_refused else error.str(), self._pause_seconds)
         if self.failure is None and self._is_stuck():
             self._gives_up = True
             self._fail("no record is acknowledged, though the brokers answer", 0.0)

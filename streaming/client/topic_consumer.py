@@ -8,7 +8,7 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
+from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable, NotAuthorized, RequestTimedOut
 from streaming.client.librdkafka import (
     LibrdkafkaConfig,
     beginning_offset,
@@ -16,6 +16,8 @@ from streaming.client.librdkafka import (
     new_consumer,
     required_partition_count,
 )
+from streaming.contract.rights.refusals import is_refusal, not_allowed
+from streaming.contract.rights.table import Operation
 
 __all__ = ["EAGER", "TO_END", "TopicConsumer", "is_end"]
 
@@ -44,8 +46,7 @@ class TopicConsumer:
     """A consumer of one topic, until :meth:`close` or the end of a ``with`` block. Not thread-safe.
 
     ``config`` is librdkafka's; ``settings`` override it. ``timeout`` is the limit of each query and the longest wait
-    for the next records, in seconds. ``client_id`` is also the name of a group whose coordinator librdkafka looks up:
-    the reader needs the right to describe it.
+    for the next records, in seconds.
 
     Raises:
         CoordinatorNotAvailable: the topic does not exist, or cannot be read.
@@ -200,6 +201,8 @@ class TopicConsumer:
         if is_end(record):
             # Behind the last transaction's marker, if there is one.
             self.positions[record.partition() or 0] = record.offset() or 0
+        elif is_refusal(error):
+            raise NotAuthorized(not_allowed(Operation.READ, self.topic))
         elif not error.retriable():
             raise CoordinatorNotAvailable(f"topic {self.topic!r} cannot be read: {error.str()}") from KafkaException(
                 error

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 
 from confluent_kafka import Consumer, Message
 
-from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
+from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable, NotAuthorized
 from streaming.client.librdkafka import LibrdkafkaConfig, new_consumer, required_partition_count
 from streaming.client.topic_consumer import GROWTH_LIMIT_SECONDS, GROWTH_SECONDS, TO_END
 
@@ -86,10 +86,15 @@ class TopicReader:
         return False
 
     def _run(self) -> None:
+        refusal = None
         while not self._closing.is_set():
             try:
                 with closing(self._new_consumer()) as consumer:
                     self._read(consumer)
+            except NotAuthorized as failure:
+                # Once: it is tried again until somebody grants the right.
+                log.log(logging.DEBUG if str(failure) == refusal else logging.WARNING, "%s", failure.message)
+                refusal = str(failure)
             except CoordinatorNotAvailable as failure:
                 log.debug("topic %s cannot be read yet, retrying: %s", self._topic, failure)
             except CoordinatorError as failure:

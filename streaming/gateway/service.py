@@ -10,6 +10,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 
 from streaming.contract.identity import read_identity_keys
 from streaming.contract.monitoring_server import serving_monitoring
+from streaming.contract.topics import TopicNames
 from streaming.contract.waits import announcing_waits
 from streaming.embedded.interruption import exit_code, take_time_to_stop
 from streaming.embedded.stop_signals import STOP_SIGNALS, end_at_once, restored_handlers
@@ -17,10 +18,11 @@ from streaming.gateway.groups.serving import serving_groups
 from streaming.gateway.groups.timeout_policies import GroupTimeouts
 from streaming.gateway.health import GatewayHealth
 from streaming.gateway.instrumentation import GatewayMetrics
-from streaming.gateway.options import GatewayOptions
+from streaming.gateway.options import CLIENT_ID, GatewayOptions
 from streaming.gateway.proxy.addresses import coordinator_node
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.proxy.server import GatewayServer
+from streaming.gateway.security.own_rights import warn_of_missing_rights
 from streaming.gateway.transactions.serving import serving_transactions
 from streaming.gateway.wire.client_request import ServedApi
 from streaming.gateway.wire.loop_share import LoopShare
@@ -142,7 +144,9 @@ async def _run_until(stop: asyncio.Event, server: GatewayServer, report: Callabl
         brokers = ", ".join(f"{node_id} at {address}" for node_id, address in server.addresses.items())
         take_time_to_stop()
         report(f"ready: clients connect to {server.address}; advertised brokers: {brokers}")
-        await stop.wait()
+        options = server.options
+        own = options.bootstrap_servers, CLIENT_ID, options.kafka, TopicNames(options.topic_prefix)
+        await asyncio.gather(stop.wait(), asyncio.to_thread(warn_of_missing_rights, *own))
         report("stopping: answering the requests in flight")
     finally:
         await server.stop()

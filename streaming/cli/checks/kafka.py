@@ -14,11 +14,12 @@ from streaming.contract.output.broker_failures import brokers_failed
 from streaming.contract.waits import KAFKA, announcing_waits, waiting_for
 from streaming.job.options import JobOptions
 from streaming.job.topics.inspection import TopicInspection, inspect_topics
+from streaming.job.topics.rights import missing_job_rights
 
 FRESH_MS = 10_000
 """A request that was appended within this time bounds how far a broker's clock can be behind."""
 
-BROKERS, TOPICS, CLOCKS = "brokers", "topics", "clocks"
+BROKERS, RIGHTS, TOPICS, CLOCKS = "brokers", "rights", "topics", "clocks"
 
 
 @dataclass
@@ -41,6 +42,10 @@ def check_kafka(options: JobOptions, timeout_seconds: float) -> KafkaReport:
             brokers = admin.list_topics(timeout=timeout_seconds).brokers.values()
         addresses = ", ".join(f"{broker.host}:{broker.port}" for broker in brokers)
         report.findings.append(ok(BROKERS, f"{len(brokers)} reachable: {addresses}"))
+        missing_rights = missing_job_rights(admin, options.topics, timeout_seconds)
+        report.findings += [problem(RIGHTS, line, "create the ACLs of the job's role") for line in missing_rights]
+        if missing_rights:
+            return report
         inspection = inspect_topics(admin, options.topics, options.layout)
         report.request_partitions = inspection.partitions.get(options.topics.requests)
         report.request_topic_id = inspection.topic_ids.get(options.topics.requests)

@@ -11,6 +11,8 @@ from confluent_kafka.admin import TopicMetadata as ListedTopic
 from coordinator_logic.assignors import TopicMetadata
 from streaming.client import librdkafka
 from streaming.client.consumer.types import ConsumerConfig
+from streaming.contract.rights.refusals import reason_of
+from streaming.contract.rights.table import Operation
 from streaming.contract.topics import LEGAL_TOPIC_NAME
 
 log = logging.getLogger(__name__)
@@ -61,7 +63,7 @@ class ClusterTopics:
             if found.error is None:
                 described[name] = _topic_metadata(found, racks)
             elif found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                self._warn_once(name, found.error.str())
+                self._warn_once(name, reason_of(found.error, Operation.READ, name))
         return described
 
     def topic_ids(self, topics: Iterable[str], timeout: float) -> dict[str, str]:

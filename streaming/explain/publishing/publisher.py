@@ -6,9 +6,11 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from streaming.client.errors import CoordinatorNotAvailable
+from streaming.client.errors import CoordinatorNotAvailable, NotAuthorized
 from streaming.client.librdkafka import LibrdkafkaConfig, producer_config
 from streaming.contract.errors import CannotRun
+from streaming.contract.rights.refusals import is_refusal, not_allowed
+from streaming.contract.rights.table import Kind, Operation
 from streaming.contract.topics import BATCH_OVERHEAD_BYTES, MAX_ROW_BYTES
 from streaming.explain.publishing.records import PublishedRebalance, encoded
 
@@ -75,6 +77,10 @@ class Publisher:
 
     def _meaning(self, failure: Exception) -> Exception:
         error = failure.args[0] if isinstance(failure, KafkaException) else None
+        if error is not None and is_refusal(error):
+            is_topic = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+            kind = Kind.TOPIC if is_topic else Kind.TRANSACTIONAL_ID
+            return NotAuthorized(not_allowed(Operation.WRITE, self._topic, kind))
         if error is not None and (error.fatal() or error.code() in NO_LONGER):
             # An overtaken producer learns it in several ways.
             return CannotRun(

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from streaming.client.errors import CoordinatorNotAvailable
+from streaming.contract.rights.refusals import not_allowed
+from streaming.contract.rights.table import Operation
 from streaming.gateway.wire.brokers import ClusterUnreachable
 from streaming.gateway.wire.loop_share import loop_time
 
@@ -108,5 +110,11 @@ class SharedLookups:
             return _Answer({}, dict.fromkeys(keys, repr(failure)))
         known = {self._key_of(topic): topic for topic in found if topic.is_known}
         self._learn(known, asked_at)
-        errors: dict[str, str] = {self._key_of(topic): topic.error_code.name for topic in found}
+        errors: dict[str, str] = {self._key_of(topic): _in_words(topic) for topic in found}
         return _Answer(known, {key: errors.get(key, "no answer") for key in keys - known.keys()})
+
+
+def _in_words(topic: FoundTopic) -> str:
+    if topic.name and topic.error_code is ErrorCode.topic_authorization_failed:
+        return not_allowed(Operation.DESCRIBE, topic.name)
+    return topic.error_code.name

@@ -14,6 +14,8 @@ from kio.schema.types import GroupId, ProducerId, TransactionalId
 from kio.static.primitive import i8, i16
 
 from streaming.contract.output.broker_failures import connection_failed
+from streaming.contract.rights.refusals import not_allowed
+from streaming.contract.rights.table import Kind, Operation
 from streaming.gateway.proxy.broker_client import BROKER_CONNECTION_ERRORS
 from streaming.gateway.proxy.cluster import Cluster
 from streaming.gateway.transactions.participation import TransactionDescription
@@ -33,6 +35,10 @@ TransactionDescriptions = Mapping[str, TransactionDescription | None]
 
 class CoordinatorsUnreachable(Exception):
     """A transaction coordinator is not known, or does not answer."""
+
+
+class TransactionalIdRefused(Exception):
+    """The brokers do not allow the gateway to describe a transactional id."""
 
 
 async def describe_transactions(forward: Forward, transactional_ids: Iterable[str]) -> TransactionDescriptions:
@@ -70,14 +76,14 @@ async def add_group(
         group_id=GroupId(group_id),
     )
     response: Any = await forward(request)
-    _warn_of_missing_right(response.error_code, transactional_id, group_id)
+    warn_of_missing_right(response.error_code, transactional_id, group_id)
     return response.error_code  # type: ignore[no-any-return]
 
 
 class TransactionCoordinators:
     """Requests over the gateway's own connections, with its own principal.
 
-    It needs DESCRIBE on transactional ids; to add groups also WRITE on them, and READ on the groups.
+    It needs WRITE on transactional ids to add groups, and READ on the groups; to describe transactions, DESCRIBE.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -85,7 +91,7 @@ class TransactionCoordinators:
 
     async def describe(self, transactional_ids: Iterable[str]) -> TransactionDescriptions:
         """Describe transactions, as far as their coordinators answer. Raises :class:`CoordinatorsUnreachable`."""
-        ids_by_coordinator = await self._find(tuple(transactional_ids))
+        ids_by_coordinator, _ = await self._find(tuple(transactional_ids))
         descriptions: dict[str, TransactionDescription | None] = {}
         for address, ids in ids_by_coordinator.items():
             try:
@@ -101,9 +107,13 @@ class TransactionCoordinators:
     async def connection(self, transactional_id: str) -> AsyncIterator[Forward]:
         """Connect to the coordinator of a transactional id.
 
-        Raises :class:`CoordinatorsUnreachable`, also when the coordinator does not answer a request of the block.
+        Raises :class:`CoordinatorsUnreachable`, also when the coordinator does not answer a request of the block, and
+        :class:`TransactionalIdRefused`.
         """
-        address = next(iter(await self._find((transactional_id,))), None)
+        found, refused = await self._find((transactional_id,))
+        if refused:
+            raise TransactionalIdRefused(transactional_id)
+        address = next(iter(found), None)
         if address is None:
             raise CoordinatorsUnreachable(f"transactional id {transactional_id!r} has no coordinator at the moment")
         try:
@@ -114,7 +124,8 @@ class TransactionCoordinators:
             log.warning("a group is not added to the transaction of %r: %s", transactional_id, reason)
             raise CoordinatorsUnreachable(reason) from failure
 
-    async def _find(self, transactional_ids: tuple[str, ...]) -> Mapping[Address, list[str]]:
+    async def _find(self, transactional_ids: tuple[str, ...]) -> tuple[Mapping[Address, list[str]], set[str]]:
+        """The ids by the addresses of their coordinators, and those that the gateway may not describe."""
         request = FindCoordinatorRequest(key_type=TRANSACTION_KEY_TYPE, coordinator_keys=transactional_ids)
         try:
             response = await self._cluster.ask_any(request)
@@ -122,19 +133,26 @@ class TransactionCoordinators:
             reason = f"no broker can be asked for the transaction coordinators: {failure.__cause__!r}"
             raise CoordinatorsUnreachable(reason) from failure
         found: dict[Address, list[str]] = {}
+        refused = set()
         for coordinator in response.coordinators:
             if coordinator.error_code is ErrorCode.none:
                 found.setdefault(Address(coordinator.host, coordinator.port), []).append(coordinator.key)
-        return found
+            elif coordinator.error_code is ErrorCode.transactional_id_authorization_failed:
+                refused.add(coordinator.key)
+        return found, refused
 
 
-def _warn_of_missing_right(error: ErrorCode, transactional_id: str, group_id: str) -> None:
+def warn_of_missing_right(error: ErrorCode, transactional_id: str, group_id: str) -> None:
     """Tell the operator, since the client itself is authorized."""
-    if error in (ErrorCode.transactional_id_authorization_failed, ErrorCode.group_authorization_failed):
+    refused = {
+        ErrorCode.transactional_id_authorization_failed: (Operation.WRITE, transactional_id, Kind.TRANSACTIONAL_ID),
+        ErrorCode.group_authorization_failed: (Operation.READ, group_id, Kind.GROUP),
+    }
+    if error in refused:
         log.warning(
-            "the gateway may not add group %r to the transaction of transactional id %r: %s; it needs Write on the "
-            "transactional id and Read on the group, or all gateways the option transactions-v2=false",
+            "the gateway cannot add group %r to the transaction of transactional id %r: %s; with "
+            "transactions-v2=false on all gateways, it need not",
             group_id,
             transactional_id,
-            error.name.upper(),
+            not_allowed(*refused[error]),
         )

@@ -29,10 +29,12 @@ from streaming.gateway.security.permissions import Operation
 from streaming.gateway.transactions.completion import CompletionFailed, TransactionCompleter, log_outcome
 from streaming.gateway.transactions.coordinators import (
     CoordinatorsUnreachable,
+    TransactionalIdRefused,
     TransactionCoordinators,
     TransactionDescriptions,
     add_group,
     describe_transactions,
+    warn_of_missing_right,
 )
 from streaming.gateway.transactions.participation import (
     Participation,
@@ -204,6 +206,10 @@ class TransactionHandlers:
                 return participation if await self._is_in_time(participation, forward, body) else RETRY
         except CoordinatorsUnreachable:
             return RETRY
+        except TransactionalIdRefused:
+            refused = ErrorCode.transactional_id_authorization_failed
+            warn_of_missing_right(refused, body.transactional_id, body.group_id)
+            return refused
 
     async def _is_in_time(self, participation: Participation, forward: Forward, body: TxnOffsetCommitRequest) -> bool:
         """Whether the transaction is ongoing after the participation was written; if not, erase it.

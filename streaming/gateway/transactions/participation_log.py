@@ -13,6 +13,8 @@ from streaming.client.compacted_topic import CompactedTopic
 from streaming.client.librdkafka import LibrdkafkaConfig, admin_config, producer_config
 from streaming.client.restarting_producer import RestartingProducer
 from streaming.client.topic_reader import TopicReader
+from streaming.contract.rights.refusals import reason_of
+from streaming.contract.rights.table import Operation
 from streaming.gateway.transactions.participation import Participation
 from streaming.gateway.transactions.timeouts import TransactionTimeouts
 from streaming.gateway.wire.futures import call_from_thread, complete
@@ -129,7 +131,8 @@ class ParticipationLog:
             if await self._is_missing():
                 return 0
             error: KafkaError = failure.args[0]
-            reason = f"the end of topic {self._topic!r} is unknown: {error.str()}"
+            why = reason_of(error, Operation.READ, self._topic)
+            reason = f"the end of topic {self._topic!r} is unknown: {why}"
             raise ParticipationLogUnavailable(reason) from failure
 
     async def _is_missing(self) -> bool:
@@ -149,7 +152,7 @@ class ParticipationLog:
         written: asyncio.Future[None] = self._loop.create_future()
 
         def on_delivery(error: KafkaError | None, _record: Message) -> None:
-            call_from_thread(self._loop, _settle, written, error)
+            call_from_thread(self._loop, _settle, written, self._topic, error)
 
         try:
             self._producer.produce(self._topic, key, value, PARTITION, on_delivery)
@@ -184,7 +187,7 @@ class ParticipationLog:
                     call_from_thread(self._loop, self._complete_waiters)
         if error is not None:
             # librdkafka retries; read() has a timeout.
-            log.warning("reading %s: %s", self._topic, error.str())
+            log.warning("reading %s: %s", self._topic, reason_of(error, Operation.READ, self._topic))
 
     def _complete_waiters(self) -> None:
         with self._lock:
@@ -197,8 +200,9 @@ class ParticipationLog:
             complete(future)
 
 
-def _settle(written: "asyncio.Future[None]", error: KafkaError | None) -> None:
+def _settle(written: "asyncio.Future[None]", topic: str, error: KafkaError | None) -> None:
     if error is None:
         complete(written)
     elif not written.done():
-        written.set_exception(ParticipationLogUnavailable(f"a participation was not written: {error.str()}"))
+        why = reason_of(error, Operation.WRITE, topic)
+        written.set_exception(ParticipationLogUnavailable(f"a participation was not written: {why}"))

@@ -4,14 +4,13 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from streaming.client.errors import TopicNotFound
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.topic_reach import CLIENT_ID
 from streaming.job.election.announcements import AnnouncementWatch, Reach
 from streaming.job.election.candidate import LEASE_SECONDS
 from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions
-from streaming.job.topics.creation import admin_client
-from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, describe_topics
 
 LOOK_SECONDS = 0.1
 
@@ -42,11 +41,12 @@ def find_last_job(options: JobOptions, topic_id: str | None, timeout: float) -> 
         CoordinatorError: the announcements cannot be read.
     """
     topic = options.topics.coordinators
-    with admin_client(options.librdkafka_config) as admin:
-        if not describe_topics(admin, [topic], ADMIN_LIMIT_SECONDS):
-            return LastJob(Reach(), [])
     config = options.librdkafka_config
-    with AnnouncementWatch(str(config["bootstrap.servers"]), CLIENT_ID, config, topic, timeout) as watch:
+    try:
+        watching = AnnouncementWatch(str(config["bootstrap.servers"]), CLIENT_ID, config, topic, timeout)
+    except TopicNotFound:
+        return LastJob(Reach(), [])
+    with watching as watch:
         await_silence(watch.look, lambda: watch.is_free(LEASE_SECONDS), lambda: watch.silent_seconds)
         reach, epoch = (Reach(), 0) if watch.newest is None else (watch.newest.reach, watch.newest.epoch)
         is_other = topic_id is not None and reach.topic_id not in (None, topic_id)

@@ -17,8 +17,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from coordinator_logic.messages import LARGEST_EPOCH
 from streaming.client.announced_epoch import KEY
-from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable
+from streaming.client.errors import CoordinatorError, CoordinatorNotAvailable, NotAuthorized
 from streaming.client.librdkafka import LibrdkafkaConfig, admin_config, has_leaders, producer_config
+from streaming.contract.rights.refusals import is_refusal, not_allowed
+from streaming.contract.rights.table import Kind, Operation
 from streaming.job.election.announcements import (
     ANNOUNCEMENT_SECONDS,
     CLIENT_ID,
@@ -240,6 +242,10 @@ class Lease:
         except KafkaException as failure:
             if failure.args[0].code() == KafkaError._FENCED:
                 raise Overtaken("another job became active first") from failure
+            if is_refusal(failure.args[0]):
+                transactional_id = str(self._settings["transactional.id"])
+                refused = not_allowed(Operation.WRITE, transactional_id, Kind.TRANSACTIONAL_ID)
+                raise NotAuthorized(refused) from failure
             raise CoordinatorNotAvailable(f"this job cannot become the active one: {failure}") from failure
         return producer
 
@@ -270,7 +276,7 @@ class Lease:
             for key, value in records.items():
                 self._producer.produce(self._topic, key=key, value=value, partition=0)
         except (BufferError, KafkaException) as failure:
-            raise _meaning(failure) from failure
+            raise self._meaning(failure) from failure
         self._unfinished = self._producer.commit_transaction
         self._finish_transaction()
 
@@ -285,8 +291,17 @@ class Lease:
                 self._unfinished = self._producer.abort_transaction
             if self._is_stuck():
                 raise Overtaken("an announcement does not end, though the brokers answer") from failure
-            raise _meaning(failure) from failure
+            raise self._meaning(failure) from failure
         self._unfinished = None
+
+    def _meaning(self, failure: Exception) -> Exception:
+        """What the job must conclude from a failure: whether it is fenced, or has to find out with another producer."""
+        error = failure.args[0] if isinstance(failure, KafkaException) else None
+        if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return NotAuthorized(not_allowed(Operation.WRITE, self._topic))
+        if error is not None and (error.code() == KafkaError._FENCED or error.fatal()):
+            return Overtaken("another job has become the active one")
+        return CoordinatorNotAvailable(f"the active job cannot be announced: {failure}")
 
     def _is_stuck(self) -> bool:
         """Whether the brokers answer, and must have ended the unfinished transaction themselves by now.
@@ -304,11 +319,3 @@ def _require_newest(me: ActiveJob, watch: AnnouncementWatch) -> None:
     newest = watch.newest
     if newest is None or (newest.host, newest.process_id, newest.started_at) != (me.host, me.process_id, me.started_at):
         raise Overtaken("another job has become the active one")
-
-
-def _meaning(failure: Exception) -> Exception:
-    """What the job must conclude from a failure: whether it is fenced, or has to find out with another producer."""
-    error = failure.args[0] if isinstance(failure, KafkaException) else None
-    if error is not None and (error.code() == KafkaError._FENCED or error.fatal()):
-        return Overtaken("another job has become the active one")
-    return CoordinatorNotAvailable(f"the active job cannot be announced: {failure}")

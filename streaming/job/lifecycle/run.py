@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
 from pyspark.errors import PySparkException
@@ -35,7 +35,9 @@ from streaming.job.parts import SHIPPED, JobParts
 from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.java_objects import progress_after
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
+from streaming.job.topics.creation import admin_client
 from streaming.job.topics.layout import Partitions
+from streaming.job.topics.rights import missing_job_rights
 
 STARTING_POLL_SECONDS = 0.1
 POLL_SECONDS = 0.5
@@ -51,6 +53,10 @@ MAX_FAILURE_LINES = 12
 
 CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
 """Spark's class of errors for a batch that another query has written."""
+
+
+NOT_AUTHORIZED = "Not authorized to access"
+"""What the message of Kafka's Java client begins with where a right is missing."""
 
 
 def run_job(
@@ -196,7 +202,7 @@ def _reason_to_start_again(
     if failure is not None and has_given_brokers_up(str(failure)):
         return "Spark's Kafka client has waited for the brokers for too long"
     if failure is not None:
-        raise CannotRun(_failure_line(failure, session))
+        raise CannotRun(failure_line(failure, session))
     if seconds_away:
         return f"the brokers were away for {seconds_away:.0f} s"
     return "a topic has more partitions" if watch.has_grown(partitions) else None
@@ -211,12 +217,23 @@ def _ready_line(options: JobOptions, backlog: Backlog) -> str:
     )
 
 
-def _failure_line(failure: PySparkException, session: JobSession) -> str:
+def failure_line(failure: PySparkException, session: JobSession) -> str:
+    """Why a query has failed, in one line: the right that the job lacks, the damage, or what Spark says."""
     # The query's plan follows in Spark's message, and stack traces of all layers are between its lines.
     message = str(failure).partition("=== Streaming Query ===")[0]
     stripped = [line.strip() for line in message.splitlines()]
     lines = " | ".join([line for line in stripped if line and not line.startswith("at ")][:MAX_FAILURE_LINES])
+    if NOT_AUTHORIZED in lines and (refused := _missing_rights(session)):
+        return f"the query failed: {refused}"
     damage = None
     if registry.is_used(registry.CHECKPOINT_LAYOUT, session.spark):
         damage = damage_after_failure(session.checkpoint, session.options.checkpoint, lines)
     return damage or f"the query failed: {lines}"
+
+
+def _missing_rights(session: JobSession) -> str:
+    """The rights that the job lacks, as one line; the empty text if it lacks none, or nobody can tell."""
+    options = session.options
+    with suppress(BrokersFailed), admin_client(options.librdkafka_config) as admin:
+        return "; ".join(missing_job_rights(admin, options.topics))
+    return ""

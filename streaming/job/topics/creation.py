@@ -10,10 +10,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.contract.output.broker_failures import brokers_failed
+from streaming.contract.rights.refusals import is_refusal, not_allowed
+from streaming.contract.rights.table import Operation
 from streaming.contract.topics import TopicNames
 from streaming.contract.waits import KAFKA, waiting_for
 from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, SAFE_REPLICAS, TopicInspection, inspect_topics
 from streaming.job.topics.layout import RequiredTopic, TopicLayout, required_topics
+from streaming.job.topics.rights import missing_job_rights
 
 DEFAULT_REPLICATION_FACTOR = 3
 """The replicas of a new topic; on a cluster of fewer brokers, one on each."""
@@ -31,14 +34,16 @@ def ensure_topics(client_config: Mapping[str, str], names: TopicNames, layout: T
         An inspection without missing topics and without problems.
 
     Raises:
-        CannotRun: The cluster does not respond, or a topic does not have the layout that the job needs. The message
-            has a line for each problem.
+        CannotRun: The cluster does not respond, or does not allow what the job needs, or a topic does not have the
+            layout that the job needs. The message has a line for each problem.
     """
     with admin_client(client_config) as admin:
         with waiting_for(KAFKA, ADMIN_LIMIT_SECONDS):
             cluster = admin.list_topics(timeout=ADMIN_LIMIT_SECONDS)
         missing = [topic for topic in required_topics(names, layout) if topic.name not in cluster.topics]
         _create(admin, missing, layout.replication_factor or min(DEFAULT_REPLICATION_FACTOR, len(cluster.brokers)))
+        if missing_rights := missing_job_rights(admin, names):
+            raise CannotRun("\n".join(missing_rights))
         inspection = _inspection_of_all(admin, names, layout)
     if inspection.problems:
         raise CannotRun("\n".join(inspection.problems))
@@ -89,6 +94,8 @@ def _create(admin: AdminClient, topics: list[RequiredTopic], replicas: int) -> N
         try:
             future.result(ADMIN_LIMIT_SECONDS)
         except KafkaException as error:
+            if is_refusal(error.args[0]):
+                raise CannotRun(not_allowed(Operation.CREATE, name)) from error
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise CannotRun(f"topic {name} cannot be created: {error.args[0].str()}") from error
 

@@ -13,6 +13,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from streaming.client.librdkafka import producer_config
 from streaming.contract.errors import CannotRun
+from streaming.contract.rights.refusals import is_refusal, not_allowed
+from streaming.contract.rights.table import Operation
 from streaming.job.group_batch.steps import DEADLINE_CHECK
 
 log = logging.getLogger(__name__)
@@ -59,11 +61,8 @@ class WakeEvents:
         errors: list[KafkaError | None] = []
         self._produce(lambda error, _: errors.append(error))
         self._producer.flush(APPEND_LIMIT_SECONDS + 1.0)
-        if any(error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED for error in errors):
-            raise CannotRun(
-                f"the job may not append to {self._topic}, so it would keep no deadline: it needs the right Write on "
-                'that topic (see "ACLs for each role" in docs/security.md)'
-            )
+        if any(map(is_refusal, errors)):
+            raise CannotRun(f"the job would keep no deadline: {not_allowed(Operation.WRITE, self._topic)}")
 
     def deliveries(self) -> list[Place | None]:
         """Where wake events of :meth:`append` are since the last call, None for one that could not be appended."""

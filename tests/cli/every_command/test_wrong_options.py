@@ -52,6 +52,7 @@ RIGHT = {"TOPIC[:PARTITIONS]": "orders", "TIME": "1h", "COUNT": "1", "FILE": "wr
 NEEDS = {
     ("run",): {"--checkpoint": ["--checkpoint", "checkpoint"]},
     ("gateway",): {"--tls-cert": ["--tls-cert", "offsets.csv"], "--listen": ["--listen", "127.0.0.1:0"]},
+    ("acls",): {"--principal": ["--apply"]},
     ("offsets", "apply"): {"": ["--execute"]},
     ("offsets", "reset"): {
         "--topic": ["--all-topics"],

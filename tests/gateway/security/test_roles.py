@@ -1,30 +1,16 @@
-"""Job, gateway, command line, client and auditor, each with exactly the rights that docs/security.md names."""
+"""Job, gateway, commands and client, each with exactly the rights that `group-coordinator acls` prints."""
 
 import json
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
-from kio.schema.errors import ErrorCode
-from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
-from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
-from streaming.contract.topics import TopicNames
-from tests.gateway.support.raw_producer import RawProducer
-from tests.gateway.support.sasl_broker import PLAIN_MODULE, sasl_broker
+from streaming.contract.rights.table import ROLES
+from tests.gateway.security.roles.cluster import GROUP, PREFIX, TOPIC, SecuredCluster, binding, printed, secured_cluster
+from tests.gateway.security.roles.members import commits_in_transaction
+from tests.gateway.support.certificate import Certificate
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_io import produce_all
@@ -33,169 +19,103 @@ from tests.support.waiting import LIMIT_SECONDS
 
 pytestmark = pytest.mark.jvm
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "security.md"
-RIGHTS = re.compile(r"^\| (\w+) \| (topic|group|transactional id) `([^`]+)` \| ([\w, ]+) \|$", re.MULTILINE)
-RESOURCES = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional id": ResourceType.TRANSACTIONAL_ID,
-}
-ROLES = ("job", "gateway", "service", "client", "auditor")
-PREFIX = "roles-"
-TOPIC, GROUP = "orders", "billing"
-TRANSACTIONAL_ID = GROUP
-
-
-def rights() -> Iterator[AclBinding]:
-    """The ACLs of the document's table, with the test's prefix before the coordinator's topics and transactional id."""
-    for role, kind, name, operations in RIGHTS.findall(DOCUMENT.read_text()):
-        for operation in operations.split(", "):
-            yield AclBinding(
-                RESOURCES[kind],
-                PREFIX + name if kind != "group" and name.startswith("group-") else name,
-                ResourcePatternType.LITERAL,
-                f"User:{role}",
-                "*",
-                AclOperation[re.sub(r"(?<!^)(?=[A-Z])", "_", operation).upper()],
-                AclPermissionType.ALLOW,
-            )
-
-
-def properties(role: str) -> dict[str, str]:
-    """librdkafka's properties for a role."""
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": role,
-        "sasl.password": f"{role}-secret",
-    }
-
-
-def of_job() -> dict[str, object]:
-    """The job's options, with the properties of Kafka's Java clients."""
-    return {
-        "topic-prefix": PREFIX,
-        # Its reader of the directory is a client, too.
-        "metrics-port": 0,
-        "kafka.security.protocol": "SASL_PLAINTEXT",
-        "kafka.sasl.mechanism": "PLAIN",
-        "kafka.sasl.jaas.config": f'{PLAIN_MODULE} required username="job" password="job-secret";',
-    }
+Running = tuple[SecuredCluster, CoordinatorProcess, GatewayProcess]
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CoordinatorProcess, GatewayProcess]]:
+def running(tmp_path_factory: pytest.TempPathFactory, certificate: Certificate) -> Iterator[Running]:
     """A job and a gateway on a cluster with these ACLs."""
-    authorizer = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        # The broker itself, at the listener without authentication.
-        "super.users": "User:ANONYMOUS",
-    }
-    users = {role: f"{role}-secret" for role in ROLES}
-    with sasl_broker("SASL_PLAINTEXT", users, {}, authorizer) as (broker, address), ExitStack() as stack:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        for made in admin.create_acls(list(rights())).values():
-            made.result(LIMIT_SECONDS)
-        create_topic(broker.bootstrap_servers, TOPIC, 1)
-        produce_all(broker.bootstrap_servers, TOPIC, [b"one", b"two"])
-        coordinator = CoordinatorProcess(address, tmp_path_factory.mktemp("roles"), of_job())
+    acls = [binding(acl) for role in ROLES if role != "standby" for acl in printed(role)]
+    with secured_cluster(certificate, acls) as cluster, ExitStack() as stack:
+        create_topic(cluster.open_address, TOPIC, 1)
+        produce_all(cluster.open_address, TOPIC, [b"one", b"two"])
+        # Its reader of the directory is a client, too.
+        options = {**cluster.job_options(), "metrics-port": 0}
+        coordinator = CoordinatorProcess(cluster.address, tmp_path_factory.mktemp("roles"), options)
         stack.callback(coordinator.kill)
         coordinator.start()
-        own = {f"kafka.{key}": value for key, value in properties("gateway").items()}
-        gateway = GatewayProcess(address, PREFIX, own)
+        gateway = new_gateway(cluster)
         stack.callback(gateway.kill)
         gateway.start()
-        yield coordinator, gateway
+        yield cluster, coordinator, gateway
 
 
-@pytest.fixture
-def addresses(running: tuple[CoordinatorProcess, GatewayProcess]) -> tuple[str, str]:
-    """The addresses of the brokers and of the gateway."""
-    coordinator, gateway = running
-    return coordinator.bootstrap_servers, gateway.bootstrap_servers
+def new_gateway(cluster: SecuredCluster) -> GatewayProcess:
+    own = {f"kafka.{key}": value for key, value in cluster.login("gateway").items()}
+    return GatewayProcess(cluster.address, PREFIX, own)
 
 
-def command(address: str, *arguments: str) -> object:
-    """The JSON output of the command line, with the rights of a service."""
-    connection = ["-b", address, "--topic-prefix", PREFIX, "--json"]
-    for key, value in properties("service").items():
-        connection += ["-X", f"{key}={value}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "streaming.cli", *arguments, *connection],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def first_journal_entry(address: str) -> str:
-    """An entry of the journal, with the rights of an auditor."""
-    journal = TopicNames(PREFIX).journal
-    auditor = Consumer({"bootstrap.servers": address, "group.id": "unused", **properties("auditor")})
-    try:
-        partitions = auditor.list_topics(journal, LIMIT_SECONDS).topics[journal].partitions
-        auditor.assign([TopicPartition(journal, number, 0) for number in partitions])
-        (entry,) = auditor.consume(1, LIMIT_SECONDS)
-        assert entry.error() is None
-        return (entry.value() or b"").decode()
-    finally:
-        auditor.close()
-
-
-def test_the_rights_of_the_table_are_enough_for_every_role(addresses: tuple[str, str]) -> None:
-    brokers, gateway = addresses
-    client = {"bootstrap.servers": gateway, "auto.offset.reset": "earliest", **properties("client")}
+def test_the_rights_are_enough_for_every_role(running: Running) -> None:
+    cluster, _, gateway = running
+    login = cluster.login_at_gateway("client")
+    client = {"bootstrap.servers": gateway.bootstrap_servers, "auto.offset.reset": "earliest", **login}
     consumer = Consumer({**client, "group.id": GROUP, "enable.auto.commit": False})
     try:
         consumer.subscribe([TOPIC])
         assert [message.value() for message in consumer.consume(2, LIMIT_SECONDS)] == [b"one", b"two"]
         consumer.commit(asynchronous=False)
         for arguments in (("groups", "list"), ("groups", "describe", GROUP), ("offsets", "list", GROUP)):
-            assert GROUP in json.dumps(command(brokers, *arguments))
+            done = cluster.command("operator", *arguments, "--json")
+            assert done.exit_code == 0, done.output
+            assert GROUP in json.dumps(json.loads(done.stdout))
     finally:
         consumer.close()
-    assert "User:client" in first_journal_entry(gateway)
+    assert "User:client" in cluster.command("operator", "offsets", "history", GROUP, "--json").stdout
+    assert cluster.command("reader", "events").exit_code == 0
+    reset = cluster.command("operator", "offsets", "reset", GROUP, "--topic", TOPIC, "--to-earliest", "--execute")
+    assert reset.exit_code == 0, reset.output
 
 
-def test_the_rights_of_the_table_are_enough_for_transactions_v2(addresses: tuple[str, str]) -> None:
-    _, gateway = addresses
-    producer = RawProducer(int(gateway.rpartition(":")[2]), TRANSACTIONAL_ID, GROUP, TOPIC)
-    login = properties("client")
-    token = f"\0{login['sasl.username']}\0{login['sasl.password']}".encode()
-    producer.client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
-    assert producer.client.ask(SaslAuthenticateRequest(auth_bytes=token)).error_code is ErrorCode.none
-    assert producer.init() is ErrorCode.none
-    assert producer.commit_offset(1, version=5) is ErrorCode.none
-    assert producer.end(True, version=5) is ErrorCode.none
-    producer.close()
+def test_the_rights_are_enough_for_transactions_v2(running: Running) -> None:
+    cluster, _, gateway = running
+    assert commits_in_transaction(gateway, cluster.login_at_gateway("client")) is None
 
 
-def test_a_client_may_do_nothing_beyond_the_table(addresses: tuple[str, str]) -> None:
-    _, gateway = addresses
-    consumer = Consumer({"bootstrap.servers": gateway, "group.id": "another", **properties("client")})
+def test_a_client_may_do_nothing_beyond_its_rights(running: Running) -> None:
+    cluster, _, gateway = running
+    login = cluster.login_at_gateway("client")
+    consumer = Consumer({"bootstrap.servers": gateway.bootstrap_servers, "group.id": "another", **login})
     try:
         with pytest.raises(KafkaException) as refused:
             consumer.committed([TopicPartition(TOPIC, 0)], LIMIT_SECONDS)
         assert refused.value.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-        names = TopicNames(PREFIX)
+        names = cluster.names
         for name in (names.requests, names.responses, names.transactions, names.journal, names.directory):
-            errors = consumer.list_topics(name, LIMIT_SECONDS).topics[name].error
-            assert errors.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+            error = consumer.list_topics(name, LIMIT_SECONDS).topics[name].error
+            assert error is not None
+            assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
     finally:
         consumer.close()
 
 
-def test_a_job_that_was_killed_starts_again_with_the_rights_of_the_table(
-    running: tuple[CoordinatorProcess, GatewayProcess],
-) -> None:
-    coordinator, _ = running
+def test_no_process_is_refused_what_it_asks_the_brokers(running: Running) -> None:
+    _, coordinator, gateway = running
+    for process in (coordinator, gateway):
+        assert [line for line in process.output if "authorization" in line.lower() or "not allow" in line] == []
+
+
+def test_a_gateway_says_at_its_start_which_rights_it_lacks(running: Running) -> None:
+    cluster, _, _ = running
+    journal = next(binding(acl) for acl in printed("gateway") if acl["name"] == cluster.names.journal)
+    with cluster.without(journal), ExitStack() as stack:
+        gateway = new_gateway(cluster)
+        stack.callback(gateway.kill)
+        gateway.start()
+        expected = f"do not allow Read on topic {cluster.names.journal}"
+        gateway.await_line("the right that it lacks", lambda line: expected in line)
+
+
+def test_a_job_says_which_rights_it_lacks_and_with_them_it_starts_again_after_a_kill(running: Running) -> None:
+    cluster, coordinator, _ = running
+    lacks = {cluster.names.responses: "Write", cluster.names.journal: "Read"}
     coordinator.kill()
+    with ExitStack() as stack:
+        for acl in printed("job"):
+            if lacks.get(acl["name"]) == acl["operation"]:
+                stack.enter_context(cluster.without(binding(acl)))
+        coordinator.launch()
+        assert coordinator.wait() == 1
+    for name, operation in lacks.items():
+        assert any(f"do not allow {operation} on topic {name}" in line for line in coordinator.output)
+    assert "Traceback" not in coordinator.tail()
     coordinator.start()
-
-
-def test_no_process_is_refused_what_it_asks_the_brokers(running: tuple[CoordinatorProcess, GatewayProcess]) -> None:
-    for process in running:
-        assert [line for line in process.output if "authorization" in line.lower()] == []

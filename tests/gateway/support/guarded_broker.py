@@ -1,7 +1,7 @@
 """A broker with Kafka's authorizer, and ACLs that last for one test."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +20,7 @@ from streaming.embedded.broker import EmbeddedBroker
 from tests.oracle.reference_broker import await_coordinators
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
-__all__ = ["ANONYMOUS", "CreateAcl", "creating_acls", "guarded_broker"]
+__all__ = ["ANONYMOUS", "CreateAcl", "change_acls", "creating_acls", "filter_of", "guarded_broker"]
 
 ANONYMOUS = "User:ANONYMOUS"
 PROPERTIES = {
@@ -72,24 +72,33 @@ def creating_acls(broker: EmbeddedBroker) -> Iterator[CreateAcl]:
         created.append(binding)
 
     def change(do: Callable[[list[Any]], Mapping[Any, Future[Any]]], which: object) -> None:
-        before = current()
-        for future in do([which]).values():
-            future.result(LIMIT_SECONDS)
-        # The controller answers a moment before the broker's authorizer has the change.
-        wait_until(lambda: current() != before, "the broker's authorizer has the change")
-
-    def current() -> set[AclBinding]:
-        """The broker's ACLs; an empty set if one of them denies this request."""
-        return set(admin.describe_acls(EVERY_ACL).result(LIMIT_SECONDS))
+        change_acls(admin, do, [which])
 
     try:
         yield create
     finally:
         for binding in reversed(created):
-            change(admin.delete_acls, _filter(binding))
+            change(admin.delete_acls, filter_of(binding))
 
 
-def _filter(binding: AclBinding) -> Any:
+def change_acls(
+    admin: AdminClient, do: Callable[[list[Any]], Mapping[Any, Future[Any]]], which: Sequence[object]
+) -> None:
+    """Create or delete ACLs that do not exist or do, and wait until the broker applies the change."""
+
+    def current() -> set[AclBinding]:
+        """The broker's ACLs; an empty set if one of them denies this request."""
+        return set(admin.describe_acls(EVERY_ACL).result(LIMIT_SECONDS))
+
+    before = current()
+    for future in do(list(which)).values():
+        future.result(LIMIT_SECONDS)
+    # The controller answers a moment before the broker's authorizer has the change.
+    wait_until(lambda: len(current() ^ before) == len(which), "the broker's authorizer has the change")
+
+
+def filter_of(binding: AclBinding) -> Any:
+    """The filter that names one ACL."""
     return AclBindingFilter(
         binding.restype,
         binding.name,

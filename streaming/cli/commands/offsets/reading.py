@@ -15,6 +15,8 @@ from streaming.cli.console import REFUSED, USAGE, err, fail
 from streaming.cli.group_selection import require_group
 from streaming.client import CoordinatorClient
 from streaming.contract.output.text import counted
+from streaming.contract.rights.refusals import not_allowed
+from streaming.contract.rights.table import Operation
 from streaming.explain.live.partitions import admin_of, cluster_topics, read_logs
 from streaming.explain.offsets.changes import OffsetChange, changes_of, matters_for_offsets
 from streaming.explain.offsets.log_positions import listed_offsets
@@ -139,7 +141,7 @@ def required_logs(connection: Connection, client: CoordinatorClient, partitions:
 def _why_missing(partition: TopicPartition, counts: Mapping[str, int]) -> str:
     topic, number = partition
     if topic not in counts:
-        return f"topic {topic} does not exist, or is hidden from this user"
+        return f"topic {topic} does not exist, or {not_allowed(Operation.DESCRIBE, topic)}"
     if number >= counts[topic]:
         return f"{topic} has {counted(counts[topic], 'partition')}: there is no {topic}:{number}"
     return f"the end of {topic}:{number} cannot be read: its leader does not answer"

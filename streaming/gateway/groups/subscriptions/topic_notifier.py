@@ -18,6 +18,8 @@ from coordinator_logic.apis import TOPICS_DELETED, TOPICS_DESCRIBED
 from coordinator_logic.errors import Error
 from coordinator_logic.messages import TopicDescription, TopicsDeletedRequest, TopicsDescribedRequest
 from streaming.contract.output.text import counted
+from streaming.contract.rights.refusals import not_allowed
+from streaming.contract.rights.table import Operation
 from streaming.gateway.groups.backend import FoundGroup, GroupBackend
 from streaming.gateway.groups.list_requests import MAX_ENTRIES
 from streaming.gateway.groups.subscriptions.repeating import repeat
@@ -175,9 +177,9 @@ class TopicNotifier:
         if hidden - self._hidden:
             example = min(hidden)
             log.warning(
-                "groups do not learn of changes of %s that the gateway may not describe, such as %r",
+                "groups do not learn of changes of %s: %s",
                 counted(len(hidden), "topic"),
-                example,
+                not_allowed(Operation.DESCRIBE, example),
             )
         self._hidden = hidden
 

@@ -170,8 +170,8 @@ documents: $(STAMP) ## Write the generated parts of the documents
 console-pages: archive ## Play the console sessions of docs/console and write what they print; the ports 9092 and 19092 must be free
 	$(PYTHON) -m tests.docs.console
 
-release: $(STAMP) ## Build sdist and wheel, try the wheel in an empty environment, and tag the version: DRY_RUN=yes leaves out the tag
-	@$(PYTHON) -m tests.release $(if $(DRY_RUN),--dry-run)
+release: $(STAMP) ## Build sdist and wheel, try the wheel, list and audit what it needs, and tag the version: DRY_RUN=yes leaves out the tag, UNAUDITED=yes accepts what the audit says
+	@$(PYTHON) -m tests.release $(if $(DRY_RUN),--dry-run) $(if $(UNAUDITED),--unaudited)
 
 # Needs no Python and no Java here: what the image has is installed in the image.
 image: ## Build the image with docker, podman or buildah, show its size, and try it without a network

@@ -82,6 +82,11 @@ ON_COORDINATOR: Mapping[tuple[str, ...], Sequence[Run]] = {
         Run([LEFT, "--set", f"{NO_EQUALS_SIGN}=1"], USAGE),
     ),
     ("doctor",): (Run(["--set", f"{NO_EQUALS_SIGN}=1"], REFUSED), Run([*NO_BROKER, "--timeout", "1"], REFUSED)),
+    ("acls",): (
+        Run(["client", "--topic", HOSTILE, "--group", HOSTILE, "--principal", f"client={HOSTILE}"]),
+        Run(["client", "--topic", HOSTILE, "--apply"]),
+        Run([HOSTILE], USAGE),
+    ),
     ("run",): (Run([*NO_BROKER, "--checkpoint", "/tmp/c", "--set", f"{NO_EQUALS_SIGN}=1"], USAGE),),
     ("gateway",): (Run([*NO_BROKER, "--set", f"{NO_EQUALS_SIGN}=1"], USAGE),),
     ("drill",): (Run([HOSTILE], USAGE),),

@@ -4,12 +4,12 @@
 they are given to spark-submit, which has started it.
 """
 
+import runpy
 import sys
 from collections.abc import Mapping, Sequence
 
 from pyspark import SparkConf, SparkContext
 
-from streaming.cli.main import main
 from streaming.job.options import REFUSED
 from streaming.job.spark_internals.java_objects import JavaFailure
 
@@ -48,4 +48,5 @@ def submitted_settings() -> dict[str, str]:
 
 if __name__ == "__main__":
     sys.argv[1:] = words_of_run(submitted_settings(), sys.argv[1:])
-    main()
+    # By its name, since the command line imports the rooms of this module.
+    runpy.run_module("streaming.cli", run_name="__main__")

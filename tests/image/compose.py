@@ -28,7 +28,11 @@ class Compose:
     def __init__(self) -> None:
         self._services = services()
         ports = sorted(set(ADDRESS.findall(str(list(self._services.values())))))
-        self._ports = dict(zip(ports, map(str, free_ports(len(ports))), strict=True))
+        metrics = [(service, variable) for service in self._services for variable in METRICS_PORTS]
+        # One call: then all of them are different.
+        free = list(map(str, free_ports(len(ports) + len(metrics))))
+        self._ports = dict(zip(ports, free[: len(ports)], strict=True))
+        self._metrics_ports = dict(zip(metrics, free[len(ports) :], strict=True))
 
     def address(self, port: str) -> str:
         """Where this machine has what listens at a port in compose.yaml."""
@@ -37,7 +41,7 @@ class Compose:
     def service(self, name: str) -> dict[str, Any]:
         """A service of the image; its metrics have free ports, since all containers are in this machine's network."""
         placed: dict[str, Any] = self._placed(self._services[name])
-        placed["environment"] |= dict(zip(METRICS_PORTS, map(str, free_ports(2)), strict=True))
+        placed["environment"] |= {variable: self._metrics_ports[name, variable] for variable in METRICS_PORTS}
         return placed
 
     @contextmanager

@@ -6,8 +6,11 @@ from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from typer.testing import CliRunner
 
-from streaming.contract.rights.table import ROLES
+from streaming.cli.app import app
+from streaming.contract.rights.refusals import not_allowed
+from streaming.contract.rights.table import ROLES, Operation
 from tests.gateway.security.roles.cluster import GROUP, PREFIX, TOPIC, SecuredCluster, binding, printed, secured_cluster
 from tests.gateway.security.roles.members import commits_in_transaction
 from tests.gateway.support.certificate import Certificate
@@ -115,7 +118,12 @@ def test_a_job_says_which_rights_it_lacks_and_with_them_it_starts_again_after_a_
                 stack.enter_context(cluster.without(binding(acl)))
         coordinator.launch()
         assert coordinator.wait() == 1
+        settings = [each for key, value in cluster.job_options().items() for each in ("--set", f"{key}={value}")]
+        examined = CliRunner().invoke(app, ["doctor", "--json", "-b", cluster.address, *settings])
+        found = {finding["detail"] for finding in json.loads(examined.stdout) if finding["check"] == "rights"}
     for name, operation in lacks.items():
-        assert any(f"do not allow {operation} on topic {name}" in line for line in coordinator.output)
+        line = not_allowed(Operation(operation), name)
+        assert line in found
+        assert any(line in each for each in coordinator.output)
     assert "Traceback" not in coordinator.tail()
     coordinator.start()

@@ -55,7 +55,7 @@ size_of() {
 # prepare_containers NAME: sees to it that podman can start a container of this image. On a kernel with both versions of
 # cgroups, its usual runtime starts none, but runc does; and where limits may not be raised, podman's defaults are too high.
 prepare_containers() {
-    if [ "$ENGINE" != podman ] || podman run --rm --network none --entrypoint true "$1" >/dev/null 2>&1; then return; fi
+    if [ "$ENGINE" != podman ] || podman run --rm --no-healthcheck --network none --entrypoint true "$1" >/dev/null 2>&1; then return; fi
     mkdir -p build
     {
         say '[containers]'
@@ -63,5 +63,5 @@ prepare_containers() {
         if command -v runc >/dev/null; then say '[engine]' && say 'runtime = "runc"'; fi
     } >build/containers.conf
     export CONTAINERS_CONF="$PWD/build/containers.conf"
-    podman run --rm --network none --entrypoint true "$1" >/dev/null || fail "podman starts no containers here"
+    podman run --rm --no-healthcheck --network none --entrypoint true "$1" >/dev/null || fail "podman starts no containers here"
 }

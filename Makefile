@@ -48,7 +48,7 @@ check: lint ## Check style and types, and run the tests that need no JVM: under 
 TOGETHER := tests/cli tests/recovery tests/clients tests/release tests/smokes/test_targets.py \
     tests/smokes/test_campaigns.py tests/fifth_type tests/job tests/gateway tests/client tests/embedded \
     tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next \
-    tests/object_store tests/cluster/test_standalone.py tests/cluster/test_failures.py tests/cluster/test_document.py tests/soak \
+    tests/object_store tests/cluster/test_standalone.py tests/cluster/test_failures.py tests/cluster/test_document.py tests/cluster/test_packing.py tests/soak \
     tests/drills tests/deploy tests/chart tests/journal tests/contract tests/logic tests/growth \
     tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py
 

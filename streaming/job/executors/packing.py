@@ -39,19 +39,25 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _OF_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
-def packed_packages(report: Report) -> Path:
-    """An archive of the packages that the job imports, in the cache; packed the first time."""
+def packed_packages(report: Report, folder: Path) -> Path:
+    """An archive of the packages that the job imports, in the cache; packed the first time.
+
+    Where the cache cannot be written to, as in an image, it is packed at every start, into ``folder``.
+    """
     found = {found.metadata["Name"]: found for found in _distributions()}
     versions = sorted(f"{name}=={found[name].version}" for name in found)
     content = "\n".join([python_name(), platform.machine(), *versions])
-    folder = cache_folder()
+    kept = cache_folder()
+    existing = next(each for each in (kept, *kept.parents) if each.exists())
+    if os.access(existing, os.W_OK):
+        folder = kept
     archive = folder / f"packages-{hashlib.sha256(content.encode()).hexdigest()[:16]}.zip"
     if archive.exists():
         return archive
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / "packages-lock"):
         if not archive.exists():
-            report("Packing the Python packages for the executors (first start only).")
+            report("Packing the Python packages for the executors.")
             _pack(archive, {entry: path for each in found.values() for entry, path in _files(each)})
     return archive
 

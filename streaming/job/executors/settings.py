@@ -48,7 +48,7 @@ def executor_settings(settings: Mapping[str, str], folder: Path, report: Report,
         "spark.executor.extraJavaOptions": " ".join((OUT_OF_MEMORY, SMALL_NETWORK_BUFFERS)),
     }
     if not settings["spark.master"].startswith("local") and not have_their_own(settings):
-        packages, code = packed_packages(report), packed_code(folder)
+        packages, code = packed_packages(report, folder), packed_code(folder)
         added[ARCHIVES] = f"{packages}#{PACKAGES_FOLDER},{code}#{CODE_FOLDER}"
         added["spark.executorEnv.PYTHONPATH"] = f"{CODE_FOLDER}:{PACKAGES_FOLDER}"
         added[PYTHON] = python_name()

@@ -146,7 +146,9 @@ async def _run_until(stop: asyncio.Event, server: GatewayServer, report: Callabl
         report(f"ready: clients connect to {server.address}; advertised brokers: {brokers}")
         options = server.options
         own = options.bootstrap_servers, CLIENT_ID, options.kafka, TopicNames(options.topic_prefix)
-        await asyncio.gather(stop.wait(), asyncio.to_thread(warn_of_missing_rights, *own))
+        # A stop does not wait for it.
+        threading.Thread(target=warn_of_missing_rights, args=own, name="own-rights", daemon=True).start()
+        await stop.wait()
         report("stopping: answering the requests in flight")
     finally:
         await server.stop()

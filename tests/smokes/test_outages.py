@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
         ("tests.bench.outages.partitions", "--groups 3 --driver-memory 512m", "state partitions"),
         (
             "tests.bench.outages.takeover",
-            "--kills 1 --stops 0 --alone 0 --groups 5 --warm 20 --in-store",
+            "--kills 1 --stops 0 --alone 0 --groups 5 --warm 60 --in-store",
             "kill with a standby, 1 times",
         ),
         ("tests.bench.cluster.scale", "--executors 1 --share 0.9 --requests 200 --groups 5", "| 1 | "),

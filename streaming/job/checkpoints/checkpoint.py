@@ -85,6 +85,7 @@ class Checkpoint:
             require_reachable(spark, location)
         self._local = None if local is None else LocalFolder(local)
         self._starts: dict[int, Start] = {}
+        self._sizes: dict[str, int] = {}
 
     def starts(self) -> list[Start]:
         """The job's last starts, in order of time. A start that was read once is not read again."""
@@ -198,11 +199,22 @@ class Checkpoint:
         return [name for name in f",{joined[1:-1]}".split(separator)[1:] if not name.startswith(".")]
 
     def size(self, path: str) -> int:
-        """The size of an existing file in bytes."""
+        """The size of a file in bytes, as of when the first size in its folder was asked for; 0 if it is gone since."""
         if self._local is not None:
             return self._local.size(path)
+        if path not in self._sizes:
+            # One request for all files of a folder: a start asks for each file of the state, while nobody is active.
+            self._sizes |= self._listed_sizes(path.rpartition("/")[0])
+        return self._sizes.get(path, 0)
+
+    def _listed_sizes(self, folder: str) -> dict[str, int]:
+        found = {}
         with self._accessing():
-            return int(self._files.getFileStatus(self._path(path)).getLen())
+            listed = self._files.listFiles(self._path(folder), False)
+            while listed.hasNext():
+                each = listed.next()
+                found[f"{folder}/{each.getPath().getName()}"] = int(each.getLen())
+        return found
 
     def text(self, path: str) -> str:
         """The content of an existing file. Raises UnreadableFile."""
@@ -213,7 +225,8 @@ class Checkpoint:
         """Read an existing file of any size; returns its last bytes. Raises UnreadableFile."""
         with self._reading(path) as stream:
             self._io.consume(stream)
-            stream.seek(max(0, self.size(path) - end_bytes))
+            size = int(self._files.getFileStatus(self._path(path)).getLen())
+            stream.seek(max(0, size - end_bytes))
             return bytes(self._io.toByteArray(stream))
 
     def _readable_plan(self, batch: str | None) -> BatchPlan | None:

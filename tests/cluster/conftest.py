@@ -31,7 +31,8 @@ def options(cluster: StandaloneCluster) -> dict[str, object]:
         "master": cluster.master_url,
         "state-partitions": 2,
         "spark.executor.memory": "512m",
-        "spark.executor.cores": 1,
+        # Without a spare one, so that there is room for those of another job.
+        "spark.cores.max": 2,
         "spark.driver.host": "127.0.0.1",
     }
 

@@ -11,8 +11,7 @@ from tests.object_store.server import S3Server
 BUCKET = "checkpoints"
 
 JOB = {
-    # Two jobs of two executors fit: an active one and its standby.
-    "spark.executor.cores": 1,
+    # Two jobs of two executors, an active one and its standby, fit into two workers.
     "spark.executor.memory": "512m",
     "spark.driver.host": "127.0.0.1",
 }

@@ -21,6 +21,10 @@ ARCHIVES = "spark.archives"
 
 RESOURCE_MANAGER_WAIT_MS = 60_000
 
+SPARE = 1
+"""Executors beside those that a batch needs: when one dies, a new one has to start Java, and to unpack and import the
+packages first."""
+
 SOCKET_FOLDER = "/tmp"  # noqa: S108 - a name of Spark's own, with a random part, in a folder that every host has
 
 
@@ -35,7 +39,8 @@ def have_their_own(settings: Mapping[str, str]) -> bool:
 def executor_settings(settings: Mapping[str, str], folder: Path, report: Report, *, cores: int) -> dict[str, str]:
     """The settings of a job on a cluster: these, and what its executors need beside them; the user's own win.
 
-    ``folder`` gets an archive, which has to last as long as the job. ``cores``: as many as a batch has tasks at once.
+    ``folder`` gets an archive, which has to last as long as the job. ``cores``: as many as a batch has tasks at once; a
+    further one goes on in place of an executor that has died.
     """
     added = {
         # The path of a socket has at most 107 bytes, and a container's temporary folder on YARN is longer than that.
@@ -43,7 +48,10 @@ def executor_settings(settings: Mapping[str, str], folder: Path, report: Report,
         # YARN's client would try for a quarter of an hour, without a word.
         "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": str(RESOURCE_MANAGER_WAIT_MS),
         # A standalone master gives the first application every core, and a standby none.
-        "spark.cores.max": str(cores),
+        "spark.cores.max": str(cores + SPARE),
+        "spark.executor.cores": "1",
+        # On YARN and Kubernetes.
+        "spark.executor.instances": str(cores + SPARE),
         "spark.executor.defaultJavaOptions": " ".join(DEFAULT_JVM_FLAGS),
         "spark.executor.extraJavaOptions": " ".join((OUT_OF_MEMORY, SMALL_NETWORK_BUFFERS)),
     }

@@ -48,7 +48,8 @@ check: lint ## Check style and types, and run the tests that need no JVM: under 
 TOGETHER := tests/cli tests/recovery tests/clients tests/release tests/smokes/test_targets.py \
     tests/smokes/test_campaigns.py tests/fifth_type tests/job tests/gateway tests/client tests/embedded \
     tests/fuzz tests/oracle/assignors tests/bench tests/docs tests/explain tests/spark_next \
-    tests/object_store tests/cluster/test_standalone.py tests/cluster/test_failures.py tests/cluster/test_document.py tests/cluster/test_packing.py tests/soak \
+    tests/object_store/test_failures.py tests/object_store/test_job.py tests/cluster/test_standalone.py \
+    tests/cluster/test_failures.py tests/cluster/test_document.py tests/cluster/test_packing.py tests/soak \
     tests/drills tests/deploy tests/chart tests/journal tests/contract tests/logic tests/growth \
     tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py
 
@@ -131,9 +132,9 @@ oracle-consumer: setup ## Compare consumer groups with Kafka's own manager in fa
 chart: $(STAMP) ## Check the Helm chart: lint, every value, schemas, command lines; OPERATOR_CRDS=folder has the Spark operators' own definitions
 	$(PYTEST) -n 2 --dist worksteal tests/chart
 
-# On a slow machine these take a quarter of an hour, of the hour and a half that `make test` has there.
-cluster: archive ## Test the job on a Spark cluster: kills of workers and drivers, spark-submit, doctor, the demo, a run of chaos
-	$(PYTEST) tests/cluster
+# On a slow machine each of these two takes a quarter of an hour or more, of the hour and a half that `make test` has there.
+cluster: archive ## Test the job on Spark clusters and with object stores, for minutes each: kills, spark-submit, YARN, the demo, the fence, chaos
+	$(PYTEST) tests/cluster tests/object_store
 
 smokes: archive ## Run each measurement at its smallest scale
 	$(PARALLEL) tests/smokes/test_bench.py tests/smokes/test_outages.py

@@ -3,12 +3,11 @@
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
@@ -20,7 +19,7 @@ from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.executors.look import Sight, look
 from streaming.job.session import PYTHON_VARIABLE
 from streaming.job.spark_internals.checkpoint_layout.start_check import METADATA
-from streaming.job.spark_internals.java_objects import JavaFailure
+from streaming.job.spark_internals.java_objects import JavaFailure, executor_count
 
 CONNECT_SECONDS = 5.0
 EXECUTOR_SECONDS = 60.0
@@ -81,7 +80,7 @@ def sights(spark: SparkSession, file: Path | None = None) -> list[Sight]:
         CannotRun: there is no executor, or one of them cannot run the coordinator's tasks.
     """
     context = spark.sparkContext
-    executors = _executors(spark)
+    executors = partial(executor_count, spark)
     deadline = time.monotonic() + EXECUTOR_SECONDS
     while not executors():
         if time.monotonic() >= deadline:
@@ -137,12 +136,6 @@ def described_task_failure(message: str) -> str:
             "packages travel to it, or install spark-group-coordinator[job] there"
         )
     return f"{where} cannot run the job's tasks: {reason}"
-
-
-def _executors(spark: SparkSession) -> Callable[[], int]:
-    """A function that counts the executors, without the driver."""
-    java_context: Any = spark.sparkContext._jsc
-    return lambda: int(java_context.sc().getExecutorMemoryStatus().size()) - 1
 
 
 @contextmanager

@@ -26,6 +26,12 @@ def hadoop_configuration(spark: SparkSession) -> Any:
     return context.hadoopConfiguration()
 
 
+def executor_count(spark: SparkSession) -> int:
+    """How many executors there are beside the driver."""
+    context: Any = spark.sparkContext._jsc
+    return int(context.sc().getExecutorMemoryStatus().size()) - 1
+
+
 def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:
     """The progress of the completed batches after ``batch_id`` as JSON, oldest first, as far as Spark has kept it.
 

@@ -1,0 +1,1 @@
+"""Tests with an object store that take minutes, which `make cluster` runs."""

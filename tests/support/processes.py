@@ -246,6 +246,11 @@ def processor_seconds(pid: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
+def started_at(pid: int) -> int:
+    """When a process started, in clock ticks since the system did."""
+    return int(stat_fields(pid)[19])
+
+
 def stat_fields(pid: int) -> list[str]:
     """The fields of ``/proc/<pid>/stat`` from the third (the state) on.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any
 
-from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, USAGE, err, fail, key_values
+from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, USAGE, brokers_option, err, fail, key_values
 from streaming.cli.gateway_address import is_gateway
 from streaming.cli.help_output import flag, option
 from streaming.cli.usage import taking
@@ -36,18 +36,7 @@ ENVIRONMENT_HELP = f"""\
 {PREFIX_VARIABLE}       instead of --topic-prefix"""
 """What ``--help`` says about environment variables, which the table of options would truncate."""
 
-BootstrapServers = Annotated[
-    str,
-    option(
-        "--bootstrap-servers",
-        "-b",
-        metavar="HOST:PORT,...",
-        text="Kafka brokers.",
-        panel=KAFKA_PANEL,
-        envvar=BOOTSTRAP_VARIABLE,
-        callback=taking(option_values.Addresses),
-    ),
-]
+BootstrapServers = Annotated[str, brokers_option(variable=BOOTSTRAP_VARIABLE)]
 PREFIX_OPTION = option(
     metavar="PREFIX",
     text="Prefix of the coordinator's topic names.",

@@ -27,17 +27,22 @@ METRICS_HELP = "Serve Prometheus metrics at this port; 0 takes a free one."
 
 AsJson = Annotated[bool, flag("--json", "Print JSON instead of text.", OUTPUT_PANEL)]
 JsonLines = Annotated[bool, flag("--json", "Report each step as a line of JSON.", OUTPUT_PANEL)]
-Brokers = Annotated[
-    str | None,
-    option(
+
+
+def brokers_option(text: str = "Kafka brokers.", variable: str | None = None) -> Any:
+    """The option for the brokers' addresses, which the environment variable may give."""
+    return option(
         "--bootstrap-servers",
         "-b",
         metavar="HOST:PORT,...",
-        text="Kafka brokers.",
+        text=text,
         panel=KAFKA_PANEL,
+        envvar=variable,
         callback=taking(Addresses),
-    ),
-]
+    )
+
+
+Brokers = Annotated[str | None, brokers_option()]
 Prefix = Annotated[
     str | None,
     option(

@@ -25,11 +25,11 @@ from streaming.cli.connection import (
     TopicPrefix,
     with_options,
 )
-from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, USAGE, err, fail, key_values, out, print_json
+from streaming.cli.console import OUTPUT_PANEL, USAGE, brokers_option, err, fail, key_values, out, print_json
 from streaming.cli.help_output import flag, option
 from streaming.cli.usage import taking
 from streaming.contract.errors import BrokersFailed
-from streaming.contract.option_values import Addresses, KeyAndValue, one_of
+from streaming.contract.option_values import KeyAndValue, one_of
 from streaming.contract.output.broker_failures import brokers_failed
 from streaming.contract.output.columns import Column
 from streaming.contract.output.plain import print_plain
@@ -106,18 +106,7 @@ class Names:
 class Creation:
     """Whether and where the ACLs are created, and how they are printed."""
 
-    bootstrap_servers: Annotated[
-        str | None,
-        option(
-            "--bootstrap-servers",
-            "-b",
-            metavar="HOST:PORT,...",
-            text="Kafka brokers.",
-            panel=KAFKA_PANEL,
-            envvar=BOOTSTRAP_VARIABLE,
-            callback=taking(Addresses),
-        ),
-    ] = None
+    bootstrap_servers: Annotated[str | None, brokers_option(variable=BOOTSTRAP_VARIABLE)] = None
     topic_prefix: TopicPrefix = ""
     timeout: Timeout = 10
     properties: ClientProperties = None

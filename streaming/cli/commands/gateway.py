@@ -9,18 +9,18 @@ import typer
 from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import BOOTSTRAP_VARIABLE, PREFIX_OPTION
 from streaming.cli.console import (
-    KAFKA_PANEL,
     METRICS_HELP,
     AnyOption,
     ConfigurationFile,
     JsonLines,
+    brokers_option,
     key_values,
     reporter,
     require,
 )
 from streaming.cli.help_output import option
 from streaming.cli.usage import taking
-from streaming.contract.option_values import Addresses, ListenAddress
+from streaming.contract.option_values import ListenAddress
 
 CLIENTS_PANEL = "Clients of the gateway"
 
@@ -29,18 +29,7 @@ ADVERTISED_HELP = "Host that the gateway advertises to clients."
 CERTIFICATE_HELP = "PEM file of the listeners' certificate: turns on TLS."
 KEY_HELP = "PEM file of the certificate's key."
 
-BrokersBehind = Annotated[
-    str | None,
-    option(
-        "--bootstrap-servers",
-        "-b",
-        metavar="HOST:PORT,...",
-        text="Kafka brokers behind the gateway.",
-        panel=KAFKA_PANEL,
-        envvar=BOOTSTRAP_VARIABLE,
-        callback=taking(Addresses),
-    ),
-]
+BrokersBehind = Annotated[str | None, brokers_option("Kafka brokers behind the gateway.", BOOTSTRAP_VARIABLE)]
 TopicPrefix = Annotated[str | None, PREFIX_OPTION]
 Listen = Annotated[
     str | None,

@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from streaming.cli.commands.acls import EVERY_ACL
 from streaming.embedded.broker import EmbeddedBroker
 from tests.oracle.reference_broker import await_coordinators
 from tests.support.waiting import LIMIT_SECONDS, wait_until
@@ -30,16 +31,6 @@ PROPERTIES = {
     # OffsetCommit and OffsetFetch v10, which name topics by their ids, are not final in this release of Kafka.
     "unstable.api.versions.enable": "true",
 }
-EVERY_ACL = AclBindingFilter(
-    ResourceType.ANY,
-    None,  # type: ignore[arg-type]  # any name
-    ResourcePatternType.ANY,
-    None,  # type: ignore[arg-type]  # any principal
-    None,  # type: ignore[arg-type]  # any host
-    AclOperation.ANY,
-    AclPermissionType.ANY,
-)
-
 CreateAcl = Callable[..., None]
 
 

@@ -38,6 +38,8 @@ ELSEWHERE = {
     "drill  ": "takes 7 minutes: tests/cli/test_drill.py",
     "drill standby -o": "takes a minute: tests/cli/test_drill.py",
     "drill standby -b": "needs the process id of a job with a standby: tests/cli/test_drill.py",
+    "checkpoint backup s3a": "needs a store: tests/object_store/long/test_commands.py",
+    "acls -b kafka-1:9092 -X": "needs a broker with TLS: tests/gateway/security/roles/test_acls_command.py",
     "checkpoint restore": f"{STOPPED}: tests/recovery/kept/test_topics_and_backup.py",
     "checkpoint rebuild": f"{STOPPED}: tests/recovery/kept/test_topics_and_backup.py",
     "checkpoint repartition": f"{STOPPED}: tests/job/backups/test_new_checkpoints.py",

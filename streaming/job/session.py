@@ -124,6 +124,8 @@ default; librdkafka does not."""
 PYTHON, PYTHON_VARIABLE = "spark.pyspark.python", "PYSPARK_PYTHON"
 """The setting and the environment variable that choose the executors' Python."""
 
+ADDRESS_VARIABLE = "SPARK_LOCAL_IP"
+
 WAREHOUSE = "spark.sql.warehouse.dir"
 
 JAVA_TEMPORARY_FOLDER = "java.io.tmpdir"
@@ -211,18 +213,10 @@ def spark_session(
     Raises:
         CannotRun: the JVM has ended within the block.
     """
-    # On one host, the workers run in the environment of this process; that includes Spark's `local-cluster`. pyspark
-    # reads the variable alone, not the setting.
-    if settings["spark.master"].startswith("local"):
-        os.environ[PYTHON_VARIABLE] = sys.executable
-        # Else Spark looks up this host's name, which fails in a container whose network does not know it.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    elif PYTHON in settings:
-        os.environ[PYTHON_VARIABLE] = settings[PYTHON]
     # Both also raise what they log.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    with ExitStack() as stack:
+    with _environment(settings), ExitStack() as stack:
         folder = temporary or stack.enter_context(temporary_folder())
         conf = SparkConf(loadDefaults=False).setAll(list(with_temporary_folder(settings, folder.path).items()))
         if is_used(OWN_JVM):
@@ -247,6 +241,30 @@ def spark_session(
         finally:
             with suppress(*JVM_IS_GONE):
                 context.stop()
+
+
+@contextmanager
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """The variables that pyspark and Spark read, for the block: a later session in this process may need others."""
+    changed = {}
+    # On one host, the workers run in the environment of this process; that includes Spark's `local-cluster`. pyspark
+    # reads the variable alone, not the setting.
+    if settings["spark.master"].startswith("local"):
+        changed[PYTHON_VARIABLE] = sys.executable
+        # Else Spark looks up this host's name, which fails in a container whose network does not know it.
+        changed[ADDRESS_VARIABLE] = os.environ.get(ADDRESS_VARIABLE, "127.0.0.1")
+    elif PYTHON in settings:
+        changed[PYTHON_VARIABLE] = settings[PYTHON]
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The Spark session: the settings of users reach it, the defaults of Hadoop do not."""
 
+import os
 import shlex
 from pathlib import Path
 
@@ -8,10 +9,19 @@ import pytest
 from streaming.contract.errors import CannotRun
 from streaming.embedded.jars import resolve_jars
 from streaming.job.options import JobOptions
-from streaming.job.session import WAREHOUSE, spark_session, spark_settings, with_temporary_folder
+from streaming.job.session import (
+    ADDRESS_VARIABLE,
+    PYTHON_VARIABLE,
+    WAREHOUSE,
+    spark_session,
+    spark_settings,
+    with_temporary_folder,
+)
 from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
 from streaming.job.spark_internals.java_objects import hadoop_configuration, java_virtual_machine
 from streaming.job.spark_internals.registry import left_out
+
+OWN_VARIABLES = (PYTHON_VARIABLE, ADDRESS_VARIABLE)
 
 MAX_PROPERTIES = 100
 """Spark's own properties are among them; Hadoop's defaults are 1,100."""
@@ -77,8 +87,10 @@ def test_the_jvm_has_the_folder_for_temporary_files_unless_the_user_names_anothe
 def test_a_session_may_follow_one_that_has_ended_with_an_error_and_uses_every_internal(tmp_path: Path) -> None:
     options = JobOptions(bootstrap_servers="127.0.0.1:1", checkpoint=str(tmp_path / "one"), driver_memory="512m")
     settings = spark_settings(options, resolve_jars())
+    before = [os.environ.get(name) for name in OWN_VARIABLES]
     with pytest.raises(RuntimeError, match="within the block"), spark_session(settings):
         raise RuntimeError("within the block")
+    assert [os.environ.get(name) for name in OWN_VARIABLES] == before, "a session on a cluster needs others"
     with spark_session(settings) as spark:
         assert spark.range(3).count() == 3
         assert left_out(spark) == {}

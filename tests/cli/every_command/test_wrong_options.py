@@ -26,6 +26,16 @@ ANY_TEXT = {
 }
 """Options for which any text is right, each with the reason."""
 
+ANY_TEXT_OF: dict[tuple[str, ...], dict[str, str]] = {
+    ("acls",): {
+        "--topic": "a name to be, which the brokers check with the ACL",
+        "--group": "a client chooses its ids as it likes",
+        "--transactional-id": "a client chooses its ids as it likes",
+        "--command-config": "a file on the host where the printed commands run",
+    }
+}
+"""The same for options of one command."""
+
 WRONG = {
     "HOST:PORT,...": ("localhost", "localhost:http", "127.0.0.1:9092,localhost", "127.0.0.1:70000", ""),
     "HOST:PORT": ("localhost", "127.0.0.1:70000"),
@@ -81,7 +91,9 @@ def wrong_values() -> Iterator[tuple[Words, str, str]]:
         for option in command.params:
             if option.param_type_name != "option" or getattr(option, "is_flag", False) or takes_number(option):
                 continue
-            for value in () if option.opts[0] in ANY_TEXT else WRONG.get(option.metavar, UNKNOWN):
+            for value in (
+                () if option.opts[0] in {*ANY_TEXT, *ANY_TEXT_OF.get(words, ())} else WRONG.get(option.metavar, UNKNOWN)
+            ):
                 yield words, option.opts[0], value
 
 
@@ -154,3 +166,5 @@ def test_a_wrong_value_is_one_line_that_names_it(folder: Path, words: Words, opt
 def test_the_options_for_which_any_text_is_right_exist() -> None:
     names = {name for command in LEAVES.values() for each in command.params for name in each.opts}
     assert ANY_TEXT.keys() <= names
+    for words, options in ANY_TEXT_OF.items():
+        assert options.keys() <= {name for each in LEAVES[words].params for name in each.opts}

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from streaming.contract.errors import CannotRun
 from streaming.contract.topics import BATCH_OVERHEAD_BYTES, MAX_ROW_BYTES
 from streaming.embedded.class_archive import options_to_use
+from streaming.embedded.environment import in_environment
 from streaming.embedded.jars import Jars
 from streaming.embedded.temporary_folder import TemporaryFolder, temporary_folder
 from streaming.job.checkpoints.file_systems import S3A, scheme_of
@@ -216,7 +217,7 @@ def spark_session(
     # Both also raise what they log.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    with _environment(settings), ExitStack() as stack:
+    with in_environment(_variables(settings)), ExitStack() as stack:
         folder = temporary or stack.enter_context(temporary_folder())
         conf = SparkConf(loadDefaults=False).setAll(list(with_temporary_folder(settings, folder.path).items()))
         if is_used(OWN_JVM):
@@ -243,28 +244,17 @@ def spark_session(
                 context.stop()
 
 
-@contextmanager
-def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """The variables that pyspark and Spark read, for the block: a later session in this process may need others."""
-    changed = {}
+def _variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables that pyspark and Spark read. A later session in this process may need others."""
     # On one host, the workers run in the environment of this process; that includes Spark's `local-cluster`. pyspark
     # reads the variable alone, not the setting.
     if settings["spark.master"].startswith("local"):
-        changed[PYTHON_VARIABLE] = sys.executable
-        # Else Spark looks up this host's name, which fails in a container whose network does not know it.
-        changed[ADDRESS_VARIABLE] = os.environ.get(ADDRESS_VARIABLE, "127.0.0.1")
-    elif PYTHON in settings:
-        changed[PYTHON_VARIABLE] = settings[PYTHON]
-    before = {name: os.environ.get(name) for name in changed}
-    os.environ.update(changed)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        return {
+            PYTHON_VARIABLE: sys.executable,
+            # Else Spark looks up this host's name, which fails in a container whose network does not know it.
+            ADDRESS_VARIABLE: os.environ.get(ADDRESS_VARIABLE, "127.0.0.1"),
+        }
+    return {PYTHON_VARIABLE: settings[PYTHON]} if PYTHON in settings else {}
 
 
 @contextmanager

@@ -9,11 +9,10 @@ another process disturbed the comparison.
 """
 
 import math
-import os
 import signal
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -43,7 +42,7 @@ from tests.bench.scenarios.loads import (
 )
 from tests.bench.scenarios.population import seconds_to_first_answer
 from tests.bench.systems.coordinators import BenchFailed, Coordinator, running
-from tests.support.processes import process_tree
+from tests.support.processes import process_tree, signal_each
 
 WARM_UP_BURSTS = 2
 
@@ -122,9 +121,7 @@ class Side(NamedTuple):
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to all processes of the coordinator."""
-        for pid in process_tree(self.coordinator.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+        signal_each(process_tree(self.coordinator.pid), number)
 
 
 @contextmanager

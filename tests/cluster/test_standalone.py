@@ -8,9 +8,8 @@ import pytest
 
 from streaming.job.executors.settings import PACKAGES_FOLDER
 from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE
-from tests.cluster.commits import committed_offset
 from tests.cluster.standalone import StandaloneCluster
-from tests.support.coordinator_process import READY_LIMIT_SECONDS, CoordinatorProcess, commit_offsets
+from tests.support.coordinator_process import READY_LIMIT_SECONDS, CoordinatorProcess, commit_offsets, committed_offsets
 from tests.support.processes import descendants, mapped_files, names
 from tests.support.waiting import wait_until
 
@@ -52,5 +51,5 @@ def test_commits_go_on_when_an_executor_is_killed(
     os.kill(before[0], signal.SIGKILL)
     for offset in range(5):
         commit_offsets(coordinator, group, offset)
-    assert committed_offset(coordinator, group) == 4
+    assert committed_offsets(coordinator, group) == [4]
     wait_until(lambda: len({*cluster.executors()} - {before[0]}) == 2, "another executor in its place")

@@ -5,11 +5,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from coordinator_logic.messages import GroupToFetch
-from streaming.client import CoordinatorClient
 from streaming.embedded.broker import EmbeddedBroker
 from tests.object_store.server import S3Server
-from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets, committed_offsets
 from tests.support.waiting import wait_until
 
 Jobs = tuple[CoordinatorProcess, CoordinatorProcess]
@@ -47,22 +45,15 @@ def test_what_was_acknowledged_outlives_each_job_that_is_killed(jobs: Jobs) -> N
     standby.launch()
     standby.await_line("that it stands by", lambda line: "standby: the job on" in line)
     active.kill()
-    assert offsets(standby, "billing") == [5, 6]
+    assert committed_offsets(standby, "billing") == [5, 6]
 
     commit_offsets(standby, "billing", 7, 8)
     standby.kill()
     active.start()
-    assert offsets(active, "billing") == [7, 8]
+    assert committed_offsets(active, "billing") == [7, 8]
     assert active.stop() == 0
 
 
 def requests(s3: S3Server, begin: int) -> str:
     """The requests that the server has got since this line of its log, one a line: the method and the path."""
     return "\n".join(f"{each.method} {each.path}" for each in s3.requests(begin))
-
-
-def offsets(job: CoordinatorProcess, group: str) -> list[int]:
-    with CoordinatorClient(job.bootstrap_servers, topic_prefix=job.topics.prefix) as client:
-        (answer,) = client.offset_fetch([GroupToFetch(group)]).groups
-    (topic,) = answer.topics
-    return [each.committed_offset for each in topic.partitions]

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, TopicToCommit
+from coordinator_logic.messages import GroupToFetch, OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from streaming.client import CoordinatorClient
 from streaming.contract.topics import TopicNames
 from tests.support.processes import Process
@@ -122,3 +122,11 @@ def commit_offsets(coordinator: CoordinatorProcess, group: str, *offsets: int, t
     with patient_client(coordinator) as client:
         answer = client.offset_commit(OffsetCommitRequest(group, [TopicToCommit(topic, partitions)]))
     assert not any(each.error_code for topic in answer.topics for each in topic.partitions)
+
+
+def committed_offsets(coordinator: CoordinatorProcess, group: str) -> list[int]:
+    """What a group has committed for each partition of the topic of :func:`commit_offsets`."""
+    with patient_client(coordinator) as client:
+        (answer,) = client.offset_fetch([GroupToFetch(group)]).groups
+    (topic,) = answer.topics
+    return [each.committed_offset for each in topic.partitions]

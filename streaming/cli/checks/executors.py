@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from streaming.cli.checks.finding import Finding, note, ok, problem
 from streaming.cli.extras import missing_modules
@@ -10,6 +11,11 @@ from streaming.contract.errors import CannotRun
 from streaming.contract.output.text import counted
 from streaming.embedded.temporary_folder import temporary_folder
 from streaming.job.options import JobOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streaming.job.executors.look import Sight
 
 EXECUTORS, CLOCKS, ACCESS = "executors", "executors' clocks", "executors' checkpoint"
 
@@ -31,7 +37,7 @@ def check_executors(options: JobOptions) -> Iterator[Finding]:
 
 def _look(options: JobOptions) -> Iterator[Finding]:
     from streaming.job.checkpoints.file_systems import job_jars
-    from streaming.job.executors.check import NO_METADATA, java_versions, metadata_failure, require_master, sights
+    from streaming.job.executors.check import java_versions, require_master, sights
     from streaming.job.executors.settings import executor_settings
     from streaming.job.session import spark_session, spark_settings
 
@@ -49,24 +55,31 @@ def _look(options: JobOptions) -> Iterator[Finding]:
             pythons = sorted({f"Python {each.python}, {', '.join(each.packages)}" for each in seen})
             java = ", ".join(java_versions(spark))
             yield ok(EXECUTORS, f"{counted(len(seen), 'executor')} on {hosts}: {'; '.join(pythons)}; Java {java}")
-            for each in seen:
-                skew = max(began - each.time_seconds, each.time_seconds - ended, 0.0)
-                if skew > LARGEST_SKEW_SECONDS:
-                    advice = "synchronise the clocks of the hosts, with NTP for example"
-                    yield problem(CLOCKS, f"that of {each.host} differs by {skew:.1f} s from this one's", advice)
-                    return
-            yield ok(CLOCKS, f"within {LARGEST_SKEW_SECONDS:g} s of this one's")
+            yield _of_clocks(seen, began, ended)
             if options.checkpoint != NOT_GIVEN:
-                failure = metadata_failure(spark, options.checkpoint)
-                yield _of_access(options.checkpoint, failure, exists=failure != NO_METADATA)
+                yield _check_access(spark, options.checkpoint)
 
 
-def _of_access(checkpoint: str, failure: str | None, *, exists: bool) -> Finding:
-    if failure is None:
-        return ok(ACCESS, f"an executor has read {checkpoint}")
-    if not exists:
+def _of_clocks(seen: "list[Sight]", began: float, ended: float) -> Finding:
+    for each in seen:
+        skew = max(began - each.time_seconds, each.time_seconds - ended, 0.0)
+        if skew > LARGEST_SKEW_SECONDS:
+            advice = "synchronise the clocks of the hosts, with NTP for example"
+            return problem(CLOCKS, f"that of {each.host} differs by {skew:.1f} s from this one's", advice)
+    return ok(CLOCKS, f"within {LARGEST_SKEW_SECONDS:g} s of this one's")
+
+
+def _check_access(spark: "SparkSession", checkpoint: str) -> Finding:
+    from streaming.job.checkpoints.checkpoint import Checkpoint
+    from streaming.job.checkpoints.local_folder import checkpoint_location
+    from streaming.job.executors.check import reading_failure
+
+    if Checkpoint(spark, checkpoint_location(checkpoint)).is_new():
         return note(
             ACCESS, f"{checkpoint} holds no checkpoint yet", "the job checks at its start that executors reach it"
         )
+    failure = reading_failure(spark, checkpoint)
+    if failure is None:
+        return ok(ACCESS, f"an executor has read {checkpoint}")
     advice = "use s3a://, hdfs:// or a folder that all hosts share under this path"
     return problem(ACCESS, f"an executor cannot read {checkpoint}: {failure}", advice)

@@ -16,7 +16,6 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import (
     BOOTSTRAP_VARIABLE,
     LOG_NOTHING,
@@ -149,9 +148,8 @@ def acls(
     the brokers have, and --execute creates the others. Nothing is ever removed.
     """
     topics = TopicNames(creation.topic_prefix)
-    with errors_as_lines():
-        principals = key_values(names.principal, "--principal")
-        found = acls_of(roles or ROLES, topics, principals, names.of_users())
+    principals = key_values(names.principal, "--principal")
+    found = acls_of(roles or ROLES, topics, principals, names.of_users())
     if creation.execute and not creation.apply:
         fail("--execute needs --apply", USAGE)
     if creation.apply:
@@ -183,7 +181,7 @@ def _apply(wanted: Sequence[Acl], creation: Creation) -> None:
     if servers is None:
         fail("--apply needs --bootstrap-servers", USAGE)
     config: dict[str, Any] = {"log_level": LOG_NOTHING, **key_values(creation.properties, "--property")}
-    with errors_as_lines(), announcing_waits(err.line, servers):
+    with announcing_waits(err.line, servers):
         admin = _Acls({**config, "bootstrap.servers": servers}, creation.timeout)
         existing = admin.existing(wanted)
         missing = [acl for acl in wanted if acl not in existing]

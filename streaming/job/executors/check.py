@@ -14,7 +14,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
-from streaming.job.checkpoints.checkpoint import Checkpoint
 from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.executors.look import Sight, look
 from streaming.job.session import PYTHON_VARIABLE
@@ -26,8 +25,6 @@ EXECUTOR_SECONDS = 60.0
 POLL_SECONDS = 0.2
 TASKS_FOR_EACH_EXECUTOR = 4
 """Spark does not promise where a task runs: with several for each, every executor gets one in practice."""
-
-NO_METADATA = "there is no checkpoint yet"
 
 _PLACE = re.compile(r"\((\S+) executor (\S+?)\): ")
 _FROM_PYTHON = re.compile(r"Error from python worker:\s*(?:\S+: )?(.+)")
@@ -105,16 +102,10 @@ def java_versions(spark: SparkSession) -> list[str]:
     return sorted({row.version for row in spark.range(0, tasks, 1, tasks).selectExpr(version).collect()})
 
 
-def metadata_failure(spark: SparkSession, checkpoint: str) -> str | None:
-    """Let an executor read a checkpoint's file ``metadata``; the reason if it cannot, None if it can.
-
-    :data:`NO_METADATA` if this host finds none.
-    """
-    location = checkpoint_location(checkpoint)
-    if Checkpoint(spark, location).is_new():
-        return NO_METADATA
+def reading_failure(spark: SparkSession, checkpoint: str) -> str | None:
+    """Let an executor read the file ``metadata`` of an existing checkpoint; the reason if it cannot, None if it can."""
     try:
-        spark.read.text(f"{location}/{METADATA}").collect()
+        spark.read.text(f"{checkpoint_location(checkpoint)}/{METADATA}").collect()
     except PySparkException as failure:
         return described_task_failure(str(failure))
     return None

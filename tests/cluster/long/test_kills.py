@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from tests.cluster.commits import committed_offset
 from tests.cluster.standalone import StandaloneCluster
-from tests.support.coordinator_process import READY_LIMIT_SECONDS, CoordinatorProcess, commit_offsets
+from tests.support.coordinator_process import READY_LIMIT_SECONDS, CoordinatorProcess, commit_offsets, committed_offsets
 
 
 def test_commits_go_on_when_a_worker_is_killed_and_on_one_that_joins_later(
@@ -15,10 +14,10 @@ def test_commits_go_on_when_a_worker_is_killed_and_on_one_that_joins_later(
     first.kill()
     commit_offsets(coordinator, group, 2)
     cluster.start_workers(first)
-    assert committed_offset(coordinator, group) == 2
+    assert committed_offsets(coordinator, group) == [2]
     second.kill()
     commit_offsets(coordinator, group, 3)
-    assert committed_offset(coordinator, group) == 3
+    assert committed_offsets(coordinator, group) == [3]
     assert cluster.executors(first)
     cluster.start_workers(second)
 
@@ -32,6 +31,6 @@ def test_a_standby_with_executors_of_its_own_takes_over_from_a_driver_that_is_ki
         standby.await_line("that it stands by", lambda line: "standby: the job on" in line, READY_LIMIT_SECONDS)
         commit_offsets(coordinator, group, 7)
         coordinator.kill()
-        assert committed_offset(standby, group) == 7
+        assert committed_offsets(standby, group) == [7]
         commit_offsets(standby, group, 8)
-        assert committed_offset(standby, group) == 8
+        assert committed_offsets(standby, group) == [8]

@@ -7,9 +7,8 @@ import pyspark
 import pytest
 
 from streaming.embedded.broker import EmbeddedBroker
-from tests.cluster.commits import committed_offset
 from tests.cluster.hadoop import Hadoop
-from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets, committed_offsets
 from tests.support.topics import unique
 
 JARS = Path(pyspark.__file__).parent / "jars"
@@ -42,5 +41,5 @@ def test_a_job_on_yarn_keeps_its_commits_in_hdfs_when_its_driver_is_killed(
         commit_offsets(job, group, 5)
         job.kill()
         job.start()
-        assert committed_offset(job, group) == 5
+        assert committed_offsets(job, group) == [5]
         assert job.stop() == 0

@@ -8,8 +8,7 @@ from pathlib import Path
 from streaming.embedded.broker import EmbeddedBroker
 from tests.object_store.proxy import S3Proxy
 from tests.object_store.server import S3Server
-from tests.object_store.test_job import offsets
-from tests.support.coordinator_process import CoordinatorProcess, commit_offsets
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets, committed_offsets
 from tests.support.waiting import wait_until
 
 REFUSING_SECONDS = float(os.environ.get("REFUSING_SECONDS", "10"))
@@ -35,4 +34,4 @@ def test_what_is_committed_while_the_store_refuses_is_answered_when_it_no_longer
             assert not [line for line in job.output if "starting the query again" in line or "\tat " in line]
             job.kill()
             job.start()
-            assert [offsets(job, group) for group in ("before", "meanwhile")] == [[1], [2]]
+            assert [committed_offsets(job, group) for group in ("before", "meanwhile")] == [[1], [2]]

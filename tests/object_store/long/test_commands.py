@@ -11,8 +11,7 @@ import pytest
 
 from streaming.embedded.broker import EmbeddedBroker
 from tests.object_store.server import S3Server
-from tests.object_store.test_job import offsets
-from tests.support.coordinator_process import SHORT_LIVED_JVM, CoordinatorProcess, commit_offsets
+from tests.support.coordinator_process import SHORT_LIVED_JVM, CoordinatorProcess, commit_offsets, committed_offsets
 
 CHECKPOINT, BACKUPS, RESTORED, REBUILT, MIGRATED = (
     f"s3a://commands/{name}" for name in ("coordinator", "backups", "restored", "rebuilt", "migrated")
@@ -125,5 +124,5 @@ def test_a_checkpoint_that_is_rebuilt_in_the_store_has_the_groups(
 def check_served(job: CoordinatorProcess, checkpoint: str, state_partitions: int) -> None:
     job.options |= {"checkpoint": checkpoint, "state-partitions": state_partitions}
     job.start()
-    assert offsets(job, "billing") == [5, 6]
+    assert committed_offsets(job, "billing") == [5, 6]
     job.stop()

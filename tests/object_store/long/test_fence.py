@@ -14,8 +14,7 @@ import pytest
 from streaming.embedded.broker import EmbeddedBroker
 from tests.object_store.proxy import HELD_LIMIT_SECONDS, S3Proxy
 from tests.object_store.server import S3Server
-from tests.object_store.test_job import offsets
-from tests.support.coordinator_process import CoordinatorProcess, commit_offsets, reports_ready
+from tests.support.coordinator_process import CoordinatorProcess, commit_offsets, committed_offsets, reports_ready
 from tests.support.processes import paused, process_tree
 
 STORED, REFUSED = 200, 412
@@ -72,6 +71,6 @@ def test_a_job_that_was_paused_at_a_file_of_a_batch_overwrites_nothing_of_its_su
         commit_offsets(newer, "last", 5)
         newer.kill()
         newer.start()
-        assert [offsets(newer, group) for group in ("before", "begun", "later", "after", "last")] == [
+        assert [committed_offsets(newer, group) for group in ("before", "begun", "later", "after", "last")] == [
             [1], [2], [3], [4], [5]
         ]  # fmt: skip

@@ -1,11 +1,9 @@
 """A clock that can be stepped for one process and its descendants, while the machine's clock stays as it is."""
 
-import os
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("stepped_clock.c")
@@ -47,18 +45,3 @@ class SteppedClock:
         # In place: the processes have mapped the file.
         with self._file.open("r+b") as file:
             file.write(struct.pack("q", ms))
-
-
-@contextmanager
-def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables of this process, which its children inherit, until the end of the block."""
-    former = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in former.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -6,8 +6,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.embedded.environment import in_environment
 from streaming.embedded.ports import free_ports
-from tests.recovery.chaos.clocks import SteppedClock, in_environment
+from tests.recovery.chaos.clocks import SteppedClock
 
 HOST = "127.0.0.1"
 

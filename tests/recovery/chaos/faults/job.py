@@ -1,10 +1,8 @@
 """Faults of the job: its driver, its workers and executors, and what an operator does at a restart."""
 
-import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from random import Random
 
@@ -15,7 +13,7 @@ from tests.recovery.chaos.faults.fault import Inject, NotInjected
 from tests.recovery.chaos.kill_points import Point, caught_at, see
 from tests.recovery.chaos.stage import Stage, tree
 from tests.support.coordinator_process import CoordinatorProcess
-from tests.support.processes import descendants, is_running, parent, paused, stat_fields
+from tests.support.processes import descendants, is_running, parent, paused, signal_each, stat_fields
 from tests.support.request_events import commit, dumped
 from tests.support.waiting import wait_until
 
@@ -102,10 +100,10 @@ def _stop_at(point: Point, stage: Stage, job: CoordinatorProcess) -> None:
     jvm = _processes(job).jvm
 
     def stop() -> None:
-        _send(jvm, signal.SIGSTOP)
+        signal_each([jvm], signal.SIGSTOP)
         wait_until(lambda: stat_fields(jvm)[0] == "T", "the JVM is stopped", pause=0.0002)
 
-    if not caught_at(point, stage.checkpoint, stop, lambda: _send(jvm, signal.SIGCONT), POINT_LIMIT_SECONDS):
+    if not caught_at(point, stage.checkpoint, stop, lambda: signal_each([jvm], signal.SIGCONT), POINT_LIMIT_SECONDS):
         raise NotInjected(f"not within {POINT_LIMIT_SECONDS:g} s: {point.value}")
 
 
@@ -127,7 +125,7 @@ def kill_python_worker(stage: Stage, chance: Random) -> str:
     workers = [pid for pid in python if parent(pid) in python]
     if not workers:
         raise NotInjected("the job has no Python worker now")
-    _send(chance.choice(workers), signal.SIGKILL)
+    signal_each([chance.choice(workers)], signal.SIGKILL)
     _notice(lambda: not job.is_running)
     return "kill -9 of a Python worker"
 
@@ -138,7 +136,7 @@ def kill_executor(stage: Stage, chance: Random) -> str:
     if not executors:
         raise NotInjected("the job has no executor now")
     killed = chance.choice(executors)
-    _send(killed, signal.SIGKILL)
+    signal_each([killed], signal.SIGKILL)
 
     def is_replaced() -> bool:
         return not job.is_running or any(pid != killed and is_running(pid) for pid in stage.executors)
@@ -182,11 +180,6 @@ def flood_while_down(stage: Stage, chance: Random) -> str:
 
 
 # ---- parts of them ---------------------------------------------------------------------------------------------
-
-
-def _send(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
 
 
 def _back(stage: Stage, job: CoordinatorProcess, chance: Random) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.recovery.chaos.clocks import NoCompiler, SteppedClock, build_library, in_environment
+from streaming.embedded.environment import in_environment
+from tests.recovery.chaos.clocks import NoCompiler, SteppedClock, build_library
 from tests.recovery.chaos.disk import NoMount, full, small_disk
 
 WATCH = """

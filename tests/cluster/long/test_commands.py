@@ -25,7 +25,7 @@ def test_doctor_tells_what_the_executors_have_and_that_they_reach_the_checkpoint
     examined = subprocess.run(command, capture_output=True, text=True, timeout=READY_LIMIT_SECONDS)
     findings = {each["check"]: each for each in json.loads(examined.stdout)}
     assert findings["executors"]["status"] == "ok", findings
-    assert "1 executor on " in findings["executors"]["detail"]
+    assert "2 executors on " in findings["executors"]["detail"]
     assert ": Python 3.11." in findings["executors"]["detail"]
     assert "; Java 17" in findings["executors"]["detail"]
     assert findings["executors' clocks"]["status"] == "ok", findings

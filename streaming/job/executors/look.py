@@ -4,9 +4,12 @@ import os
 import platform
 import socket
 import time
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
+
+import pyarrow
 
 PACKAGES = ("pyarrow", "pandas", "msgspec", "confluent-kafka")
 """The packages whose versions are reported: those that the coordinator's tasks import."""
@@ -33,3 +36,12 @@ def look(file: str | None) -> Sight:
     packages = tuple(f"{name} {metadata.version(name)}" for name in PACKAGES)
     sees_file = file is None or Path(file).exists()
     return Sight(socket.gethostname(), os.getcwd(), platform.python_version(), packages, time.time(), sees_file)
+
+
+def folder_with_operator(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """A row with the executor's working folder, from a process with all that the coordinator's tasks import."""
+    import streaming.job.operator  # noqa: F401
+
+    for _ in batches:
+        pass
+    yield pyarrow.RecordBatch.from_pydict({"folder": [os.getcwd()]})

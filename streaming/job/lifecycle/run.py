@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.embedded.temporary_folder import clear_leftovers
 from streaming.job.checkpoints.damage import damage_after_failure
+from streaming.job.executors.warming import warming_executors
 from streaming.job.lifecycle.activation import become_active
 from streaming.job.lifecycle.archive_in_background import making_class_archive, needs_class_archive
 from streaming.job.lifecycle.interruptions import (
@@ -94,6 +95,8 @@ def run_job(
             partitions = session.watch.found.partition_counts(options.topics)
             with ExitStack() as until_stopped:
                 query = _start_with_retries(session, partitions, until_stopped, report, signals, why)
+                if not options.is_local:
+                    until_stopped.enter_context(warming_executors(session.spark, options.checkpoint))
                 signals.let_batches_finish()
                 why = _run_until_stopped(query, signals, session, partitions, report)
                 if why is None:

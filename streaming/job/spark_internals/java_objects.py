@@ -28,8 +28,13 @@ def hadoop_configuration(spark: SparkSession) -> Any:
 
 def executor_count(spark: SparkSession) -> int:
     """How many executors there are beside the driver."""
+    return len(executor_addresses(spark)) - 1
+
+
+def executor_addresses(spark: SparkSession) -> frozenset[str]:
+    """The host and port of each executor, and of the driver; an executor that joins later has another port."""
     context: Any = spark.sparkContext._jsc
-    return int(context.sc().getExecutorMemoryStatus().size()) - 1
+    return frozenset(context.sc().getExecutorMemoryStatus().keys().mkString(",").split(","))
 
 
 def progress_after(query: StreamingQuery, batch_id: int) -> list[str]:

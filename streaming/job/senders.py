@@ -8,7 +8,7 @@ from streaming.contract.errors import CannotRun
 from streaming.contract.identity import NO_KEYS, IdentityKeys, read_identity_keys, read_principal_keys
 from streaming.contract.output.text import counted
 from streaming.contract.rights.acl_file import read_group_acls
-from streaming.contract.rights.group_acls import EVERYTHING_SIGNED, GroupAcl
+from streaming.contract.rights.group_acls import EVERYTHING_SIGNED, GroupAcls
 from streaming.job.group_batch.starts import Start
 from streaming.job.options import JobOptions
 
@@ -17,7 +17,7 @@ class Senders(NamedTuple):
     """The keys with which signatures are checked, and the rules; None: everyone may send everything."""
 
     keys: IdentityKeys
-    acls: tuple[GroupAcl, ...] | None
+    acls: GroupAcls | None
 
 
 ANYONE = Senders(NO_KEYS, None)
@@ -39,7 +39,7 @@ def read_senders(options: JobOptions) -> Senders:
             )
         principals[own.principal].append(own.key)
     keys = IdentityKeys(gateways, {name: tuple(found) for name, found in principals.items()})
-    acls: tuple[GroupAcl, ...] | None = EVERYTHING_SIGNED if options.require_signature else None
+    acls: GroupAcls | None = EVERYTHING_SIGNED if options.require_signature else None
     if options.group_acl_file is not None:
         acls = read_group_acls(options.group_acl_file)
     if acls is not None and not keys:

@@ -1,5 +1,6 @@
 """The file of the ACLs of groups: what it takes, and one line for each fault."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from streaming.contract.errors import CannotRun
 from streaming.contract.rights import acl_file
 from streaming.contract.rights.acl_file import read_group_acls
 from streaming.contract.rights.group_acls import GroupAcl
+from streaming.contract.rights.table import Operation
 
 RIGHT = """
 [[acls]]
@@ -42,10 +44,18 @@ def faults(folder: Path, content: str) -> list[str]:
 
 
 def test_a_rule_has_a_principal_a_group_and_operations(tmp_path: Path) -> None:
-    assert read_group_acls(written(tmp_path, RIGHT)) == (
+    assert read_group_acls(written(tmp_path, RIGHT)).rules == (
         GroupAcl(principal="User:billing", group="billing-", pattern_type="prefixed", operations=("Read", "Delete")),
         GroupAcl(principal="User:*", group="*", operations=("Describe",)),
     )
+
+
+def test_the_example_of_the_guide_can_be_read(tmp_path: Path) -> None:
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text()
+    (example,) = re.findall(r"```toml\n(.*?)```", guide, re.DOTALL)
+    billing, operator = read_group_acls(written(tmp_path, example)).rules
+    assert billing.allows(Operation.READ, "billing-orders")
+    assert operator.allows(Operation.DELETE, "any")
 
 
 def test_every_fault_of_every_rule_has_a_line_that_says_what_is_possible(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from streaming.contract.errors import CannotRun
 from streaming.contract.option_values import converted, one_of
-from streaming.contract.rights.group_acls import GroupAcl, GroupOperation
+from streaming.contract.rights.group_acls import GroupAcl, GroupAcls, GroupOperation
 
 RULES = "acls"
 
@@ -20,7 +20,7 @@ _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(GroupAcl
 _OPERATIONS = "operations"
 
 
-def read_group_acls(file: str) -> tuple[GroupAcl, ...]:
+def read_group_acls(file: str) -> GroupAcls:
     """Read the rules.
 
     Raises:
@@ -42,13 +42,13 @@ def read_group_acls(file: str) -> tuple[GroupAcl, ...]:
         problems += (f"{where}: rule {number}: {problem}" for problem in _problems(table))
     if problems:
         raise CannotRun("\n".join(problems))
-    rules = tuple(msgspec.convert(table, GroupAcl) for table in tables)
-    if (size := len(msgspec.json.encode(rules))) > MAX_RULES_BYTES:
+    acls = GroupAcls(tuple(msgspec.convert(table, GroupAcl) for table in tables))
+    if (size := len(msgspec.json.encode(acls))) > MAX_RULES_BYTES:
         raise CannotRun(
-            f"{where}: its {len(rules)} rules take {size} bytes as JSON, at most {MAX_RULES_BYTES} are possible; "
+            f"{where}: its {len(tables)} rules take {size} bytes as JSON, at most {MAX_RULES_BYTES} are possible; "
             "give groups of one principal a common prefix, and it one rule"
         )
-    return rules
+    return acls
 
 
 def _problems(table: dict[str, Any]) -> Iterator[str]:

@@ -5,9 +5,9 @@ Operations are those that a broker asks its authorizer for. Source: KafkaApis, A
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from functools import cached_property
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -83,10 +83,6 @@ class GroupAcl(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_d
         return fits and any(one in ("All", operation) or one in implied_by for one in self.operations)
 
 
-EVERYTHING_SIGNED = (GroupAcl(principal=EVERY_USER, group=EVERY_GROUP, operations=("All",)),)
-"""The rules that refuse nothing but what is not signed."""
-
-
 def operation_of(api: str, body: RequestBody) -> Operation:
     """The operation that a request needs. SetGroupConfig without a change only reads the configuration."""
     if isinstance(body, SetGroupConfigRequest) and not body.configs:
@@ -94,11 +90,13 @@ def operation_of(api: str, body: RequestBody) -> Operation:
     return OPERATIONS[api]
 
 
-class GroupAcls:
-    """Rules, in any order, by principal."""
+class GroupAcls(msgspec.Struct, frozen=True, dict=True):
+    """Rules, in any order.
 
-    def __init__(self, rules: Iterable[GroupAcl]) -> None:
-        self.rules = tuple(rules)
+    They travel to the workers with every batch: as JSON, which a worker reads once.
+    """
+
+    rules: tuple[GroupAcl, ...]
 
     def may_send(self, signer: Signer | None, principal: str | None, operation: Operation, group_id: str) -> bool:
         """Whether a request may pass that needs this operation on the group, given who has signed it.
@@ -122,6 +120,18 @@ class GroupAcls:
             found[rule.principal].append(rule)
         # A plain dict, so that no question about a principal adds to it.
         return dict(found)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_once, (msgspec.json.encode(self),)
+
+
+@lru_cache(maxsize=32)
+def _read_once(encoded: bytes) -> GroupAcls:
+    return msgspec.json.decode(encoded, type=GroupAcls)
+
+
+EVERYTHING_SIGNED = GroupAcls((GroupAcl(principal=EVERY_USER, group=EVERY_GROUP, operations=("All",)),))
+"""The rules that refuse nothing but what is not signed."""
 
 
 def refusal_reason(signer: Signer | None, principal: str | None, operation: Operation, group_id: str) -> str:

@@ -62,16 +62,11 @@ class Settings:
                 response_partitions=partitions,
                 starts=(*earlier, start),
                 identity_keys=keys,
-                acls=self._acls_of(start),
+                # If the start's file is lost, the present rules let nobody pass who may not.
+                acls=self.acls if start.config is None else start.group_acls,
             )
             self._by_start[start.started_at] = settings
         return settings
-
-    def _acls_of(self, start: Start) -> GroupAcls | None:
-        if start.config is None:
-            # Whatever it had is lost. The present rules let nobody pass who may not.
-            return self.acls
-        return None if start.group_acls is None else GroupAcls(start.group_acls)
 
     def started_at(self, batch_time: int) -> int:
         """The time of the last start that is not later than the batch, ms since the epoch; 0 if there is none."""

@@ -10,7 +10,7 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.messages import Int32, JobEpoch, LogOffset, Time
-from streaming.contract.rights.group_acls import GroupAcl
+from streaming.contract.rights.group_acls import GroupAcls
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -51,7 +51,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     replay_until_time: Time = msgspec.field(default=0, name="livedUntilTime")
     copied_epoch: JobEpoch = 0
     key_ids: list[str] | None = None
-    group_acls: tuple[GroupAcl, ...] | None = None
+    group_acls: GroupAcls | None = None
 
     @property
     def epoch(self) -> int:

@@ -11,7 +11,6 @@ from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig
 from coordinator_logic.groups.consumer.rebalance.heartbeats import reconciling_heartbeat_interval_ms
 from coordinator_logic.timing.sessions import late_answer_ms
 from streaming.contract.errors import CannotRun
-from streaming.contract.rights.group_acls import GroupAcls
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER, Checkpoint, check_layout, check_topic_id
 from streaming.job.checkpoints.damage import check_damage
 from streaming.job.election.announcements import Reach
@@ -123,7 +122,7 @@ def group_settings(
         SizeLimits(request=options.max_request_bytes),
         has_deadline_checks=True,
         identity_keys=senders.keys,
-        acls=None if senders.acls is None else GroupAcls(senders.acls),
+        acls=senders.acls,
         journal_partitions=starts[-1].journal_partitions if starts else 0,
         directory_partitions=starts[-1].directory_partitions if starts else 0,
     )

@@ -5,6 +5,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -17,6 +18,8 @@ from streaming.cli.app import app
 from streaming.client import Consumer, CoordinatorClient, CoordinatorError, PrincipalKey, read_principal_key
 from streaming.client.membership.types import GroupProtocol
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.checkpoints.checkpoint import STARTS_FOLDER
+from streaming.job.group_batch.starts import Start
 from tests.job.monitoring.test_metrics import port_of, scraped
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
@@ -231,6 +234,15 @@ def test_other_rules_count_from_the_next_start_on(tenants: Tenants) -> None:
     tenants.coordinator.start()
     assert tenants.commit("alices-orders", tenants.key(BOB)) is Error.NONE
     assert tenants.commit("bobs", tenants.key(BOB)) is Error.GROUP_AUTHORIZATION_FAILED
+    # What a batch runs with again is in the checkpoint, without a key.
+    starts = sorted((tenants.coordinator.checkpoint / STARTS_FOLDER).iterdir())
+    recorded = [file.read_text() for file in starts if file.name.isdigit()]
+    before, after = (msgspec.json.decode(text, type=Start).group_acls for text in recorded[-2:])
+    assert before is not None
+    assert after is not None
+    assert [rule.group for rule in before.rules] == ["alices-", "bobs", "*", "gateways-"]
+    assert [rule.group for rule in after.rules] == ["alices-", "alices-orders", "*", "gateways-"]
+    assert not any("xxxx" in text or "gggg" in text for text in recorded)
 
 
 def connection(tenants: Tenants) -> list[str]:

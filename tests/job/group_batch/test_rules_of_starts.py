@@ -24,7 +24,7 @@ ALICE, OLD_KEY, NEW_KEY = "User:alice", b"o" * 32, b"n" * 32
 OLD_KEYS, NEW_KEYS = (IdentityKeys((), {ALICE: (key,)}) for key in (OLD_KEY, NEW_KEY))
 BOTH_KEYS = IdentityKeys((), {ALICE: (OLD_KEY, NEW_KEY)})
 
-NOBODY = (GroupAcl(principal="User:nobody", group="*", operations=("All",)),)
+NOBODY = GroupAcls((GroupAcl(principal="User:nobody", group="*", operations=("All",)),))
 
 
 def record(key: bytes | None, number: int) -> KafkaRecord:
@@ -52,7 +52,6 @@ def start(epoch: int, senders: Senders, **fields: object) -> Start:
 def rows(senders: Senders, *starts: Start) -> list[Row]:
     """The rows of the batch that was planned at :data:`PLANNED`, by a job with these keys and rules."""
     config = starts[-1].config
-    acls = None if senders.acls is None else GroupAcls(senders.acls)
     settings = Settings(
         TopicNames(),
         4,
@@ -60,7 +59,7 @@ def rows(senders: Senders, *starts: Start) -> list[Row]:
         starts,
         has_deadline_checks=True,
         identity_keys=senders.keys,
-        acls=acls,
+        acls=senders.acls,
     )
     return process_batch(settings, "g", list(RECORDS), None, PLANNED).rows
 

@@ -33,7 +33,7 @@ def rule(principal: str, group: str, *operations: str) -> GroupAcl:
     return msgspec.convert(fields, GroupAcl)
 
 
-ACLS = GroupAcls([rule(ALICE, "alices-", "Read"), rule(BOB, "bobs-", "All")])
+ACLS = GroupAcls((rule(ALICE, "alices-", "Read"), rule(BOB, "bobs-", "All")))
 GUARDED = Settings(TOPICS, 4, identity_keys=KEYS, acls=ACLS)
 GROUP = "alices-group"
 
@@ -163,7 +163,7 @@ def test_a_gateway_may_do_in_its_own_name_what_its_clients_may_not() -> None:
 
 
 def test_signatures_alone_can_be_required() -> None:
-    settings = Settings(TOPICS, 4, identity_keys=KEYS, acls=GroupAcls(EVERYTHING_SIGNED))
+    settings = Settings(TOPICS, 4, identity_keys=KEYS, acls=EVERYTHING_SIGNED)
     assert error(sent(sealed(alices_commit(), ALICES_KEY), settings=settings)) == Error.NONE
     assert error(sent(sealed(alices_commit(principal=BOB), BOBS_KEY), settings=settings)) == Error.NONE
     assert error(sent(sealed(alices_commit(), None), settings=settings)) == Error.GROUP_AUTHORIZATION_FAILED

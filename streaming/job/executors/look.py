@@ -3,10 +3,13 @@
 import os
 import platform
 import socket
+import sys
 import time
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
+
+from streaming.job.spark_internals.worker_choice import ARROW, STOCK, PythonWorker
 
 PACKAGES = ("pyarrow", "pandas", "msgspec", "confluent-kafka")
 """The packages whose versions are reported: those that the coordinator's tasks import."""
@@ -24,6 +27,8 @@ class Sight(NamedTuple):
     time_seconds: float
     sees_file: bool
     """Whether the file of :func:`look` exists there; true without one."""
+    worker: PythonWorker
+    """The Python worker that runs there."""
 
 
 def look(file: str | None) -> Sight:
@@ -32,4 +37,6 @@ def look(file: str | None) -> Sight:
 
     packages = tuple(f"{name} {metadata.version(name)}" for name in PACKAGES)
     sees_file = file is None or Path(file).exists()
-    return Sight(socket.gethostname(), os.getcwd(), platform.python_version(), packages, time.time(), sees_file)
+    # Only the job's own daemon imports it, when it installs the worker.
+    worker = ARROW if "streaming.job.spark_internals.arrow_worker" in sys.modules else STOCK
+    return Sight(socket.gethostname(), os.getcwd(), platform.python_version(), packages, time.time(), sees_file, worker)

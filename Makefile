@@ -106,6 +106,9 @@ bench-checkpoints: archive ## Measure restore, rebuild and the like with 100,000
 bench-partitions: archive ## Measure what more request and state partitions cost clients, with 100,000 groups: 5 to 15 minutes
 	$(PYTHON) -m tests.bench.outages.partitions
 
+bench-upgrade: archive ## Measure what clients notice of an upgrade from the last release and of the way back, three times: 8 minutes
+	$(PYTHON) -m tests.bench.outages.upgrade
+
 bench-takeover: archive ## Measure 30 kills and 10 stops of the active job with a standby, and some without: about an hour; IN_STORE=yes has the checkpoint in an object store
 	$(PYTHON) -m tests.bench.outages.takeover $(if $(IN_STORE),--in-store)
 

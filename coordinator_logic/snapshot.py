@@ -10,14 +10,16 @@ reader of the old format is kept, so that every snapshot ever written can be rea
 with defaults, the new reader is also that of the old format.
 """
 
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from coordinator_logic.committed_offsets import StoredOffsets, offset_count, offsets_of_snapshot
 from coordinator_logic.group import Group
 from coordinator_logic.group.part import PARTS, GroupPart, stored_parts
+from coordinator_logic.groups.conversions.format_4_snapshots import encode_in_format_4
 from coordinator_logic.groups.conversions.older_snapshots import OLDER_FORMATS
 from coordinator_logic.stored_parts import StoredItems, UnreadablePart, stored_struct
 
@@ -27,6 +29,12 @@ FORMAT_VERSION = 7
 _READ_BY_DEFAULTS = (5, 6)
 """The older formats that lack only fields with a default: in 5, an offset has no topic id; in 5 and 6, a consumer group
 does not know which topics were matched with a pattern."""
+
+EarlierRelease = Literal["0.1.0"]
+"""A release that does not read the current format."""
+
+WRITERS_FOR_RELEASES: Mapping[EarlierRelease, Callable[[Group], bytes]] = {"0.1.0": encode_in_format_4}
+"""How a snapshot is written for each of them: the way back to it."""
 
 _OFFSETS, _OFFSET_COUNT, _PART = map(Group.__struct_fields__.index, ("offsets", "stored_offset_count", "part"))
 _HEADER = bytes((FORMAT_VERSION,))

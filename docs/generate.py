@@ -37,6 +37,7 @@ def _generated() -> dict[Path, dict[str, str]]:
         ROOT / "docs" / "security.md": {
             "roles": role_rights.roles_markdown(),
             "rights": role_rights.rights_markdown(),
+            "operations": role_rights.operations_markdown(),
         },
         ROOT / "docs" / "tables.md": {"tables": table_columns.markdown()},
         ROOT / "docs" / "operations" / "reference.md": {

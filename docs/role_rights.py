@@ -1,5 +1,6 @@
-"""The tables of the roles and of their rights in docs/security.md."""
+"""The tables of the roles, of their rights, and of the operations that requests need, in docs/security.md."""
 
+from streaming.contract.rights.group_acls import OPERATIONS
 from streaming.contract.rights.table import ROLES, Kind, Right
 
 USERS_OWN = {
@@ -23,6 +24,15 @@ def rights_markdown() -> str:
         if name != "standby"
         for right in role.rights
     )
+
+
+def operations_markdown() -> str:
+    """A row for each operation on groups, with the requests that need it."""
+    apis: dict[str, list[str]] = {}
+    for api, operation in OPERATIONS.items():
+        apis.setdefault(operation, []).append(api)
+    head = "| operation on the group | requests |\n|---|---|\n"
+    return head + "".join(f"| {operation} | {', '.join(names)} |\n" for operation, names in sorted(apis.items()))
 
 
 def _resource(right: Right) -> str:

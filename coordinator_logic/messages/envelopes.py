@@ -48,9 +48,10 @@ class ResponseEnvelope(Message, frozen=True):
     """The value of a record of ``group-responses``; its key is the correlation id.
 
     ``error_code`` is the error of the request as a whole, even if the API's body repeats it on every entry or has no
-    field for it. Errors of single entries are in the body only. If the request is malformed or its version is not
-    supported, ``body`` is null and ``error_message`` gives the reason. ``job_epoch`` grows with every start of the
-    query, of this job or another one: a reader drops responses with a lower one than it has seen, unless it is 0.
+    field for it. Errors of single entries are in the body only. If the request is malformed, its version is not
+    supported or its sender may not send it, ``body`` is null and ``error_message`` gives the reason. ``job_epoch``
+    grows with every start of the query, of this job or another one: a reader drops responses with a lower one than it
+    has seen, unless it is 0.
     ``directory_change``, absent without one: the group's record in ``group-directory`` is written together with this
     response and shows this change. A client that then lists groups waits until it has read that record or a later one.
     """

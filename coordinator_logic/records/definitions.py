@@ -141,7 +141,8 @@ class RequestCause(Message, frozen=True, tag_field="type", tag="Request"):
     """The request that caused a record: its sender, and its place in ``group-requests``.
 
     ``principal`` is null if the sender was not authenticated. Client id, host and principal are only what the sender
-    claims if ``claimed``; a gateway has signed the others, see :mod:`streaming.contract.identity`.
+    claims if ``claimed``; a gateway, or the principal itself, has signed the others, see
+    :mod:`streaming.contract.identity`.
     """
 
     api: str

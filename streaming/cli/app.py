@@ -300,6 +300,10 @@ _add(
             "checkpoint migrate /var/lib/coordinator /mnt/fast/coordinator",
             "checkpoint migrate /var/lib/coordinator /var/lib/coordinator --state-store rocksdb",
         ),
+        "downgrade": (
+            checkpoint.downgrade,
+            "checkpoint downgrade /var/lib/coordinator --to 0.1.0 -b kafka-1:9092",
+        ),
     },
 )
 _add(

@@ -14,16 +14,18 @@ from typing import Annotated, Any
 from streaming.cli.console import KAFKA_PANEL, OUTPUT_PANEL, REFUSED, USAGE, brokers_option, err, fail, key_values
 from streaming.cli.gateway_address import is_gateway
 from streaming.cli.help_output import flag, option
-from streaming.cli.usage import taking
+from streaming.cli.usage import signing_key_file, taking
 from streaming.client import CoordinatorClient, CoordinatorError, CoordinatorNotAvailable, RequestTimedOut
 from streaming.client.errors import NotAuthorized, TopicNotFound
 from streaming.contract import option_values
+from streaming.contract.identity import read_principal_key
 from streaming.contract.topics import TopicNames
 from streaming.contract.waits import announcing_waits
 from streaming.explain.error_sentences import sentence_of_failure
 
 BOOTSTRAP_VARIABLE = "GROUP_COORDINATOR_BOOTSTRAP_SERVERS"
 PREFIX_VARIABLE = "GROUP_COORDINATOR_TOPIC_PREFIX"
+SIGNING_KEY_VARIABLE = "GROUP_COORDINATOR_SIGNING_KEY"
 
 CLIENT_ID = "group-coordinator-cli"
 
@@ -33,7 +35,8 @@ LOG_NOTHING = 0
 ENVIRONMENT_HELP = f"""\
 [bold]Environment[/bold]
 {BOOTSTRAP_VARIABLE}  instead of -b
-{PREFIX_VARIABLE}       instead of --topic-prefix"""
+{PREFIX_VARIABLE}       instead of --topic-prefix
+{SIGNING_KEY_VARIABLE}        instead of --signing-key"""
 """What ``--help`` says about environment variables, which the table of options would truncate."""
 
 BootstrapServers = Annotated[str, brokers_option(variable=BOOTSTRAP_VARIABLE)]
@@ -57,6 +60,16 @@ ClientProperties = Annotated[
         callback=taking(option_values.KeyAndValue),
     ),
 ]
+SigningKey = Annotated[
+    str | None,
+    option(
+        metavar="FILE",
+        text="File with a principal and its key, which signs requests.",
+        panel=KAFKA_PANEL,
+        envvar=SIGNING_KEY_VARIABLE,
+        callback=signing_key_file,
+    ),
+]
 AsJson = Annotated[bool, flag("--json", "Print JSON instead of a table.", OUTPUT_PANEL)]
 
 
@@ -68,6 +81,7 @@ class Connection:
     topic_prefix: TopicPrefix = ""
     timeout: Timeout = 10
     properties: ClientProperties = None
+    signing_key: SigningKey = None
     as_json: AsJson = False
 
     @property
@@ -110,6 +124,7 @@ class Connection:
             topic_prefix=self.topic_prefix,
             client_id=CLIENT_ID,
             principal=_principal(self.config),
+            principal_key=None if self.signing_key is None else read_principal_key(self.signing_key),
             request_timeout_ms=self.timeout * 1000,
             config=self.config,
         )

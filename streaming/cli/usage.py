@@ -12,6 +12,7 @@ import typer
 
 from streaming.contract.errors import CannotRun
 from streaming.contract.folders import require_writable
+from streaming.contract.identity import read_principal_key
 from streaming.contract.option_values import converted, whole_number
 from streaming.contract.output.text import printable
 
@@ -30,6 +31,16 @@ def taking(option_type: Any) -> Callable[[Any], Any]:
         return given
 
     return check
+
+
+def signing_key_file(file: str | None) -> str | None:
+    """A callback of an option that names the file of a principal's key."""
+    try:
+        if file is not None:
+            read_principal_key(file)
+    except CannotRun as error:
+        raise typer.BadParameter(str(error).splitlines()[0]) from error
+    return file
 
 
 def file_to_write(file: Path | None) -> Path | None:

@@ -33,6 +33,7 @@ from streaming.client.membership.consumer_groups.types import PartitionCallbacks
 from streaming.client.membership.group_member import GroupMember
 from streaming.client.membership.membership_state import Generation
 from streaming.client.membership.types import MemberCallbacks, MemberConfig, MemberEvent, MemberEventKind
+from streaming.contract.identity import PrincipalKey, read_principal_key
 
 __all__ = [
     "Answer",
@@ -57,6 +58,7 @@ __all__ = [
     "NonEmptyGroup",
     "OffsetAndMetadata",
     "PartitionCallbacks",
+    "PrincipalKey",
     "RebalanceInProgress",
     "RebalanceListener",
     "RequestTimedOut",
@@ -64,4 +66,5 @@ __all__ = [
     "TopicSubscription",
     "UnknownMemberId",
     "UnreleasedInstanceId",
+    "read_principal_key",
 ]

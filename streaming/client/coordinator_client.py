@@ -20,6 +20,7 @@ from streaming.client.errors import coordinator_error
 from streaming.client.group_types import CLASSIC, CONSUMER, DESCRIBED_BY, AnyDescribedGroup, DescribeApi, DescribedT
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.request_reply import RequestReply
+from streaming.contract.identity import PrincipalKey
 from streaming.contract.records import UNREADABLE
 from streaming.contract.topics import TopicNames
 from streaming.contract.waits import COORDINATOR, begin_wait
@@ -40,6 +41,8 @@ class CoordinatorClient:
     client_id, client_host: the names of this client in the coordinator's journal and in DescribeGroups; the host is
         this machine's name by default.
     principal: who uses this client, as Kafka names principals, for the journal; the coordinator takes it as a claim.
+    principal_key: signs every request, so that the coordinator knows the principal; in place of ``principal``. See
+        :func:`~streaming.contract.identity.read_principal_key`.
     request_timeout_ms: how long to wait for an answer; for JoinGroup at least the rebalance timeout.
     config: librdkafka settings for every Kafka client (security etc.).
 
@@ -56,6 +59,7 @@ class CoordinatorClient:
         client_id: str = "group-client",
         client_host: str | None = None,
         principal: str | None = None,
+        principal_key: PrincipalKey | None = None,
         request_timeout_ms: int = 30_000,
         config: LibrdkafkaConfig | None = None,
     ) -> None:
@@ -71,7 +75,8 @@ class CoordinatorClient:
             client_id,
             socket.gethostname() if client_host is None else client_host,
             self.config,
-            principal=principal,
+            principal=principal if principal_key is None else principal_key.principal,
+            identity_key=None if principal_key is None else principal_key.key,
             connect_timeout=request_timeout_ms / 1000,
             stall_timeout=request_timeout_ms / 1000,
             on_answer=self._answered_changes.note,

@@ -24,7 +24,8 @@ FIELDS = {
     "authorizedOperations": "Always -2147483648, Kafka's value for unknown: brokers authorize access to the topics.",
     "body": "The API's own fields, see the sections below.",
     "cause": "The cause of the change: a request, or a timer that fired.",
-    "claimed": "Whether client id, host and principal are only what the sender says. False: a gateway has signed them.",
+    "claimed": "Whether client id, host and principal are only what the sender says. False: a gateway has signed them, "
+    "or the principal itself.",
     "clientHost": "The host of the client, as free text; appears in DescribeGroups and in the journal.",
     "clientId": "The client id; generated member ids begin with it.",
     "commitTimestamp": "The time of the commit, ms since the epoch. In a request: v1 only, -1 for the current time.",
@@ -110,7 +111,8 @@ FIELDS = {
     "`offsets.retention.minutes`.",
     "sequence": "The number of the change: 1, 2, 3, ... within an incarnation of the group.",
     "sessionTimeoutMs": "The session timeout, ms: a member that sends no request for this time is expelled.",
-    "signature": "The signature of a gateway, which vouches for client id, host and principal; others leave it out.",
+    "signature": "The signature of a gateway, or of the principal with a key of its own, which vouches for client id, "
+    "host and principal; others leave it out.",
     "size": "The size of the stored state, bytes.",
     "skipAssignment": "Whether the leader must keep the existing assignment instead of computing a new one (KIP-814).",
     "statesFilter": "List only groups in these states; empty for all.",

@@ -182,6 +182,23 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     ``None``: the journal marks every sender as claimed. See docs/security.md.
     """
 
+    principal_key_file: str | None = None
+    """A file with keys of principals that write requests themselves: in each line a principal such as ``User:billing``,
+    a space and its key of 32 bytes or more. ``None``: only gateways can sign.
+
+    A principal signs with its key for itself only. See docs/security.md.
+    """
+
+    require_signature: bool = False
+    """Whether a request is refused (GROUP_AUTHORIZATION_FAILED) unless a gateway or its principal has signed it."""
+
+    group_acl_file: str | None = None
+    """A TOML file with rules: which principal may do what with which groups. All other requests are refused
+    (GROUP_AUTHORIZATION_FAILED), and all without a signature. ``None``: all may do everything.
+
+    See docs/security.md.
+    """
+
     metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
     """The port of the Prometheus metrics and of the health pages; 0 chooses a free port. ``None``: not served."""
 

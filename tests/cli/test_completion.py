@@ -46,6 +46,7 @@ STORES = list(STATE_STORES)
         ("run --state-store ", STORES),
         ("checkpoint rebuild --state-store ", STORES),
         ("checkpoint migrate --state-store ", STORES),
+        ("checkpoint downgrade --to ", ["0.1.0"]),
         ("groups list --state ", list(STATES)),
         ("groups list --state Sta", ["Stable"]),
         ("groups list --type ", list(TYPE_NAMES)),

@@ -70,6 +70,20 @@ def test_an_unreachable_broker_is_a_problem_with_its_reason() -> None:
     assert "check the address" in findings["brokers"].advice
 
 
+def test_the_files_about_senders_are_read(tmp_path: Path) -> None:
+    keys, acls = tmp_path / "principal.key", tmp_path / "acls.toml"
+    keys.write_text(f"User:alice {'a' * 32}\n")
+    acls.write_text('[[acls]]\nprincipal = "User:alice"\ngroup = "alices"\noperations = ["Read"]\n')
+    given = ["--set", f"principal-key-file={keys}", "--set", f"group-acl-file={acls}"]
+    _, findings = examine(*given)
+    assert (findings["senders"].status, findings["senders"].detail) == ("ok", "1 key for signatures; 1 rule")
+    acls.write_text(acls.read_text().replace("Read", "Reed"))
+    code, findings = examine(*given)
+    assert (code, findings["senders"].status) == (1, "problem")
+    assert findings["senders"].detail.startswith(f"group-acl-file {acls}: rule 1: operations: 'Reed' is not one of: ")
+    assert "senders" not in examine()[1]
+
+
 def test_a_topic_with_another_setting_is_a_problem_with_the_command_that_mends_it(broker: EmbeddedBroker) -> None:
     names = TopicNames(f"doctor-{uuid.uuid4().hex[:8]}-")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})

@@ -34,6 +34,9 @@ def options(cluster: StandaloneCluster) -> dict[str, object]:
         # Without a spare one, so that there is room for those of another job.
         "spark.cores.max": 2,
         "spark.driver.host": "127.0.0.1",
+        "metrics-port": 0,
+        # In place of the job's own.
+        "spark.executor.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
     }
 
 

@@ -1,7 +1,9 @@
 """The job on a standalone cluster of two workers: what it needs travels with it. `make cluster` runs longer tests."""
 
 import os
+import re
 import signal
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE
 from tests.cluster.standalone import StandaloneCluster
 from tests.support.coordinator_process import READY_LIMIT_SECONDS, CoordinatorProcess, commit_offsets, committed_offsets
 from tests.support.processes import descendants, mapped_files, names
-from tests.support.waiting import wait_until
+from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 DAEMON = b"streaming.job.spark_internals.worker_daemon"
 
@@ -29,6 +31,14 @@ def test_executors_that_have_only_a_python_run_the_job_s_own_workers(
     assert loaded
     own = [path for path in loaded if f"{PACKAGES_FOLDER}/pyarrow/" not in path]
     assert own == [], "not those of the driver's environment"
+
+
+def test_a_metric_says_which_settings_have_not_reached_the_executors(coordinator: CoordinatorProcess) -> None:
+    """The options of Java have not, because the test's own take their place."""
+    (port,) = re.findall(r"serving metrics at port (\d+)", "\n".join(coordinator.output))
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LIMIT_SECONDS) as page:
+        found = re.findall(r'group_coordinator_executors_lacking{setting="(.+)"} (\S+)', page.read().decode())
+    assert dict(found) == {"python-worker": "0.0", "java-options": "2.0"}
 
 
 @NEEDS_ROOT

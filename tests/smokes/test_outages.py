@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.smokes.running import run
+from tests.support.source_tree import RELEASE_0_1_0, CommitNotThere, unpack_commit
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
 
@@ -43,3 +44,13 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
 )
 def test_a_measurement_prints_its_figures(module: str, arguments: str, printed: str, tmp_path: Path) -> None:
     assert printed in run(module, *arguments.split(), results=tmp_path)
+
+
+def test_an_upgrade_and_the_way_back_lose_no_offset(tmp_path: Path) -> None:
+    try:
+        unpack_commit(RELEASE_0_1_0, tmp_path / "code")
+    except CommitNotThere as reason:
+        pytest.skip(f"no job of 0.1.0: {reason}")
+    printed = run("tests.bench.outages.upgrade", "--rounds", "1", "--warm", "10", results=tmp_path)
+    assert '"to":"0.1.0"' in printed
+    assert "offsets, lost: none" in printed

@@ -22,6 +22,7 @@ TESTS = {
     "bench-store": "tests/smokes/test_outages.py",
     "bench-takeover": "tests/smokes/test_outages.py",
     "bench-partitions": "tests/smokes/test_outages.py",
+    "bench-upgrade": "tests/smokes/test_outages.py",
     "bench-scale": "tests/smokes/test_outages.py",
     "spark-next": "tests/spark_next/test_spark_next.py",
     "kafka-tests": "tests/smokes/test_campaigns.py",

@@ -12,6 +12,9 @@ PROJECT = Path(__file__).parents[2]
 BEFORE_TYPES_OF_GROUPS = "31aec04"
 """The last commit in which a group's type was a field of the group."""
 
+RELEASE_0_1_0 = "77e163a9"
+"""The commit of the release: the last one before snapshots have format 5."""
+
 
 class CommitNotThere(Exception):
     """The commit's code cannot be had: the project is no clone with its history, or git is not installed."""

@@ -99,6 +99,9 @@ class _Group(msgspec.Struct, array_like=True):
     configs: dict[str, int] = {}
 
 
+FIELDS_OF_GROUP, FIELDS_OF_CONSUMER = _Group.__struct_fields__, _Consumer.__struct_fields__
+"""The fields of a group and of a consumer group in format 4, in their order."""
+
 _decoder = msgspec.msgpack.Decoder(_Group)
 _bytes = msgspec.msgpack.Decoder(bytes).decode
 _member_decoder = msgspec.msgpack.Decoder(stored_struct(Member, {"protocols": _Protocols}))

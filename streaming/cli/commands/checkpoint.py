@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coordinator_logic.snapshot import WRITERS_FOR_RELEASES, EarlierRelease
 from streaming.cli.boundary import errors_as_lines
 from streaming.cli.connection import with_options
 from streaming.cli.console import (
@@ -21,6 +22,7 @@ from streaming.cli.console import (
 )
 from streaming.cli.help_output import flag, option
 from streaming.cli.run_options import NOT_GIVEN, CheckpointOptions, StoreOptions
+from streaming.cli.usage import taking
 from streaming.contract.output.columns import Column
 from streaming.contract.output.text import counted
 from streaming.job.options import JobOptions
@@ -272,6 +274,39 @@ def migrate(
         options = given.load(checkpoint, state_store=state_store)
         done = _rewritten(checkpoint, target, options, given, state_store=options.state_store)
     _print_rewritten(done, given.as_json)
+
+
+@with_options("given", CheckpointOptions)
+def downgrade(
+    checkpoint: Existing,
+    given: CheckpointOptions,
+    to: Annotated[
+        str,
+        option(
+            metavar="RELEASE",
+            text=f"The earlier release: {', '.join(WRITERS_FOR_RELEASES)}.",
+            values=tuple(WRITERS_FOR_RELEASES),
+            callback=taking(EarlierRelease),
+        ),
+    ],
+) -> None:
+    """Write the groups of a checkpoint that no job uses in the format of an earlier release, whose job continues them.
+
+    Groups keep their members, generations, offsets and open transactions. The former checkpoint is kept beside the new
+    one, with the time in its name. If the command is interrupted, the former one is still in its place.
+    With brokers, it refuses while a job is active.
+    """
+    require("checkpoint downgrade", "job")
+    with given.errors_as_lines():
+        options = given.load(checkpoint)
+        done = _rewritten(checkpoint, checkpoint, options, given, release=to)
+    if given.as_json:
+        print_json(done)
+    else:
+        out.line(
+            f"{done.checkpoint}: {counted(done.groups, 'group')} for {to}; the former checkpoint is {done.former}: "
+            f"start the job of {to}"
+        )
 
 
 def _rewritten(source: str, target: str, options: JobOptions, given: CheckpointOptions, **changes: Any) -> "Rewritten":

@@ -11,6 +11,7 @@ from streaming.cli.checks.finding import Finding, Status, note, problem
 from streaming.cli.checks.kafka import KafkaReport, check_kafka
 from streaming.cli.checks.packages import check_packages
 from streaming.cli.checks.runtime import check_runtime
+from streaming.cli.checks.senders import check_senders
 from streaming.cli.connection import with_options
 from streaming.cli.console import REFUSED, out, print_json
 from streaming.cli.help_output import option
@@ -52,6 +53,7 @@ def doctor(
 
 
 def _check_deployment(options: JobOptions, timeout: int) -> Iterator[Finding]:
+    yield from check_senders(options)
     report = KafkaReport()
     if options.bootstrap_servers == NOT_GIVEN:
         yield note("brokers", "not checked: no address is given", "add -b HOST:PORT")

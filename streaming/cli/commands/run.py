@@ -36,6 +36,7 @@ from streaming.embedded.ports import HOST
 from streaming.embedded.temporary_folder import temporary_folder
 from streaming.job.options import JobOptions, load_options
 from streaming.job.profiles import DEFAULT_PROFILE, PROFILES
+from streaming.job.senders import read_senders
 from streaming.job.state_stores import DEFAULT_STATE_STORE, STATE_STORES
 
 CHECKPOINT_VARIABLE = "GROUP_COORDINATOR_CHECKPOINT"
@@ -160,6 +161,7 @@ def run(
         options = load_options({**flags, "bootstrap_servers": servers}, os.environ, config)
         # What refuses a start is found before anything is started or written: a broker and Spark take seconds.
         _require_place(options)
+        read_senders(options)
         require_unused(data.folder if data else None)
         require_free_port(HOST, embedded_port, "--embedded-port")
         _require_free_ports(options, _gateway_options(options, gateway_listen) if gateway else None)

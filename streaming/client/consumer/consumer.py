@@ -75,6 +75,7 @@ class Consumer:
                     config.bootstrap_servers,
                     topic_prefix=config.topic_prefix,
                     client_id=config.client_id,
+                    principal_key=config.principal_key,
                     request_timeout_ms=config.request_timeout_ms,
                     config=config.config,
                 )

@@ -11,6 +11,7 @@ from streaming.client.consumer.topic_pattern import CoordinatorPattern, Pattern,
 from streaming.client.errors import CoordinatorError
 from streaming.client.librdkafka import LibrdkafkaConfig
 from streaming.client.membership.types import GroupProtocol, MemberConfig, Observer
+from streaming.contract.identity import PrincipalKey
 from streaming.contract.topics import TopicNames
 
 
@@ -86,6 +87,7 @@ class ConsumerConfig:
         topic at different times; without the wait, each of them would cause a rebalance.
     client_rack: the rack of this consumer, as in the brokers' ``broker.rack``. The leader prefers to assign it
         partitions with a replica in this rack (KIP-881); it fetches from that replica if brokers allow it (KIP-392).
+    principal_key: that of :class:`~streaming.client.CoordinatorClient`.
     config: librdkafka settings for every Kafka client of the consumer (security, fetch sizes etc.).
     observer: called with every :class:`~streaming.client.MemberEvent`, from several threads.
     """
@@ -113,6 +115,7 @@ class ConsumerConfig:
     default_api_timeout_ms: int = 60_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
+    principal_key: PrincipalKey | None = None
     config: LibrdkafkaConfig = field(default_factory=dict)
     observer: Observer | None = None
 

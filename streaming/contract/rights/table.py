@@ -27,6 +27,9 @@ class Operation(StrEnum):
     CREATE = "Create"
     DESCRIBE = "Describe"
     DESCRIBE_CONFIGS = "DescribeConfigs"
+    DELETE = "Delete"
+    ALTER_CONFIGS = "AlterConfigs"
+    CLUSTER_ACTION = "ClusterAction"
 
 
 OF_USERS = "*"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from streaming.client.directory import GroupDirectory
+from streaming.contract.identity import GATEWAY, USER
 from streaming.contract.topics import TopicNames
 from streaming.gateway.groups.backend import GroupBackend, IsCoordinator
 from streaming.gateway.groups.channel import GroupChannel
@@ -92,7 +93,8 @@ async def serving_groups(
     )
     authorizer = Authorizer(catalog, forward, hides=internal_topics.hides)
     user = options.kafka.get("sasl.username")
-    caller = Caller(CLIENT_ID, socket.gethostname(), f"User:{user}" if user else ANONYMOUS)
+    # Not the principal of a client that has the same user, whom the job may refuse what the gateway needs.
+    caller = Caller(CLIENT_ID, socket.gethostname(), f"{GATEWAY}{user or ANONYMOUS.removeprefix(USER)}")
     contacts = None
     journal = GroupsOfJournal(options.bootstrap_servers, names.journal, options.kafka)
     if brokers is not None and options.first_contact != "off":

@@ -1,10 +1,11 @@
-"""Change what is fixed when a checkpoint is made: its state partitions, its state store, its place."""
+"""Change what a job leaves as it is: a checkpoint's state partitions, its state store, its place, its format."""
 
 from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 
+from coordinator_logic.snapshot import EarlierRelease
 from streaming.contract.errors import CannotRun
 from streaming.contract.output.text import counted
 from streaming.job.backups.checkpoint_writing import (
@@ -16,6 +17,7 @@ from streaming.job.backups.checkpoint_writing import (
     store_in,
     write_checkpoint,
 )
+from streaming.job.backups.downgrade import groups_for
 from streaming.job.backups.last_job import require_no_job
 from streaming.job.backups.manifest import CHECKPOINT
 from streaming.job.backups.placement import (
@@ -51,16 +53,18 @@ def rewrite(
     *,
     state_partitions: int | None = None,
     state_store: StateStore | None = None,
+    release: EarlierRelease | None = None,
 ) -> Rewritten:
     """Write the groups of a checkpoint that no job uses into a new one at ``target``; None: as in the former one.
 
     If both are the same place, the former one is kept beside it. Groups, deadlines and the place in the requests are
-    those of the newest complete batch. ``timeout`` is the limit of each request to the brokers, in seconds; None if
-    they are not asked whether a job is active.
+    those of the newest complete batch. The format is that of ``release``, an earlier one; None: that of this one.
+    ``timeout`` is the limit of each request to the brokers, in seconds; None if they are not asked whether a job is
+    active.
 
     Raises:
         CannotRun: a place is in use, not free or cannot be written; a job is active; the checkpoint is damaged, or its
-            last batch is open; nothing would change.
+            last batch is open; nothing would change; the release does not have a group's type.
         CoordinatorError: the brokers do not tell whether a job is active.
         JarResolutionError, MissingPrerequisite: see :func:`streaming.embedded.jars.resolve_jars`.
     """
@@ -85,13 +89,16 @@ def rewrite(
             )
         ((topic, offsets),) = needed.plan.offsets.items()
         partitions, store = state_partitions or needed.plan.state_partitions, state_store or store_in(needed)
-        if is_same_place and (partitions, store) == (needed.plan.state_partitions, store_in(needed)):
+        changes = release, partitions, store
+        if is_same_place and changes == (None, needed.plan.state_partitions, store_in(needed)):
             raise CannotRun(f"{source} has state-partitions {partitions} and state-store {store} already")
         require_no_job(options, timeout, report)
         folder = stack.enter_context(unfinished_folder(target, report))
         new = folder / CHECKPOINT
         with local_session(options, new, report) as spark:
             groups = read_groups(spark, source, needed, report)
+            if release is not None:
+                groups = groups_for(release, groups, report)
             content = Content(groups, topic, offsets, needed.plan.time, partitions, store)
             write_checkpoint(spark, content, folder, new, report)
         with writing(target):

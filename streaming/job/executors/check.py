@@ -16,9 +16,10 @@ from pyspark.sql import SparkSession
 from streaming.contract.errors import CannotRun
 from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.executors.look import Sight, look
-from streaming.job.session import PYTHON_VARIABLE
+from streaming.job.session import PYTHON_VARIABLE, SMALL_NETWORK_BUFFERS
 from streaming.job.spark_internals.checkpoint_layout.start_check import METADATA
 from streaming.job.spark_internals.java_objects import JavaFailure, executor_count
+from streaming.job.spark_internals.worker_choice import PythonWorker
 
 CONNECT_SECONDS = 5.0
 EXECUTOR_SECONDS = 60.0
@@ -97,9 +98,30 @@ def sights(spark: SparkSession, file: Path | None = None) -> list[Sight]:
 
 def java_versions(spark: SparkSession) -> list[str]:
     """The versions of Java of the executors."""
-    tasks = spark.sparkContext.defaultParallelism * TASKS_FOR_EACH_EXECUTOR
-    version = "java_method('java.lang.System', 'getProperty', 'java.version') AS version"
-    return sorted({row.version for row in spark.range(0, tasks, 1, tasks).selectExpr(version).collect()})
+    return sorted(set(_java_properties(spark, "java.version").values()))
+
+
+def lacking(spark: SparkSession, worker: PythonWorker) -> dict[str, int]:
+    """How many executors lack what the job has set for them: the Python worker, and the options of Java.
+
+    Raises as :func:`sights`.
+    """
+    name, _, value = SMALL_NETWORK_BUFFERS.removeprefix("-D").partition("=")
+    return {
+        "python-worker": sum(each.worker != worker for each in sights(spark)),
+        "java-options": sum(found != value for found in _java_properties(spark, name).values()),
+    }
+
+
+def _java_properties(spark: SparkSession, name: str) -> dict[tuple[str, str], str]:
+    """A system property of each executor's Java, by the executor's host and working folder."""
+    tasks = executor_count(spark) * TASKS_FOR_EACH_EXECUTOR
+    calls = [
+        "java_method('java.lang.System', 'getenv', 'HOSTNAME')",
+        *(f"java_method('java.lang.System', 'getProperty', '{each}')" for each in ("user.dir", name)),
+    ]
+    found = spark.range(0, tasks, 1, tasks).selectExpr(*calls).collect()
+    return {(host, folder): value for host, folder, value in found}
 
 
 def reading_failure(spark: SparkSession, checkpoint: str) -> str | None:

@@ -3,6 +3,7 @@
 import os
 import platform
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from importlib import metadata
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow
+
+from streaming.job.spark_internals.worker_choice import ARROW, STOCK, PythonWorker
 
 PACKAGES = ("pyarrow", "pandas", "msgspec", "confluent-kafka")
 """The packages whose versions are reported: those that the coordinator's tasks import."""
@@ -27,6 +30,8 @@ class Sight(NamedTuple):
     time_seconds: float
     sees_file: bool
     """Whether the file of :func:`look` exists there; true without one."""
+    worker: PythonWorker
+    """The Python worker that runs there."""
 
 
 def look(file: str | None) -> Sight:
@@ -35,7 +40,9 @@ def look(file: str | None) -> Sight:
 
     packages = tuple(f"{name} {metadata.version(name)}" for name in PACKAGES)
     sees_file = file is None or Path(file).exists()
-    return Sight(socket.gethostname(), os.getcwd(), platform.python_version(), packages, time.time(), sees_file)
+    # Only the job's own daemon imports it, when it installs the worker.
+    worker = ARROW if "streaming.job.spark_internals.arrow_worker" in sys.modules else STOCK
+    return Sight(socket.gethostname(), os.getcwd(), platform.python_version(), packages, time.time(), sees_file, worker)
 
 
 def folder_with_operator(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

@@ -5,7 +5,7 @@ logic may raise out of it: an exception would end the query, and with it the ser
 """
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from coordinator_logic.stored_parts import UnreadablePart
 from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.state_row import StateRow, load, store
 from streaming.job.group_batch.steps import DEADLINE_CHECK, LastSteps
-from streaming.job.rows.reading import Rejection, read_request
+from streaming.job.rows.reading import NOT_AUTHORIZED, Rejection, read_request
 from streaming.job.rows.records import KafkaRecord, Row
 from streaming.job.rows.writing import RowTooLarge, RowWriter
 
@@ -71,18 +71,25 @@ def process(
     """
     rows: list[Row] = []
     requests: list[RequestInRecord] = []
+    refused: set[tuple[int, int]] = set()
     batch = _GroupBatch(settings, group_id, batch_time, records, more_follow)
     for record in records:
         if record.value == DEADLINE_CHECK:
             batch.reads_checks = True
             continue
-        request = read_request(record, settings.response_partitions, settings.limits, settings.identity_keys)
+        request = read_request(
+            record, settings.response_partitions, settings.limits, settings.identity_keys, settings.acls
+        )
         if isinstance(request, Rejection):
             rows += batch.rejection_rows(request)
+            if request.cause == NOT_AUTHORIZED:
+                refused.add((record.partition, record.offset))
         else:
             requests.append((request, record))
     if stored is None and not requests:
         return Outcome(rows, None, None)
+    if refused:
+        batch.leave_out(refused)
     try:
         group = load(stored)
         size = len(stored.snapshot) if stored is not None and batch.tells_sizes else 0
@@ -136,6 +143,10 @@ class _GroupBatch:
         self.reads_checks = False
         self.tells_sizes = settings.config.logic_version >= FIRST_LOGIC_VERSION_WITH_SIZES_IN_THE_DIRECTORY
         self._large_answers = 0
+
+    def leave_out(self, places: Container[tuple[int, int]]) -> None:
+        """Take the records at these partitions and offsets for not there: not even their times count."""
+        self._records = [record for record in self._records if (record.partition, record.offset) not in places]
 
     def step_all(
         self,

@@ -6,6 +6,8 @@ from functools import cached_property
 import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
+from streaming.contract.identity import NO_KEYS, IdentityKeys
+from streaming.contract.rights.group_acls import GroupAcls
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.starts import NO_START, Start
 from streaming.job.rows.records import DEFAULT_LIMITS, SizeLimits
@@ -18,7 +20,8 @@ class Settings:
     ``has_deadline_checks``: whether batches may leave requests unread, so that members are expelled only by
     :mod:`coordinator_logic.timing.deadline_checks`. ``is_replay``: whether requests that were read before are read
     again, at the time of then (:mod:`streaming.job.group_batch.replay`). ``journal_partitions`` and
-    ``directory_partitions`` are those in which keys lie; 0: the producer chooses.
+    ``directory_partitions`` are those in which keys lie; 0: the producer chooses. ``acls`` are the rules about who may
+    send what; None: everyone may send everything.
     """
 
     topics: TopicNames
@@ -27,10 +30,11 @@ class Settings:
     starts: tuple[Start, ...] = ()
     limits: SizeLimits = DEFAULT_LIMITS
     has_deadline_checks: bool = False
-    identity_keys: tuple[bytes, ...] = field(default=(), repr=False)
+    identity_keys: IdentityKeys = field(default=NO_KEYS, repr=False)
     is_replay: bool = False
     journal_partitions: int = 0
     directory_partitions: int = 0
+    acls: GroupAcls | None = None
 
     @property
     def start(self) -> Start:
@@ -51,7 +55,16 @@ class Settings:
             config = start.config or msgspec.structs.replace(self.config, job_epoch=0, logic_version=0)
             partitions = start.response_partitions or self.response_partitions
             earlier = [one for one in self.starts if one.started_at < start.started_at]
-            settings = replace(self, config=config, response_partitions=partitions, starts=(*earlier, start))
+            keys = self.identity_keys if start.key_ids is None else self.identity_keys.only(start.key_ids)
+            settings = replace(
+                self,
+                config=config,
+                response_partitions=partitions,
+                starts=(*earlier, start),
+                identity_keys=keys,
+                # If the start's file is lost, the present rules let nobody pass who may not.
+                acls=self.acls if start.config is None else start.group_acls,
+            )
             self._by_start[start.started_at] = settings
         return settings
 

@@ -10,6 +10,7 @@ import msgspec
 
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.messages import Int32, JobEpoch, LogOffset, Time
+from streaming.contract.rights.group_acls import GroupAcls
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -31,6 +32,9 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
         ``livedUntil``, as in checkpoints and announcements of earlier releases.
     replay_until_time: the time of the last batch of that job, ms since the epoch of Unix; ``livedUntilTime`` in JSON.
     copied_epoch: the epoch of the last start whose batches the checkpoint has before this one replays.
+    key_ids: the names of the keys with which signatures are checked, see :meth:`.IdentityKeys.ids`; None if an earlier
+        release has recorded the start.
+    group_acls: the rules about who may send what; None: everyone may send everything.
     """
 
     started_at: Time
@@ -46,6 +50,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     replay_until: dict[Int32, LogOffset] = msgspec.field(default_factory=dict, name="livedUntil")
     replay_until_time: Time = msgspec.field(default=0, name="livedUntilTime")
     copied_epoch: JobEpoch = 0
+    key_ids: list[str] | None = None
+    group_acls: GroupAcls | None = None
 
     @property
     def epoch(self) -> int:

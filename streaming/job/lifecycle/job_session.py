@@ -16,11 +16,11 @@ from streaming.job.checkpoints.file_systems import job_jars
 from streaming.job.checkpoints.local_folder import checkpoint_location, local_path
 from streaming.job.checkpoints.lock import CheckpointLock, checkpoint_lock
 from streaming.job.election.candidate import Candidate, candidate
-from streaming.job.executors.check import check_executors, require_master
+from streaming.job.executors.check import check_executors, lacking, require_master
 from streaming.job.executors.settings import executor_settings
 from streaming.job.monitoring.health import HealthLimits, job_health
 from streaming.job.monitoring.metrics import Metrics
-from streaming.job.monitoring.session_gauges import serve_internals, serve_topics
+from streaming.job.monitoring.session_gauges import serve_executors, serve_internals, serve_topics
 from streaming.job.options import JobOptions
 from streaming.job.parts import SHIPPED, JobParts
 from streaming.job.query import requests_by_group
@@ -132,6 +132,8 @@ def _serving_metrics(
     options: JobOptions, port: int, metrics: Metrics, spark: SparkSession, watch: CoordinatorTopicsWatch
 ) -> AbstractContextManager[int]:
     serve_internals(metrics.registry, spark, options.python_worker)
+    if not options.is_local:
+        serve_executors(metrics.registry, lacking(spark, choose(options.python_worker, spark.version).worker))
     serve_topics(metrics, watch)
     health = job_health(metrics, HealthLimits(options.health_batch_limit_ms / 1000, options.health_backlog_limit))
     return serving_monitoring(options.metrics_host, port, metrics.registry, health)

@@ -11,7 +11,6 @@ from coordinator_logic.config import LOGIC_VERSION, CoordinatorConfig
 from coordinator_logic.groups.consumer.rebalance.heartbeats import reconciling_heartbeat_interval_ms
 from coordinator_logic.timing.sessions import late_answer_ms
 from streaming.contract.errors import CannotRun
-from streaming.contract.identity import read_identity_keys
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER, TOPIC_FOLDER, Checkpoint, check_layout, check_topic_id
 from streaming.job.checkpoints.damage import check_damage
 from streaming.job.election.announcements import Reach
@@ -24,6 +23,7 @@ from streaming.job.monitoring.readers import feeding_metrics
 from streaming.job.options import JobOptions
 from streaming.job.query import coordinator_query
 from streaming.job.rows.records import SizeLimits
+from streaming.job.senders import Senders, missing_keys, read_senders
 from streaming.job.spark_internals import registry
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, STATE_STORES, StateStore
 from streaming.job.topics.creation import admin_client
@@ -61,14 +61,17 @@ def start_query(
             'starts (see "Damage" in docs/operations/recovery.md)'
         )
     config = protocol_config(options, partitions)
-    starts = new_start(session, checkpoint, config, partitions, report, after_rival=after_rival)
+    senders = read_senders(options)
+    starts = new_start(session, checkpoint, config, senders, partitions, report, after_rival=after_rival)
     if (
         candidate.overtaken is not None
         and checkpoint.planned(options.topics.requests).time != starts[-1].last_batch_time
     ):
         # That job has planned another batch meanwhile. It can plan no further ones once Spark has one of this job's.
-        starts = new_start(session, checkpoint, config, partitions, report, after_rival=True)
-    settings = group_settings(options, partitions, starts)
+        starts = new_start(session, checkpoint, config, senders, partitions, report, after_rival=True)
+    for line in missing_keys(starts, senders.keys):
+        report(f"warning: {line}")
+    settings = group_settings(options, senders, partitions, starts)
     # Without a record to read, Spark would run no batch, and groups that are due would not be called.
     session.wakes.append_first()
     query = coordinator_query(session.requests, options, settings, state_partitions, session.parts).start()
@@ -107,7 +110,9 @@ def protocol_config(options: JobOptions, partitions: Partitions) -> CoordinatorC
     )
 
 
-def group_settings(options: JobOptions, partitions: Partitions, starts: tuple[Start, ...]) -> Settings:
+def group_settings(
+    options: JobOptions, senders: Senders, partitions: Partitions, starts: tuple[Start, ...]
+) -> Settings:
     """The operator's configuration; of ``starts``, the last one is that of the query."""
     return Settings(
         options.topics,
@@ -116,7 +121,8 @@ def group_settings(options: JobOptions, partitions: Partitions, starts: tuple[St
         starts,
         SizeLimits(request=options.max_request_bytes),
         has_deadline_checks=True,
-        identity_keys=read_identity_keys(options.identity_key_file),
+        identity_keys=senders.keys,
+        acls=senders.acls,
         journal_partitions=starts[-1].journal_partitions if starts else 0,
         directory_partitions=starts[-1].directory_partitions if starts else 0,
     )

@@ -24,6 +24,7 @@ from streaming.job.election.announcements import CLIENT_ID, Reach
 from streaming.job.group_batch.starts import NO_START, Start, copied_epoch, later
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.monitoring.metrics import Progress
+from streaming.job.senders import Senders
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, newest_progress_after
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.layout import Partitions
@@ -40,6 +41,7 @@ def new_start(
     session: JobSession,
     checkpoint: Checkpoint,
     config: CoordinatorConfig,
+    senders: Senders,
     partitions: Partitions,
     report: Report,
     *,
@@ -77,6 +79,8 @@ def new_start(
         replay_until=replay_until,
         replay_until_time=candidate.reach_before.batch_time,
         copied_epoch=copied_epoch(known),
+        key_ids=senders.keys.ids(),
+        group_acls=senders.acls,
     )
     if not start.replays:
         start = msgspec.structs.replace(start, replay_until={}, replay_until_time=0, copied_epoch=0)

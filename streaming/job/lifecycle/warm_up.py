@@ -15,6 +15,7 @@ from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.lifecycle.job_session import JobSession
 from streaming.job.lifecycle.query_start import configure_state, group_settings
 from streaming.job.query import warm_up_query
+from streaming.job.senders import ANYONE
 from streaming.job.session import NO_DATA_BATCHES
 from streaming.job.spark_internals.checkpoint_layout.state_reader import state_frame
 from streaming.job.spark_internals.internal_settings import FILE_MANAGER, local_checkpoint_settings
@@ -33,7 +34,8 @@ class WarmUp:
     """Runs a query of the coordinator's shape: batch after batch for a minute, and from then on only for requests."""
 
     def __init__(self, session: JobSession, state_partitions: int) -> None:
-        settings = group_settings(session.options, session.watch.found.partition_counts(session.options.topics), ())
+        partitions = session.watch.found.partition_counts(session.options.topics)
+        settings = group_settings(session.options, ANYONE, partitions, ())
         self._spark = session.spark
         checkpoint = Path(tempfile.mkdtemp(prefix="warm-up-", dir=session.temporary))
         self._writer = warm_up_query(

@@ -1,4 +1,6 @@
-"""The gauges of what a job starts with: Spark's internals, the Python worker, and the topics with their reader."""
+"""The gauges of what a job starts with: Spark's internals, the Python worker, executors, topics with their reader."""
+
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Gauge
 from pyspark.sql import SparkSession
@@ -26,6 +28,18 @@ def serve_internals(registry: CollectorRegistry, spark: SparkSession, python_wor
         "group_coordinator_python_worker_info", "1 for the Python worker that runs.", ["worker"], registry=registry
     )
     worker.labels(choose(python_worker, spark.version).worker).set(1)
+
+
+def serve_executors(registry: CollectorRegistry, lacking: Mapping[str, int]) -> None:
+    """Add the gauge of the executors of a cluster to ``registry``: how many lack a setting of the job, by its name."""
+    gauge = Gauge(
+        "group_coordinator_executors_lacking",
+        "Executors that lacked a setting of the job when it started; alert when not 0.",
+        ["setting"],
+        registry=registry,
+    )
+    for setting, executors in lacking.items():
+        gauge.labels(setting).set(executors)
 
 
 def serve_topics(metrics: Metrics, watch: CoordinatorTopicsWatch) -> None:

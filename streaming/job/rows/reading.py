@@ -12,7 +12,8 @@ from coordinator_logic.apis import APIS, OFFSET_FETCH_FIRST_VERSION_WITH_GROUPS
 from coordinator_logic.errors import Error
 from coordinator_logic.events import Place, ReplyAddress, Request
 from coordinator_logic.messages import OffsetFetchRequest, RequestBody, RequestEnvelope
-from streaming.contract.identity import is_signed
+from streaming.contract.identity import NO_KEYS, IdentityKeys, Signer
+from streaming.contract.rights.group_acls import GroupAcls, operation_of, refusal_reason
 from streaming.contract.topics import LONGEST_GROUP_ID_BYTES
 from streaming.job.hostile_records.broken_envelopes import (
     LONGEST_API_NAME,
@@ -21,6 +22,9 @@ from streaming.job.hostile_records.broken_envelopes import (
     fields_before_cut,
 )
 from streaming.job.rows.records import DEFAULT_LIMITS, KafkaRecord, SizeLimits
+
+NOT_AUTHORIZED = "authorization"
+"""The cause of the rejection of a request that its sender may not send."""
 
 LONGEST_SIZE = 10
 """The most digits of a size: Java's arrays have less than 2^31 bytes."""
@@ -64,12 +68,14 @@ def read_request(
     record: KafkaRecord,
     response_partitions: int,
     limits: SizeLimits = DEFAULT_LIMITS,
-    identity_keys: tuple[bytes, ...] = (),
+    identity_keys: IdentityKeys = NO_KEYS,
+    acls: GroupAcls | None = None,
 ) -> Request | Rejection:
     """Read the request in a record, or return the reason why it is not a valid request.
 
     ``response_partitions`` is the number of partitions of ``group-responses``; a reply partition must be one of them.
-    ``identity_keys`` are the keys with which gateways sign, see :mod:`streaming.contract.identity`.
+    ``identity_keys`` are the keys of those who sign, see :mod:`streaming.contract.identity`. ``acls`` are the rules
+    about who may send what; None: everyone may send everything.
     """
     address: ReplyAddress | None = None
     try:
@@ -77,7 +83,9 @@ def read_request(
         envelope = _envelope(record.value)
         address = _address(envelope, record, response_partitions)
         body = _body(envelope, group_id)
-        is_vouched_for = bool(identity_keys) and is_signed(envelope, group_id, identity_keys)
+        signer = identity_keys.signer(envelope, group_id)
+        if acls is not None:
+            _authorize(acls, signer, envelope, body, group_id)
     except _InvalidRecord as invalid:
         # Only here: a key that was cut is too long, and a value with its size at the end is not JSON.
         if max(len(record.key or b""), len(record.value or b"")) > limits.request:
@@ -90,7 +98,7 @@ def read_request(
         return Rejection(record, "defect", reason, Error.UNKNOWN_SERVER_ERROR, address)
     place = Place(record.timestamp, record.partition, record.offset)
     client_id, client_host = envelope.client_id or "", envelope.client_host or ""
-    return Request(place, address, client_id, client_host, body, envelope.principal, is_vouched_for)
+    return Request(place, address, client_id, client_host, body, envelope.principal, signer is not None)
 
 
 def _rejected_cut_record(record: KafkaRecord, response_partitions: int, limits: SizeLimits) -> Rejection:
@@ -171,6 +179,15 @@ def _body(envelope: RequestEnvelope, group_id: str) -> RequestBody:
         raise _InvalidRecord("body", Error.INVALID_REQUEST, f"not a {api.name} request: {error}") from None
     _check_key(body, envelope.version, group_id)
     return body
+
+
+def _authorize(
+    acls: GroupAcls, signer: Signer | None, envelope: RequestEnvelope, body: RequestBody, group_id: str
+) -> None:
+    operation = operation_of(envelope.api, body)
+    if not acls.may_send(signer, envelope.principal, operation, group_id):
+        reason = refusal_reason(signer, envelope.principal, operation, group_id)
+        raise _InvalidRecord(NOT_AUTHORIZED, Error.GROUP_AUTHORIZATION_FAILED, reason)
 
 
 def _check_key(body: RequestBody, version: int, key: str) -> None:

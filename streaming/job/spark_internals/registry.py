@@ -142,8 +142,8 @@ CHECKPOINT_WRITING = SparkInternal(
     "checkpoint-writing",
     "what a query with `applyInPandasWithState` leaves in its checkpoint: state, settings, name and number of the "
     "operator do not depend on source and sink; the offset log's line for a source",
-    "`checkpoint rebuild`, `repartition` and `migrate` write a checkpoint by a query of their own",
-    "these three commands refuse; the coordinator itself does not use it",
+    "`checkpoint rebuild`, `repartition`, `migrate` and `downgrade` write a checkpoint by a query of their own",
+    "these four commands refuse; the coordinator itself does not use it",
     java_classes=("org.apache.spark.sql.execution.python.streaming.FlatMapGroupsInPandasWithStateExec",),
 )
 JAVA_OBJECTS = SparkInternal(

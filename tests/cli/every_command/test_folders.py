@@ -40,6 +40,7 @@ def backup(coordinator: CoordinatorProcess, tmp_path_factory: pytest.TempPathFac
         ["checkpoint", "repartition", NO_FOLDER, "--state-partitions", "2", "BROKERS"],
         ["checkpoint", "migrate", NO_FOLDER, "x"],
         ["checkpoint", "migrate", "CHECKPOINT", NO_FOLDER],
+        ["checkpoint", "downgrade", NO_FOLDER, "--to", "0.1.0"],
     ],
     ids=" ".join,
 )

@@ -108,6 +108,10 @@ def test_a_missing_address_names_option_and_variable() -> None:
     assert "GROUP_COORDINATOR_BOOTSTRAP_SERVERS" in said
 
 
+RUN = ["run", "-b", UNREACHABLE, "--checkpoint", "s3a://bucket/checkpoint", "--set"]
+"""A job whose next word is an option."""
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
@@ -118,6 +122,11 @@ def test_a_missing_address_names_option_and_variable() -> None:
         (["checkpoint", "backup", "/proc/nope", "/proc/nope/b"], REFUSED, "/proc/nope"),
         (["gateway", "-b", UNREACHABLE, "--config", "/proc/nope/c"], USAGE, "/proc/nope/c cannot be read"),
         (["groups", "lst"], USAGE, "Did you mean 'list'?"),
+        ([*RUN, "group-acl-file=/proc/nope/acls"], REFUSED, "group-acl-file /proc/nope/acls cannot be read"),
+        ([*RUN, "principal-key-file=/proc/nope/keys"], REFUSED, "principal-key-file /proc/nope/keys cannot be read"),
+        ([*RUN, "identity-key-file=/proc/nope/key"], REFUSED, "identity-key-file /proc/nope/key cannot be read"),
+        ([*RUN, "require-signature=true"], REFUSED, "no key with which a sender could sign"),
+        ([*RUN, "require-signature=perhaps"], USAGE, "'perhaps' is not true or false"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], code: int, says: str) -> None:

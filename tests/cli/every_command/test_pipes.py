@@ -49,6 +49,7 @@ ARGUMENTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("checkpoint", "rebuild"): ("CHECKPOINT",),
     ("checkpoint", "repartition"): ("CHECKPOINT", "--state-partitions", "2"),
     ("checkpoint", "migrate"): ("CHECKPOINT", "new"),
+    ("checkpoint", "downgrade"): ("CHECKPOINT", "--to", "0.1.0"),
 }
 """Arguments of commands that need others than a group or the checkpoint."""
 

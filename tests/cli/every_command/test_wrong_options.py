@@ -56,7 +56,7 @@ WRONG = {
 
 UNKNOWN = ("no such value",)
 
-RIGHT = {"TOPIC[:PARTITIONS]": "orders", "TIME": "1h", "COUNT": "1", "FILE": "written.csv"}
+RIGHT = {"TOPIC[:PARTITIONS]": "orders", "TIME": "1h", "COUNT": "1", "FILE": "written.csv", "RELEASE": "0.1.0"}
 """Values of required options, by their placeholders."""
 
 NEEDS = {

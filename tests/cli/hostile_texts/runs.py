@@ -97,6 +97,10 @@ ON_COORDINATOR: Mapping[tuple[str, ...], Sequence[Run]] = {
     ("checkpoint", "rebuild"): (Run(["{folder}/rebuilt", "--backup", f"{{folder}}/{HOSTILE}"], REFUSED),),
     ("checkpoint", "repartition"): (Run([f"{{folder}}/{HOSTILE}", "--state-partitions", "2"], REFUSED),),
     ("checkpoint", "migrate"): (Run([f"{{folder}}/{HOSTILE}", "{folder}/migrated"], REFUSED),),
+    ("checkpoint", "downgrade"): (
+        Run([f"{{folder}}/{HOSTILE}", "--to", "0.1.0"], REFUSED),
+        Run(["{folder}/checkpoint", "--to", HOSTILE], USAGE),
+    ),
     ("version",): (Run([]), Run(["--json"])),
     ("schema",): (Run([]),),
     # The last one: it deletes what the others show.

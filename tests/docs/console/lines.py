@@ -44,6 +44,7 @@ ELSEWHERE = {
     "checkpoint rebuild": f"{STOPPED}: tests/recovery/kept/test_topics_and_backup.py",
     "checkpoint repartition": f"{STOPPED}: tests/job/backups/test_new_checkpoints.py",
     "checkpoint migrate": f"{STOPPED}: tests/job/backups/test_new_checkpoints.py",
+    "checkpoint downgrade": f"{STOPPED}: tests/recovery/kept/test_checkpoint.py",
 }
 """Beginnings of lines that are only parsed: why they do not run here, and the test that runs the same command."""
 

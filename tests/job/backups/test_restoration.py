@@ -238,6 +238,7 @@ def test_a_rebuild_needs_the_brokers(target: Path) -> None:
     [
         (("repartition", "{0}", "--state-partitions", "2"), "has no complete batch"),
         (("migrate", "{0}", "{1}"), "has no complete batch"),
+        (("downgrade", "{0}", "--to", "0.1.0"), "has no complete batch"),
         (("migrate", "{0}/none", "{1}"), "does not exist"),
         (("migrate", "{0}", "{0}/within"), "overlap: choose another place"),
         (("migrate", "s3a://a/b", "s3a://a/b/within"), "overlap: choose another place"),
@@ -256,7 +257,14 @@ def test_what_is_no_checkpoint_is_refused_before_spark_starts(
     assert not (tmp_path / "target").exists()
 
 
-@pytest.mark.parametrize("arguments", [("repartition", "{0}", "--state-partitions", "2"), ("migrate", "{0}", "{1}")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("repartition", "{0}", "--state-partitions", "2"),
+        ("migrate", "{0}", "{1}"),
+        ("downgrade", "{0}", "--to", "0.1.0"),
+    ],
+)
 def test_a_checkpoint_whose_last_batch_is_open_is_not_rewritten(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     place = memory_checkpoint(tmp_path / "checkpoint")
     (place / "commits" / "2").unlink()

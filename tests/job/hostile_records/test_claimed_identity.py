@@ -7,7 +7,7 @@ import msgspec
 
 from coordinator_logic.messages import RequestEnvelope
 from coordinator_logic.records import RequestCause, entry_decoder
-from streaming.contract.identity import signed
+from streaming.contract.identity import IdentityKeys, signed
 from streaming.contract.topics import TopicNames
 from streaming.job.group_batch.processing import process
 from streaming.job.group_batch.settings import Settings
@@ -17,7 +17,7 @@ from tests.support.request_events import commit, dumped
 NOW = 1_000_000
 TOPICS = TopicNames()
 KEY, OLD_KEY = b"k" * 32, b"o" * 32
-GUARDED = Settings(TOPICS, 4, identity_keys=(KEY, OLD_KEY))
+GUARDED = Settings(TOPICS, 4, identity_keys=IdentityKeys((KEY, OLD_KEY)))
 
 ALICE = commit("g", 1, clientHost="/10.0.0.1", principal="User:alice")
 

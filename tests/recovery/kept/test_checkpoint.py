@@ -1,11 +1,13 @@
 """A checkpoint that an earlier release has written goes on: same groups, generations, members and offsets.
 
-The classic groups are those of all releases; consumer groups are in the archives since the release that had them.
+The classic groups are those of all releases; consumer groups are in the archives since the release that had them. It
+also goes on with the job of release 0.1.0, when today's job has written it and ``checkpoint downgrade`` has changed it.
 """
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,10 @@ from coordinator_logic.embedded_protocols import (
     encode_assignment,
     encode_subscription,
 )
+from coordinator_logic.groups.conversions.format_4_snapshots import encode_in_format_4
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.group_batch.state_row import StateRow, load_whole
+from tests.job.backups.life import run
 from tests.recovery.conversation import Body, Conversation, join_request, offsets, sync_request
 from tests.recovery.kept.archive import ALL, OPTIONS, WITH_CONSUMER_GROUPS, Unpacked, commit_of, forget_requests_topic
 from tests.recovery.kept.groups import (
@@ -30,6 +35,7 @@ from tests.recovery.kept.groups import (
 )
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import reading
+from tests.support.source_tree import RELEASE_0_1_0, CommitNotThere, code_of, unpack_commit
 from tests.support.topics import delete_topics
 
 UNSTABLE_OFFSET_COMMIT = 88
@@ -37,8 +43,14 @@ OF_OFFSETS = {"OffsetsCommitted", "TransactionalOffsetsCommitted", "TransactionE
 """The journal's records that are not of members and generations."""
 
 
+PREFIX = ("--topic-prefix", str(OPTIONS["topic-prefix"]))
+
+BACK = "back to 0.1.0"
+"""In place of an archive: the checkpoint was changed for that release, which continues it."""
+
+
 class Restored:
-    """Today's job on the kept checkpoint, and the clients that knew its groups."""
+    """A job on the kept checkpoint, and the clients that knew its groups."""
 
     def __init__(self, coordinator: CoordinatorProcess, clients: Conversation, archive: Unpacked) -> None:
         self.coordinator = coordinator
@@ -57,7 +69,7 @@ class Restored:
         }
 
     def answered_again(self) -> set[str]:
-        """Correlation ids of the kept requests that today's job has answered."""
+        """Correlation ids of the kept requests that the job has answered."""
         with reading(self.coordinator.bootstrap_servers, self.coordinator.topics.responses) as responses:
             return {(record.key or b"").decode() for record in responses.to_the_end()} & self.requests
 
@@ -81,19 +93,32 @@ class Restored:
         assert self.clients.ask(group_id, "WriteTxnMarkers", 1, committed)["errorCode"] == 0
 
 
-@pytest.fixture(scope="module", params=ALL, ids=commit_of)
+def name_of(archive: Any) -> str:
+    return archive if archive == BACK else commit_of(archive)
+
+
+@pytest.fixture(scope="module", params=[*ALL, BACK], ids=name_of)
 def restored(
     broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Restored]:
     folder = tmp_path_factory.mktemp("kept")
-    archive = Unpacked(request.param, folder)
+    goes_back = request.param == BACK
+    code = code_of_0_1_0(folder / "code") if goes_back else {}
+    archive = Unpacked(WITH_CONSUMER_GROUPS[-1] if goes_back else request.param, folder)
     forget_requests_topic(archive.checkpoint)
     coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, OPTIONS)
     archive.restore_topics(broker.bootstrap_servers, "requests")
     try:
-        coordinator.start()
         with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:
             clients = Conversation(broker.bootstrap_servers, coordinator.topics, responses)
+            coordinator.start()
+            if goes_back:
+                for group_id in archive.states:
+                    clients.ask(group_id, "OffsetFetch", 7, {"groupId": group_id})
+                assert coordinator.stop() == 0, coordinator.tail()
+                run("downgrade", coordinator.checkpoint, "--to", "0.1.0", "-b", broker.bootstrap_servers, *PREFIX)
+                coordinator.environment.update(code)
+                coordinator.start()
             yield Restored(coordinator, clients, archive)
     finally:
         coordinator.kill()
@@ -101,7 +126,23 @@ def restored(
         delete_topics(broker.bootstrap_servers, coordinator.topics.prefix)
 
 
-of_consumer_groups = pytest.mark.parametrize("restored", WITH_CONSUMER_GROUPS, ids=commit_of, indirect=True)
+def code_of_0_1_0(folder: Path) -> Mapping[str, str]:
+    """The variables of a process that runs the code of release 0.1.0."""
+    try:
+        return code_of(unpack_commit(RELEASE_0_1_0, folder))
+    except CommitNotThere as reason:
+        pytest.skip(f"no job of 0.1.0: {reason}")
+
+
+of_consumer_groups = pytest.mark.parametrize("restored", [*WITH_CONSUMER_GROUPS, BACK], ids=name_of, indirect=True)
+
+
+@pytest.mark.parametrize("archive", WITH_CONSUMER_GROUPS, ids=commit_of)
+def test_a_group_for_0_1_0_has_the_bytes_that_an_earlier_job_has_written(archive: Path, tmp_path: Path) -> None:
+    states = Unpacked(archive, tmp_path).states.values()
+    assert [encode_in_format_4(load_whole(state)) for state in states] == [
+        StateRow.unpacked(state).snapshot for state in states
+    ]
 
 
 def test_members_of_a_stable_group_notice_nothing(restored: Restored) -> None:

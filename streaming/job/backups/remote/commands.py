@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from coordinator_logic.snapshot import EarlierRelease
 from streaming.contract.errors import CannotRun
 from streaming.job.backups.backup import NAME_PATTERN, Taken, back_up
 from streaming.job.backups.contents import HeldBatch, batches_in
@@ -126,10 +127,11 @@ def rewrite_at(
     *,
     state_partitions: int | None = None,
     state_store: StateStore | None = None,
+    release: EarlierRelease | None = None,
 ) -> Rewritten:
     """Write the groups of a checkpoint into a new one; see :func:`rewrite`."""
     folders = local_path(source), local_path(target)
-    write = partial(rewrite, state_partitions=state_partitions, state_store=state_store)
+    write = partial(rewrite, state_partitions=state_partitions, state_store=state_store, release=release)
     if folders[0] is not None and folders[1] is not None:
         return write(folders[0], folders[1], options, timeout, report)
     source, target = source.rstrip("/"), target.rstrip("/")

@@ -7,6 +7,7 @@ from typing import Self
 
 from tests.cluster.standalone import StandaloneCluster
 from tests.object_store.server import S3Server
+from tests.support.coordinator_process import SHORT_LIVED_JVM
 
 BUCKET = "checkpoints"
 
@@ -14,6 +15,7 @@ JOB = {
     # Two jobs of two executors, an active one and its standby, fit into two workers.
     "spark.executor.memory": "512m",
     "spark.driver.host": "127.0.0.1",
+    "spark.executor.defaultJavaOptions": SHORT_LIVED_JVM["spark.driver.defaultJavaOptions"],
 }
 
 

@@ -86,6 +86,22 @@ class Checkpoint:
         self._local = None if local is None else LocalFolder(local)
         self._starts: dict[int, Start] = {}
         self._sizes: dict[str, int] = {}
+        self._seen_names: dict[str, list[str]] | None = None
+        self._seen_texts: dict[str, str] = {}
+
+    @contextmanager
+    def seen_once(self) -> Iterator[None]:
+        """Within the block, list each folder of a store once, and read each file once.
+
+        A take-over asks for the newest batch a dozen times, and nobody is active meanwhile. What another job writes
+        within the block is not seen.
+        """
+        self._seen_names = {}
+        try:
+            yield
+        finally:
+            self._seen_names = None
+            self._seen_texts.clear()
 
     def starts(self) -> list[Start]:
         """The job's last starts, in order of time. A start that was read once is not read again."""
@@ -119,6 +135,8 @@ class Checkpoint:
         stream.write(msgspec.json.encode(start))
         stream.close()
         self._files.rename(unfinished, self._path(STARTS_FOLDER, name))
+        if self._seen_names is not None and STARTS_FOLDER in self._seen_names:
+            self._seen_names[STARTS_FOLDER].append(name)
         times = sorted(int(name) for name in self.names(STARTS_FOLDER) if name.isdigit())
         for old in times[:-STARTS_KEPT]:
             self._files.delete(self._path(STARTS_FOLDER, str(old)), False)
@@ -142,6 +160,8 @@ class Checkpoint:
             self._files.delete(folder, True)
             self._files.mkdirs(folder)
             self._files.create(self._path(TOPIC_FOLDER, topic_id), True).close()
+        if self._seen_names is not None:
+            self._seen_names[TOPIC_FOLDER] = [topic_id]
 
     def offsets_read(self, topic: str) -> dict[int, int]:
         """The offset after the last record of the newest complete batch, by partition; empty without such a batch."""
@@ -187,6 +207,13 @@ class Checkpoint:
         """
         if self._local is not None:
             return self._local.names(folder)
+        if self._seen_names is None:
+            return self._listed_names(folder)
+        if folder not in self._seen_names:
+            self._seen_names[folder] = self._listed_names(folder)
+        return list(self._seen_names[folder])
+
+    def _listed_names(self, folder: str) -> list[str]:
         # One call for all of them, which gives "{FOLDER/NAME,FOLDER/NAME}": there may be hundreds of files. For a
         # pattern, any store gives an array of FileStatus; `listStatus` of S3A gives one of a class of its own, for
         # which py4j finds no method.
@@ -218,8 +245,13 @@ class Checkpoint:
 
     def text(self, path: str) -> str:
         """The content of an existing file. Raises UnreadableFile."""
+        if path in self._seen_texts:
+            return self._seen_texts[path]
         with self._reading(path) as stream:
-            return str(self._io.toString(stream, "UTF-8"))
+            text = str(self._io.toString(stream, "UTF-8"))
+        if self._seen_names is not None and self._local is None:
+            self._seen_texts[path] = text
+        return text
 
     def read_through(self, path: str, end_bytes: int) -> bytes:
         """Read an existing file of any size; returns its last bytes. Raises UnreadableFile."""

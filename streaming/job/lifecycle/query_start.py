@@ -48,21 +48,19 @@ def start_query(
     """
     spark, options, checkpoint = session.spark, session.options, session.checkpoint
     watch, candidate = session.watch, session.candidate
-    if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
-        check_damage(checkpoint, options.checkpoint)
-    is_new = checkpoint.is_new()
-    state_partitions, state_store = _checked_checkpoint(
-        checkpoint, options, watch.found, partitions, candidate.reach_before, report
-    )
-    configure_state(spark, state_partitions, state_store)
-    if not checkpoint.starts() and not is_new:
-        report(
-            f"warning: checkpoint {options.checkpoint} has lost its folder {STARTS_FOLDER} with the times of earlier "
-            'starts (see "Damage" in docs/operations/recovery.md)'
+    with checkpoint.seen_once():
+        if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
+            check_damage(checkpoint, options.checkpoint)
+        is_new = checkpoint.is_new()
+        state_partitions, state_store = _checked_checkpoint(
+            checkpoint, options, watch.found, partitions, candidate.reach_before, report
         )
-    config = protocol_config(options, partitions)
-    senders = read_senders(options)
-    starts = new_start(session, checkpoint, config, senders, partitions, report, after_rival=after_rival)
+        configure_state(spark, state_partitions, state_store)
+        if not checkpoint.starts() and not is_new:
+            report(_lost_starts(options))
+        config = protocol_config(options, partitions)
+        senders = read_senders(options)
+        starts = new_start(session, checkpoint, config, senders, partitions, report, after_rival=after_rival)
     if (
         candidate.overtaken is not None
         and checkpoint.planned(options.topics.requests).time != starts[-1].last_batch_time
@@ -87,6 +85,13 @@ def start_query(
     # Only now: the readers of a query before this one had ended with it.
     session.metrics.note_query_start()
     return query
+
+
+def _lost_starts(options: JobOptions) -> str:
+    return (
+        f"warning: checkpoint {options.checkpoint} has lost its folder {STARTS_FOLDER} with the times of earlier "
+        'starts (see "Damage" in docs/operations/recovery.md)'
+    )
 
 
 def configure_state(spark: SparkSession, state_partitions: int, state_store: StateStore) -> None:

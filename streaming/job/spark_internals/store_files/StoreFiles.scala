@@ -4,18 +4,38 @@ import java.io.{ByteArrayOutputStream, IOException}
 import java.util.Arrays
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataOutputStream, FileAlreadyExistsException, FileSystem, Path}
+import org.apache.hadoop.fs.{
+  FSDataInputStream, FSDataOutputStream, FileAlreadyExistsException, FileStatus, FileSystem, Path, PathFilter
+}
+import org.apache.hadoop.util.functional.FutureIO
 import org.apache.spark.sql.execution.streaming.checkpointing.AbstractFileContextBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
 /**
  * The files of a checkpoint at s3a://. Each is written with one request under its own name, so it is there whole or not
  * at all. Of two queries that write the same batch, the store refuses the later one.
+ *
+ * A file is opened with what the last list of its folder told of it: S3A would ask the store once more for each of the
+ * many files of a state, one after the other. If the file has changed since, the store refuses to send it.
  */
 class StoreFiles(path: Path, configuration: Configuration)
     extends AbstractFileContextBasedCheckpointFileManager(path, configuration) {
 
   private val files: FileSystem = path.getFileSystem(configuration)
+
+  @volatile private var listed = Map.empty[Path, FileStatus]
+
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
+    // All of them: Spark asks for the snapshots of a state, and then opens the files of changes.
+    val found = super.list(path, (_: Path) => true)
+    listed = found.map(status => status.getPath -> status).toMap
+    found.filter(status => filter.accept(status.getPath))
+  }
+
+  override def open(path: Path): FSDataInputStream = listed.get(files.makeQualified(path)) match {
+    case Some(status) => FutureIO.awaitFuture(files.openFile(path).withFileStatus(status).build())
+    case None => super.open(path)
+  }
 
   override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     if (overwriteIfPossible) new ReplacingStream(files.create(path, true)) else new CreatingStream(files, path)

@@ -27,9 +27,9 @@ from tests.support.coordinator_process import CoordinatorProcess
 
 BUCKET = "takeover"
 
-AFTER_SECONDS = 20.0
+AFTER_SECONDS, AFTER_SECONDS_IN_STORE = 20.0, 40.0
 BEFORE_SECONDS, FIRST_SECONDS = 20.0, 5.0
-STANDBY_LIMIT_SECONDS = 50.0
+STANDBY_LIMIT_SECONDS = 150.0
 
 Fault = Literal["kill", "stop"]
 Report = Callable[[str], None]
@@ -85,6 +85,8 @@ class Jobs:
         self._options = {**OPTIONS, "checkpoint": str(folder / "checkpoint"), "standby": True}
         if store is not None:
             self._options |= {"checkpoint": f"s3a://{BUCKET}/checkpoint", **store.options}
+        self.seconds_after = AFTER_SECONDS if store is None else AFTER_SECONDS_IN_STORE
+        """How long requests are sent after a fault."""
         self._started = 0
         self.active = self._new()
         self.active.start()
@@ -109,7 +111,7 @@ def cycle(
     jobs: Jobs, events: Events, requests: Sequence[PreparedRequest], fault: Fault, warm: float, *, has_standby: bool
 ) -> TakeOver:
     """Send requests for a while, and kill or stop the active job after ``warm`` seconds."""
-    with live_load(events, requests, warm + AFTER_SECONDS) as (began, timings):
+    with live_load(events, requests, warm + jobs.seconds_after) as (began, timings):
         standby = jobs.launch_standby() if has_standby else None
         time.sleep(max(0.0, began + warm - time.perf_counter()))
         fault_at = time.perf_counter() - began

@@ -81,13 +81,10 @@ def consume(servers: str, topic: str, group: str, settings: dict[str, Any], ende
     """Be a member of a group, and commit for the partitions that it has."""
     with Consumer(servers, group, enable_auto_commit=False, **settings) as consumer:
         consumer.subscribe([topic], Reporting(group))
-        due = time.monotonic()
-        while True:
+        while not ended.is_set():
+            due = time.monotonic() + MEMBER_COMMITS_SECONDS
             while time.monotonic() < due and not ended.is_set():
                 consumer.poll(0.1)
-            if ended.is_set():
-                return
-            due += MEMBER_COMMITS_SECONDS
             try:
                 assigned = consumer.assignment
                 # Higher than what another member has committed for the partition before.

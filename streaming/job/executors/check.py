@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streaming.contract.errors import CannotRun
+from streaming.contract.output.text import counted
 from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.executors.look import Sight, look
 from streaming.job.session import PYTHON_VARIABLE, SMALL_NETWORK_BUFFERS
@@ -23,6 +24,9 @@ from streaming.job.spark_internals.worker_choice import PythonWorker
 
 CONNECT_SECONDS = 5.0
 EXECUTOR_SECONDS = 60.0
+ALL_EXECUTORS_SECONDS = 20.0
+"""How long the others may take once the first one has run a task."""
+
 POLL_SECONDS = 0.2
 TASKS_FOR_EACH_EXECUTOR = 4
 """Spark does not promise where a task runs: with several for each, every executor gets one in practice."""
@@ -53,22 +57,32 @@ def require_master(master: str) -> None:
     raise CannotRun(f"no Spark master answers at {master} ({'; '.join(reasons)}): check the address, and that it runs")
 
 
-def check_executors(spark: SparkSession, checkpoint: Path | None) -> None:
-    """Wait for an executor, and see that each can run the coordinator's tasks and reach the checkpoint.
+def check_executors(spark: SparkSession, checkpoint: Path | None, needed: int) -> str | None:
+    """Wait for executors, and see that each can run the coordinator's tasks and reach the checkpoint.
 
     ``checkpoint`` is its folder on this host's file system; None on any other file system. It is made if need be.
+    ``needed``: as many as a batch has tasks at once. Spark leaves a state where its first batch has put it: of two
+    partitions that begin on one executor, one waits for the other for as long as the query runs. Returns a warning if
+    there are fewer.
 
     Raises:
         CannotRun: there is no executor, or one of them cannot run the tasks, or lacks the folder.
     """
     with ExitStack() as stack:
         file = None if checkpoint is None else stack.enter_context(_file_in(checkpoint))
-        for executor in sights(spark, file):
+        deadline = time.monotonic() + ALL_EXECUTORS_SECONDS
+        while len(seen := sights(spark, file)) < needed and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+        for executor in seen:
             if not executor.sees_file:
                 raise CannotRun(
                     f"an executor on {executor.host} does not see what this host writes to checkpoint {checkpoint}: "
                     "use s3a://, hdfs:// or a folder that all hosts share under this path"
                 )
+    if len(seen) >= needed:
+        return None
+    present = counted(len(seen), "executor")
+    return f"warning: {present} for the {needed} tasks that a batch has at once: some of them wait for others"
 
 
 def sights(spark: SparkSession, file: Path | None = None) -> list[Sight]:

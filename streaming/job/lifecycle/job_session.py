@@ -117,8 +117,8 @@ def _spark(
         inherited=() if lock is None else lock.descriptors,
         jvm_end_limit_seconds=jvm_end_limit_seconds,
     ) as spark:
-        if not options.is_local:
-            check_executors(spark, local_path(options.checkpoint))
+        if not options.is_local and (warning := check_executors(spark, local_path(options.checkpoint), cores)):
+            report(warning)
         if warning := registry.warning(registry.left_out(spark)):
             report(warning)
         unset_missing_classes(spark)

@@ -1,7 +1,7 @@
 """How a job's throughput grows with its executors, each of which has a fixed share of a core.
 
 `make bench-scale` starts a standalone cluster with as many workers as there are executors, and a job with as many
-partitions of state and requests. Once it is ready, each worker is limited to its share, and a backlog of commits is
+partitions of state and requests. Once it is warm, each worker is limited to its share, and a backlog of commits is
 worked off. Driver, broker and load have what the shares leave of the machine.
 """
 
@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Annotated
@@ -32,8 +32,9 @@ from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 WORK_OFF_LIMIT_SECONDS = 900.0
 PAUSE_SECONDS = 0.1
-WARM_UP_SHARE = 0.25
-"""How many requests, of those that are measured, are worked off before: Java has compiled most of what it needs."""
+WARM_UPS = 3
+"""How often as many requests as are measured are worked off before, without a limit: until Java has compiled most of
+what it needs, which a share of a core would take minutes for."""
 
 
 class Scaled(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ class Scaled(msgspec.Struct, frozen=True):
     seconds: float
     requests_per_second: float
     driver_cores: float
-    executor_cores: float
+    executor_cores: list[float]
 
 
 def measure(broker: EmbeddedBroker, folder: Path, executors: int, share: float, requests: int, groups: int) -> Scaled:
@@ -66,24 +67,24 @@ def measure(broker: EmbeddedBroker, folder: Path, executors: int, share: float, 
         )
         stack.enter_context(job)
         job.start(READY_LIMIT_SECONDS)
-        for each in shares:
-            each.limit(share)
         names = group_names("scale", groups)
         with Events(broker.bootstrap_servers, job.topics.requests, job.topics.responses) as events:
             load = shuffled(events.commits(names))
             work_off = _Backlog(broker.bootstrap_servers, job.topics.responses)
-            warm_up = round(requests * WARM_UP_SHARE)
-            with work_off.awaited(warm_up):
-                events.append_all(islice(cycle(load), warm_up))
+            for _ in range(WARM_UPS):
+                with work_off.awaited(requests):
+                    events.append_all(islice(cycle(load), requests))
+            for each in shares:
+                each.limit(share)
             # The two sides of the work: the executors, and everything of the driver's process.
             driver = [find_coordinator(job.pid).jvm, job.pid]
-            workers = [pid for worker in cluster.workers for pid in process_tree(worker.pid)]
-            used = _used(driver), _used(workers)
+            workers = [process_tree(worker.pid) for worker in cluster.workers]
+            used = [_used(pids) for pids in (driver, *workers)]
             began = time.monotonic()
             with work_off.awaited(requests):
                 events.append_all(islice(cycle(load), requests))
             seconds = time.monotonic() - began
-            driver_seconds, executor_seconds = _used(driver) - used[0], _used(workers) - used[1]
+            cores = [_since(before) / seconds for before in used]
         job.stop()
     return Scaled(
         executors,
@@ -91,8 +92,8 @@ def measure(broker: EmbeddedBroker, folder: Path, executors: int, share: float, 
         requests,
         round(seconds, 2),
         round(requests / seconds, 1),
-        round(driver_seconds / seconds, 2),
-        round(executor_seconds / seconds, 2),
+        round(cores[0], 2),
+        [round(each, 2) for each in cores[1:]],
     )
 
 
@@ -117,21 +118,30 @@ class _Backlog:
         return int(future.result(LIMIT_SECONDS).offset)
 
 
-def _used(pids: list[int]) -> float:
-    return sum(map(processor_seconds, pids))
+def _used(pids: list[int]) -> dict[int, float]:
+    return {pid: processor_seconds(pid) for pid in pids}
+
+
+def _since(before: dict[int, float]) -> float:
+    """The processor seconds of processes since; of those that have ended meanwhile, none."""
+    used = 0.0
+    for pid, seconds in before.items():
+        with suppress(FileNotFoundError):
+            used += processor_seconds(pid) - seconds
+    return used
 
 
 def described(runs: list[Scaled]) -> Iterator[str]:
     """The runs as rows of a table, each with its efficiency beside the first one."""
     first = runs[0]
-    yield "| executors | requests/s | efficiency | driver, cores | executors, cores |"
+    yield "| executors | requests/s | efficiency | driver, cores | executors, cores each |"
     yield "|---:|---:|---:|---:|---:|"
     for run in runs:
         speed_up = run.requests_per_second / first.requests_per_second
         efficiency = speed_up * first.executors / run.executors
         yield (
             f"| {run.executors} | {run.requests_per_second:,.0f} | {efficiency:.0%} | {run.driver_cores:.2f} "
-            f"| {run.executor_cores:.2f} |"
+            f"| {', '.join(f'{each:.2f}' for each in run.executor_cores)} |"
         )
 
 

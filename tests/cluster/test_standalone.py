@@ -63,3 +63,18 @@ def test_commits_go_on_when_an_executor_is_killed(
         commit_offsets(coordinator, group, offset)
     assert committed_offsets(coordinator, group) == [4]
     wait_until(lambda: len({*cluster.executors()} - {before[0]}) == 2, "another executor in its place")
+
+
+def test_an_executor_that_joins_starts_python_before_a_batch_needs_it(
+    cluster: StandaloneCluster, coordinator: CoordinatorProcess, group: str
+) -> None:
+    commit_offsets(coordinator, group, 5)
+    before = {*cluster.executors()}
+    os.kill(min(before), signal.SIGKILL)
+
+    def daemons_of_new_ones() -> list[int]:
+        joined = {*cluster.executors()} - before
+        return [pid for executor in joined for pid in descendants(executor) if names(pid, DAEMON)]
+
+    # Nothing is sent, so no batch runs.
+    wait_until(lambda: daemons_of_new_ones() != [], "Python at the executor that has joined")

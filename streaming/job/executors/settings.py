@@ -23,7 +23,7 @@ RESOURCE_MANAGER_WAIT_MS = 60_000
 
 SPARE = 1
 """Executors beside those that a batch needs: when one dies, a new one has to start Java, and to unpack and import the
-packages first."""
+packages first. A spare one has done all that (:mod:`streaming.job.executors.warming`)."""
 
 SOCKET_FOLDER = "/tmp"  # noqa: S108 - a name of Spark's own, with a random part, in a folder that every host has
 

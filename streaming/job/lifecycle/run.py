@@ -25,6 +25,7 @@ from streaming.job.lifecycle.job_signals import StopSignals, stop_signals
 from streaming.job.lifecycle.query_start import start_query
 from streaming.job.lifecycle.stopping import (
     hand_over_if_complete,
+    require_end,
     stop_as_requested,
     stop_query,
     stopping_in_time,
@@ -179,6 +180,7 @@ def _run_until_stopped(
         report("stopped")
         return None
     report(f"starting the query again, because {why}")
+    require_end(query)
     return why
 
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from streaming.contract.errors import CannotRun
 from streaming.embedded.interruption import exit_code
 from streaming.embedded.stop_signals import CHILD_ENDED, StopRequest, end_at_once, ending_late_stop
 from streaming.job.lifecycle.activation import hand_over
@@ -25,6 +27,9 @@ BATCH_LIMIT_SECONDS = 5.0
 
 QUERY_LIMIT_SECONDS = 4.0
 """How long a query may take to stop once its batch is interrupted: Spark waits for Kafka's clients, without a limit."""
+
+END_LIMIT_SECONDS = 60.0
+"""How long an interrupted query may take to end before another one starts in its place."""
 
 LOOK_SECONDS = 0.1
 
@@ -55,7 +60,7 @@ def stop_as_requested(query: StreamingQuery, session: JobSession, report: Report
     # An idle query has none, and stops after the one that reads this.
     session.wakes.append()
     stop_after_batch(query, BATCH_LIMIT_SECONDS)
-    if query.isActive:
+    if not has_ended(query):
         report("the batch in flight is interrupted: it runs again after the next start")
         stop_query(query)
 
@@ -82,5 +87,27 @@ def stop_query(query: StreamingQuery, requested: StopRequest | None = None) -> b
 
 def hand_over_if_complete(query: StreamingQuery, session: JobSession) -> None:
     """Hand over, unless the query is still stopping or has failed: then the next job has to find out what was read."""
-    if not query.isActive and query.exception() is None:
+    if has_ended(query) and query.exception() is None:
         hand_over(session)
+
+
+def has_ended(query: StreamingQuery) -> bool:
+    """Whether a query has ended with its last batch.
+
+    Its ``isActive`` is false from the moment on in which somebody stops it, while its batch may run on; and
+    ``awaitTermination`` looks at the same state.
+    """
+    return all(other.id != query.id for other in SparkSession.active().streams.active)
+
+
+def require_end(query: StreamingQuery) -> None:
+    """Wait until a query that was stopped has ended: Spark starts no other one of its name before.
+
+    Raises:
+        CannotRun: it does not end.
+    """
+    deadline = time.monotonic() + END_LIMIT_SECONDS
+    while not has_ended(query):
+        if time.monotonic() > deadline:
+            raise CannotRun(f"the query has not stopped within {END_LIMIT_SECONDS:g} s: start the job again")
+        time.sleep(LOOK_SECONDS)

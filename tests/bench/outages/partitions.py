@@ -53,8 +53,9 @@ class Change(msgspec.Struct, frozen=True):
 class Answers:
     """When the commits of a client were answered, by ``time.monotonic``."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._client = CoordinatorClient(bootstrap_servers, request_timeout_ms=REQUEST_TIMEOUT_MS)
+    def __init__(self, job: CoordinatorProcess) -> None:
+        self._job = job
+        self._client = CoordinatorClient(job.bootstrap_servers, request_timeout_ms=REQUEST_TIMEOUT_MS)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._send, name="probe", daemon=True)
         self.times: list[float] = []
@@ -72,9 +73,13 @@ class Answers:
 
     def await_more(self) -> None:
         """Wait for answers in a row."""
-        before = len(self.times)
-        enough = before + STEADY_ANSWERS
-        wait_until(lambda: len(self.times) >= enough, "answers to the probe", ANSWERS_WITHIN_SECONDS)
+        enough = len(self.times) + STEADY_ANSWERS
+
+        def has_answers() -> bool:
+            assert self._job.is_running, self._job.tail()
+            return len(self.times) >= enough
+
+        wait_until(has_answers, "answers to the probe", ANSWERS_WITHIN_SECONDS)
 
     def longest_silence(self, since: float) -> float:
         """The longest time between two answers, the second of which came after ``since``."""
@@ -104,7 +109,7 @@ def main(groups: Annotated[int, typer.Option(min=1)] = 100_000, driver_memory: s
         with CoordinatorProcess(broker.bootstrap_servers, folder, options, defaults={}) as job:
             timed(["rebuild", job.checkpoint, *brokers, heap])
             job.start()
-            answers = Answers(broker.bootstrap_servers)
+            answers = Answers(job)
             with answers.running():
                 _print(_more_request_partitions(broker, topics, answers))
                 _print(_more_state_partitions(job, folder, answers, heap))

@@ -78,7 +78,9 @@ def timed(arguments: Sequence[object]) -> Timed:
         wait_until(has_ended, words[0], LIMIT_SECONDS, describe=process.tail, pause=0.2)
         seconds = time.monotonic() - begun
         if code := process.wait():
-            raise subprocess.CalledProcessError(code, words, process.tail())
+            failure = subprocess.CalledProcessError(code, words)
+            failure.add_note(process.tail())
+            raise failure
     finally:
         process.kill()
     return Timed(words[0], round(seconds, 1), round(largest), process.output[-1])

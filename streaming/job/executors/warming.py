@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.executors.look import folder_with_operator
 from streaming.job.spark_internals.checkpoint_layout.start_check import METADATA
-from streaming.job.spark_internals.java_objects import JVM_IS_GONE, executor_addresses, executor_count
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE, JavaFailure, executor_addresses
 
 POLL_SECONDS = 1.0
 
@@ -39,8 +39,8 @@ def warming_executors(spark: SparkSession, checkpoint: str) -> Iterator[None]:
 
 
 def _warm_new_ones(spark: SparkSession, file: str, has_ended: threading.Event) -> None:
-    # The driver has an address, too.
-    known, cold = executor_addresses(spark), executor_count(spark)
+    known: frozenset[str] = frozenset()
+    cold = 0
     folders: set[str] = set()
     polls = POLLS_AFTER_A_JOIN
     while not has_ended.wait(POLL_SECONDS):
@@ -48,13 +48,13 @@ def _warm_new_ones(spark: SparkSession, file: str, has_ended: threading.Event) -
             present = executor_addresses(spark)
             if present - known:
                 polls = POLLS_AFTER_A_JOIN
-            # One of those that were cold may have died.
+            # The driver has an address, too, and one of those that were cold may have died.
             cold = min(cold + len(present - known), len(present) - 1)
             known = present
             if cold and polls:
                 polls -= 1
                 cold -= _warm(spark.read.text(file).mapInArrow(folder_with_operator, "folder string"), cold, folders)
-        except PySparkException:
+        except (PySparkException, JavaFailure):
             # An executor has died meanwhile, or the store does not answer.
             continue
         except JVM_IS_GONE:

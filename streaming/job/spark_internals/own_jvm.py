@@ -29,6 +29,9 @@ JAVA_NOTICES = (
 )
 """What Java writes at every start, which no setting suppresses and which asks nothing of the user."""
 
+_launched: list["subprocess.Popen[bytes]"] = []
+"""The JVMs that this process has launched, each until it has ended: pyspark forgets one before."""
+
 LAUNCH_FAILURE = re.compile(r"(?:Error: |Exception in thread \"[^\"]+\" (?:[\w.$]+: )?)(.+)")
 """How Spark's launcher tells why it ends: the part that tells it."""
 
@@ -82,10 +85,9 @@ def use_idle_processor_time() -> None:
     For the end of a job in whose place another one continues. Without effect on systems other than Linux.
     """
     policy = getattr(os, "SCHED_IDLE", None)
-    jvm = getattr(SparkContext._gateway, "proc", None)
     if policy is None:
         return
-    for process_id in [os.getpid(), *([] if jvm is None else [jvm.pid])]:
+    for process_id in [os.getpid(), *(jvm.pid for jvm in _launched)]:
         # A thread may end meanwhile, and so may the JVM.
         with suppress(OSError):
             for thread in Path(f"/proc/{process_id}/task").iterdir():
@@ -94,9 +96,11 @@ def use_idle_processor_time() -> None:
 
 
 def kill_jvm() -> None:
-    """Kill the JVM that this process has launched, if there is one."""
-    jvm = getattr(SparkContext._gateway, "proc", None)
-    if jvm is not None:
+    """Kill the JVM that this process has launched, if there is one; also one that is ending already.
+
+    While a broker hangs, Kafka's clients may keep a JVM from ending for half a minute.
+    """
+    for jvm in list(_launched):
         jvm.kill()
 
 
@@ -116,7 +120,7 @@ def _launch(conf: SparkConf, temporary: Path, inherited: tuple[int, ...]) -> Any
             "stdout": sys.stderr,
             "stderr": errors.write_end,
         }
-        launch = ThreadPoolExecutor(1, "jvm-launcher").submit(launch_gateway, None, popen_options)
+        launch = ThreadPoolExecutor(1, "jvm-launcher").submit(_launch_gateway, popen_options)
         try:
             gateway: Any = launch.result()
         except KeyboardInterrupt:
@@ -127,6 +131,13 @@ def _launch(conf: SparkConf, temporary: Path, inherited: tuple[int, ...]) -> Any
             raise CannotRun(f"Spark does not start: {errors.reason() or failure}") from failure
         errors.relay()
         return gateway
+
+
+def _launch_gateway(popen_options: dict[str, Any]) -> Any:
+    gateway: Any = launch_gateway(None, popen_options)  # type: ignore[no-untyped-call]
+    if gateway.proc is not None:
+        _launched.append(gateway.proc)
+    return gateway
 
 
 class _RelayedErrors:
@@ -201,3 +212,4 @@ def _end(gateway: Any, jvm: "subprocess.Popen[bytes] | None", limit_seconds: flo
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
+    _launched.remove(jvm)

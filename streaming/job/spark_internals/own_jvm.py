@@ -100,7 +100,7 @@ def kill_jvm() -> None:
 
     While a broker hangs, Kafka's clients may keep a JVM from ending for half a minute.
     """
-    for jvm in list(_launched):
+    for jvm in _launched.copy():
         jvm.kill()
 
 

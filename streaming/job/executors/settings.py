@@ -50,6 +50,9 @@ def executor_settings(settings: Mapping[str, str], folder: Path, report: Report,
         # A standalone master gives the first application every core, and a standby none.
         "spark.cores.max": str(cores + SPARE),
         "spark.executor.cores": "1",
+        # A task waits for the executor that has its state, by default for 3 s. Of two states that an executor has, the
+        # second would stay there for as long as a batch takes less, whatever executors have joined since.
+        "spark.locality.wait": "500ms",
         # On YARN and Kubernetes.
         "spark.executor.instances": str(cores + SPARE),
         "spark.executor.defaultJavaOptions": " ".join(DEFAULT_JVM_FLAGS),

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.executors.look import folder_with_operator
 from streaming.job.spark_internals.checkpoint_layout.start_check import METADATA
-from streaming.job.spark_internals.java_objects import JVM_IS_GONE, JavaFailure, executor_addresses
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE, JavaFailure, executor_addresses, newest_progress_after
 
 POLL_SECONDS = 1.0
 
@@ -23,14 +24,15 @@ POLLS_AFTER_A_JOIN = 60
 
 
 @contextmanager
-def warming_executors(spark: SparkSession, checkpoint: str) -> Iterator[None]:
+def warming_executors(spark: SparkSession, query: StreamingQuery, checkpoint: str) -> Iterator[None]:
     """Within the block, let each executor that has joined read a file of the checkpoint in a Python worker.
 
     So one that goes on in place of another has loaded the classes of the checkpoint's file system, and has started the
-    process from which its Python workers are forked. A query has to have been started on the checkpoint before.
+    process from which its Python workers are forked. This begins after the query's first batch: Spark leaves a state
+    where that has put it, and an executor that was busy meanwhile would get none.
     """
     has_ended = threading.Event()
-    arguments = spark, f"{checkpoint_location(checkpoint)}/{METADATA}", has_ended
+    arguments = spark, query, f"{checkpoint_location(checkpoint)}/{METADATA}", has_ended
     threading.Thread(target=_warm_new_ones, args=arguments, name="executors-warm-up", daemon=True).start()
     try:
         yield
@@ -38,13 +40,17 @@ def warming_executors(spark: SparkSession, checkpoint: str) -> Iterator[None]:
         has_ended.set()
 
 
-def _warm_new_ones(spark: SparkSession, file: str, has_ended: threading.Event) -> None:
+def _warm_new_ones(spark: SparkSession, query: StreamingQuery, file: str, has_ended: threading.Event) -> None:
     known: frozenset[str] = frozenset()
     cold = 0
     folders: set[str] = set()
     polls = POLLS_AFTER_A_JOIN
+    has_begun = False
     while not has_ended.wait(POLL_SECONDS):
         try:
+            has_begun = has_begun or newest_progress_after(query, -1) is not None
+            if not has_begun:
+                continue
             present = executor_addresses(spark)
             if present - known:
                 polls = POLLS_AFTER_A_JOIN

@@ -97,7 +97,7 @@ def run_job(
             with ExitStack() as until_stopped:
                 query = _start_with_retries(session, partitions, until_stopped, report, signals, why)
                 if not options.is_local:
-                    until_stopped.enter_context(warming_executors(session.spark, options.checkpoint))
+                    until_stopped.enter_context(warming_executors(session.spark, query, options.checkpoint))
                 signals.let_batches_finish()
                 why = _run_until_stopped(query, signals, session, partitions, report)
                 if why is None:

@@ -11,7 +11,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streaming.job.checkpoints.local_folder import checkpoint_location
 from streaming.job.executors.look import folder_with_operator
 from streaming.job.spark_internals.checkpoint_layout.start_check import METADATA
-from streaming.job.spark_internals.java_objects import JVM_IS_GONE, JavaFailure, executor_addresses, newest_progress_after
+from streaming.job.spark_internals.java_objects import (
+    JVM_IS_GONE,
+    JavaFailure,
+    executor_addresses,
+    newest_progress_after,
+)
 
 POLL_SECONDS = 1.0
 

@@ -26,7 +26,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, unshared: Path | None) -> 
 
 
 @pytest.fixture(scope="package")
-def options(cluster: StandaloneCluster) -> dict[str, object]:
+def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which Spark records its events."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="package")
+def options(cluster: StandaloneCluster, events: Path) -> dict[str, object]:
     return {
         "master": cluster.master_url,
         "state-partitions": 2,
@@ -35,6 +41,10 @@ def options(cluster: StandaloneCluster) -> dict[str, object]:
         "spark.cores.max": 2,
         "spark.driver.host": "127.0.0.1",
         "metrics-port": 0,
+        "spark.eventLog.enabled": True,
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.rolling.enabled": False,
+        "spark.eventLog.compress": False,
         # In place of the job's own.
         "spark.executor.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
     }

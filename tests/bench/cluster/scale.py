@@ -119,7 +119,11 @@ class _Backlog:
 
 
 def _used(pids: list[int]) -> dict[int, float]:
-    return {pid: processor_seconds(pid) for pid in pids}
+    used = {}
+    for pid in pids:
+        with suppress(FileNotFoundError):
+            used[pid] = processor_seconds(pid)
+    return used
 
 
 def _since(before: dict[int, float]) -> float:

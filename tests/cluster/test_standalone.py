@@ -6,7 +6,6 @@ import re
 import signal
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,18 +19,18 @@ from tests.support.waiting import LIMIT_SECONDS, wait_until
 
 DAEMON = b"streaming.job.spark_internals.worker_daemon"
 
-STATES = 2
-"""The partitions of the state, each of which is a task of a batch."""
-
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can hide a folder from the workers")
 
 
-def test_each_executor_has_one_of_the_states(coordinator: CoordinatorProcess, events: Path, group: str) -> None:
-    """Spark leaves a state where the first batch has put it."""
+def test_each_executor_has_one_of_the_states(
+    coordinator: CoordinatorProcess, options: dict[str, object], events: Path, group: str
+) -> None:
+    """Spark leaves a state where the first batch has put it. Each state is a task of a batch."""
     commit_offsets(coordinator, group, 5)
-    batches = [executors for executors in executors_of_stages(events) if len(executors) == STATES]
+    states = options["state-partitions"]
+    batches = [executors for executors in executors_of_stages(events) if len(executors) == states]
     assert batches
-    assert {len(set(executors)) for executors in batches} == {STATES}
+    assert {len(set(executors)) for executors in batches} == {states}
 
 
 def test_executors_that_have_only_a_python_run_the_job_s_own_workers(
@@ -94,7 +93,7 @@ def test_an_executor_that_joins_starts_python_before_a_batch_needs_it(
     wait_until(lambda: daemons_of_new_ones() != [], "Python at the executor that has joined")
 
 
-def executors_of_stages(events: Path) -> Iterator[list[str]]:
+def executors_of_stages(events: Path) -> list[list[str]]:
     """The executors of the tasks of each last stage of a job, from Spark's record of the first application's events."""
     record = min(events.iterdir())
     by_stage: defaultdict[int, list[str]] = defaultdict(list)
@@ -103,4 +102,4 @@ def executors_of_stages(events: Path) -> Iterator[list[str]]:
         event = json.loads(line)
         if event["Event"] == "SparkListenerTaskEnd" and event["Task Type"] == "ResultTask":
             by_stage[event["Stage ID"]].append(event["Task Info"]["Executor ID"])
-    yield from by_stage.values()
+    return list(by_stage.values())

@@ -51,10 +51,15 @@ class Wait(msgspec.Struct, frozen=True, tag_field="step", tag="wait"):
 
 
 class Script(msgspec.Struct, frozen=True):
-    """The requests to one group. ``name`` is that of the test, or seed and number of a random script."""
+    """The requests to one group. ``name`` is that of the test, or seed and number of a random script.
+
+    If ``joins_together`` is set, the requests before the first wait must arrive within one initial rebalance delay: a
+    run in which a deadline passes between them is inconclusive, since its group is not in the state that is meant.
+    """
 
     name: str
     steps: list[Send | Wait]
+    joins_together: bool = False
 
     def text(self) -> str:
         """Return the name and a line of JSON for each step, for :func:`read`."""

@@ -157,8 +157,8 @@ class Lockstep:
             await self._pass_deadlines()
         await _sleep_until(end)
 
-    async def _pass_deadlines(self) -> None:
-        """Wait until near deadlines have passed on both sides, and compare the results."""
+    async def _pass_deadlines(self) -> bool:
+        """Wait until near deadlines have passed on both sides, compare the results, and return whether any passed."""
         now = milliseconds()
         outcomes = [Outcome(candidate, {}) for candidate in self._candidates]
         passed = False
@@ -170,6 +170,7 @@ class Lockstep:
             for candidate in self._candidates:
                 outcomes += self._ours.timer_orders(candidate, now)
             await self._compare(_Comparison("time passes", now), outcomes)
+        return passed
 
     def _is_near(self, deadline: int, now: int, passed: bool) -> bool:
         """Return whether to wait for a deadline; one that has passed here may still be due at the broker."""
@@ -182,7 +183,9 @@ class Lockstep:
     # ---- requests ------------------------------------------------------------------------------------------
 
     async def _send(self, number: int, item: Send) -> None:
-        await self._pass_deadlines()
+        passed = await self._pass_deadlines()
+        if passed and self.run.script.joins_together and Wait not in map(type, self.run.script.steps[:number]):
+            raise _Inconclusive(f"#{number}: a deadline passed between requests that belong together")
         connection = await self._theirs.connection()
         sender = client_id(item.actor)
         ours, theirs = (references.resolve(item) for references in self._references)

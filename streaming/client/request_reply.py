@@ -44,11 +44,12 @@ from streaming.client.librdkafka import (
     required_partition_count,
 )
 from streaming.client.request_producer import TOO_LARGE, RequestProducer
+from streaming.client.restarting_producer import Headers
 from streaming.contract.identity import signed
 from streaming.contract.records import RecordDecoder
 from streaming.contract.rights.refusals import is_refusal, not_allowed, reason_of
 from streaming.contract.rights.table import Operation
-from streaming.contract.topics import TopicNames
+from streaming.contract.topics import CAN_WAIT, TopicNames
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +215,8 @@ class RequestReply:
         self._register(correlation_id, pending, partition)
         pending.future.add_done_callback(lambda done: self._pop(correlation_id) if done.cancelled() else None)
         if pending.is_sent:
-            self._produce(correlation_id, pending, partition, group_id.encode(), value, substitute)
+            headers = [(CAN_WAIT, b"")] if isinstance(body, messages.Message) and body.can_wait else []
+            self._produce(correlation_id, pending, partition, group_id.encode(), value, substitute, headers)
         return pending.future
 
     def _envelope(
@@ -267,6 +269,7 @@ class RequestReply:
         key: bytes,
         value: bytes,
         substitute: bytes | None,
+        headers: Headers,
     ) -> None:
         try:
             self._producer.produce(
@@ -276,6 +279,7 @@ class RequestReply:
                 partition=partition,
                 on_settled=partial(self._on_delivery, correlation_id, partition),
                 substitute=substitute,
+                headers=headers,
             )
         except (BufferError, KafkaException) as failure:
             with self._lock:

@@ -15,6 +15,7 @@ A flag whose key contains a dot is given with ``--set key=value``. Protocol opti
 :class:`coordinator_logic.config.CoordinatorConfig`.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -136,6 +137,14 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     soon as the one before has ended, which gives the lowest latency.
     """
 
+    cpu_budget: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """The cores that the job may use for batches that begin before the trigger interval is over. ``None``: the
+    profile's share of this host's cores.
+
+    A batch begins at once for a request that somebody waits for, as long as there is credit: what the job has not used
+    in the last 5 s.
+    """
+
     max_requests_per_batch: Count = 50_000
     """The most requests that a batch reads; what is left waits for the next batch.
 
@@ -246,6 +255,13 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         if self.trigger_interval_ms is None:
             return PROFILES[self.profile].trigger_interval_ms
         return self.trigger_interval_ms
+
+    @property
+    def batch_cores(self) -> float:
+        """The cores for batches that begin before the trigger interval is over: the option's, or the profile's."""
+        if self.cpu_budget is None:
+            return PROFILES[self.profile].cpu_share * (os.cpu_count() or 1)
+        return self.cpu_budget
 
     @property
     def is_local(self) -> bool:

@@ -21,10 +21,12 @@ from streaming.job.lifecycle.starts import QueryReach, new_start
 from streaming.job.monitoring.progress_file import recording_progress
 from streaming.job.monitoring.readers import feeding_metrics
 from streaming.job.options import JobOptions
+from streaming.job.pace.pace_thread import PACE, pacing
 from streaming.job.query import coordinator_query
 from streaming.job.rows.records import SizeLimits
 from streaming.job.senders import Senders, missing_keys, read_senders
 from streaming.job.spark_internals import registry
+from streaming.job.spark_internals.trigger_clock import STEP_MS
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, STATE_STORES, StateStore
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import TopicInspection
@@ -72,11 +74,16 @@ def start_query(
     settings = group_settings(options, senders, partitions, starts)
     # Without a record to read, Spark would run no batch, and groups that are due would not be called.
     session.wakes.append_first()
-    query = coordinator_query(session.requests, options, settings, state_partitions, session.parts).start()
+    has_pace = registry.is_used(registry.TRIGGER_CLOCK, spark)
+    interval_ms = STEP_MS if has_pace else options.batch_interval_ms
+    query = coordinator_query(session.requests, options, settings, state_partitions, session.parts, interval_ms).start()
+    is_pacing = stack.enter_context(pacing(spark, query, options, partitions.requests)) if has_pace else None
     is_waking = stack.enter_context(waking_due_groups(session.wakes, query, options.batch_interval_ms, is_new=is_new))
     candidate.follow(QueryReach(query, watch.found.topic_ids.get(options.topics.requests)))
     if options.metrics_port is not None:
         session.metrics.add_reader(WAKE_EVENTS, is_waking)
+        if is_pacing is not None:
+            session.metrics.add_reader(PACE, is_pacing)
         stack.enter_context(
             feeding_metrics(session.metrics, query, options.librdkafka_config, options.topics.directory)
         )

@@ -123,6 +123,16 @@ BATCH_END = SparkInternal(
     "a stop interrupts the batch in flight, which runs again after the next start",
     java_classes=("org.apache.spark.sql.execution.streaming.runtime.TERMINATED$",),
 )
+TRIGGER_CLOCK = SparkInternal(
+    "trigger-clock",
+    "`StreamingQuery._jsq.streamingQuery().triggerExecutor()`, whose field `clock` is set to a `ManualClock`",
+    "a batch begins when a request arrives, and Spark does not look for requests in between",
+    "Spark looks for requests in the trigger interval, so that an answer takes longer by half of it",
+    java_classes=(
+        "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",
+        "org.apache.spark.util.ManualClock",
+    ),
+)
 OFFSET_LOG = SparkInternal(
     "offset-log",
     "the newest file of a checkpoint's folder `offsets`: a version, settings as JSON, offsets as JSON",
@@ -209,6 +219,7 @@ INTERNALS = (
     CHECKPOINT_FILES,
     STORE_FILES,
     BATCH_END,
+    TRIGGER_CLOCK,
     OFFSET_LOG,
     CHECKPOINT_LAYOUT,
     CHECKPOINT_WRITING,

@@ -29,6 +29,7 @@ TRIALS: Mapping[str, Trial] = {
             "checkpoint-files",
             "store-files",
             "batch-end",
+            "trigger-clock",
             "offset-log",
             "checkpoint-layout",
             "checkpoint-writing",

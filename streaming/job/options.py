@@ -34,7 +34,7 @@ from streaming.contract.topics import (
     TopicNames,
 )
 from streaming.job.profiles import DEFAULT_PROFILE, PROFILES, ProfileName
-from streaming.job.spark_internals.worker_choice import ARROW, PythonWorker
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, PythonWorker
 from streaming.job.state_stores import PROVIDER, StateStore
 from streaming.job.topics.layout import TopicLayout
 

@@ -29,7 +29,7 @@ from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
 from streaming.job.spark_internals.internal_settings import unset_missing_classes
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
-from streaming.job.spark_internals.worker_choice import choose
+from streaming.job.spark_internals.python_worker.worker_choice import choose
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.watch import CoordinatorTopicsWatch, watching
 from streaming.job.wake_events.producer import WakeEvents

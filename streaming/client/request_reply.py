@@ -105,6 +105,11 @@ class _Pending:
             self.future.set_exception(failure)
 
 
+def headers_of(body: messages.Message | Mapping[str, Any]) -> Headers:
+    """The headers of a request."""
+    return [(CAN_WAIT, b"")] if isinstance(body, messages.Message) and body.can_wait else []
+
+
 class RequestReply:
     """The request topic and the response topic as one channel. Safe to share between threads.
 
@@ -215,8 +220,7 @@ class RequestReply:
         self._register(correlation_id, pending, partition)
         pending.future.add_done_callback(lambda done: self._pop(correlation_id) if done.cancelled() else None)
         if pending.is_sent:
-            headers = [(CAN_WAIT, b"")] if isinstance(body, messages.Message) and body.can_wait else []
-            self._produce(correlation_id, pending, partition, group_id.encode(), value, substitute, headers)
+            self._produce(correlation_id, pending, partition, group_id.encode(), value, substitute, headers_of(body))
         return pending.future
 
     def _envelope(

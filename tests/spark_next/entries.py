@@ -21,6 +21,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     ),
     "checkpoint-files": (f"{_QUERY}::test_after_a_kill_the_job_continues_from_its_checkpoint",),
     "batch-end": (f"{_QUERY}::test_a_stop_under_load_lets_the_batch_in_flight_finish",),
+    "trigger-clock": (f"{_ROOM}/test_trigger_clock.py",),
     "offset-log": (f"{_QUERY}::test_a_job_that_cannot_continue_ends_with_a_message",),
     "checkpoint-layout": ("tests/recovery/test_damaged_checkpoint.py", "tests/job/backups/test_running_job.py"),
     "checkpoint-writing": (

@@ -5,13 +5,15 @@ ENOUGH = 32
 
 
 class Collection:
-    """The requests that have arrived since the last batch began. ``collect_seconds``: how long those that can wait do.
+    """The requests that have arrived since the last batch began. Not thread-safe.
 
-    Not thread-safe. ``seconds`` is a monotonic clock's time.
+    Those that can wait start a batch ``interval_seconds`` after the last one began, the others at once.
+    ``seconds`` is a monotonic clock's time.
     """
 
-    def __init__(self, collect_seconds: float) -> None:
-        self._collect_seconds = collect_seconds
+    def __init__(self, interval_seconds: float) -> None:
+        self._interval_seconds = interval_seconds
+        self._interval_ends_at = float("-inf")
         self._since: float | None = None
         self._waiting = 0
         self._is_urgent = False
@@ -23,8 +25,10 @@ class Collection:
         self._waiting += 1
         self._is_urgent = self._is_urgent or not can_wait
 
-    def take(self) -> None:
-        """A batch begins that reads all of them."""
+    def take(self, seconds: float) -> None:
+        """A batch begins that reads all of them, or the query has looked and found none."""
+        if self._since is not None:
+            self._interval_ends_at = seconds + self._interval_seconds
         self._since, self._waiting, self._is_urgent = None, 0, False
 
     @property
@@ -34,10 +38,8 @@ class Collection:
 
     def due_at(self) -> float | None:
         """When the batch should begin; None while there is no request."""
-        if self._since is None:
-            return None
-        return self._since if self.is_complete else self._since + self._collect_seconds
+        return self._since if self.is_complete else self.latest()
 
     def latest(self) -> float | None:
         """When the batch begins even if no CPU time is left; None while there is no request."""
-        return None if self._since is None else self._since + self._collect_seconds
+        return None if self._since is None else max(self._since, self._interval_ends_at)

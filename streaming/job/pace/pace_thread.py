@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
+from typing import Protocol
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaException, Message
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -26,7 +27,8 @@ log = logging.getLogger(__name__)
 PACE = "pace"
 """The name of the thread among the readers in the metrics."""
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.1
+"""How long the thread waits for a request without a look at whether it is to end."""
 
 ANYWAY_SECONDS = 5.0
 """How often the query looks even if no request was seen: whoever sees them may be mistaken."""
@@ -38,16 +40,23 @@ FAILURE_PAUSE_SECONDS = 0.5
 END_LIMIT_SECONDS = 5.0
 
 
-class _PaceThread(threading.Thread):
+class Clock(Protocol):
+    """Lets a query look for requests, as :class:`~streaming.job.spark_internals.trigger_clock.TriggerClock` does."""
+
+    def look(self) -> None:
+        """Let it look once."""
+
+
+class PaceThread(threading.Thread):
     """Sees requests arrive, and lets the query look for them. An exception is logged, and the thread goes on."""
 
     def __init__(
-        self, clock: Callable[[], TriggerClock], arrivals: Callable[[], Arrivals], collect_seconds: float, cores: float
+        self, clock: Callable[[], Clock], arrivals: Callable[[], Arrivals], interval_seconds: float, cores: float
     ) -> None:
         super().__init__(name=PACE, daemon=True)
         self._make_clock = clock
         self._arrivals = arrivals
-        self._collection = Collection(collect_seconds)
+        self._collection = Collection(interval_seconds)
         self._processor_time = ProcessorTime(os.getpid())
         self._credit = Credit(cores, time.monotonic(), self._processor_time.used())
         self._stopped = threading.Event()
@@ -69,14 +78,18 @@ class _PaceThread(threading.Thread):
     def _follow(self) -> None:
         try:
             with closing(self._arrivals()) as arrivals:
+                # Nobody has seen what arrived before.
+                self._look(arrivals)
                 while not self._stopped.is_set():
                     self._await_requests(arrivals)
                     self._await_credit()
                     self._look(arrivals)
         except JVM_IS_GONE:
             raise
-        except Exception:
-            log.exception("requests are not seen to arrive")
+        except Exception as failure:
+            # An outage of the brokers is reported by the job itself.
+            level = logging.DEBUG if isinstance(failure, KafkaException) else logging.ERROR
+            log.log(level, "requests are not seen to arrive", exc_info=failure)
             self._clock.look()
             self._stopped.wait(FAILURE_PAUSE_SECONDS)
 
@@ -101,8 +114,9 @@ class _PaceThread(threading.Thread):
     def _look(self, arrivals: Arrivals) -> None:
         # First: a request that arrives from now on is seen by the look, or is not passed over.
         arrivals.skip()
-        self._collection.take()
+        self._collection.take(time.monotonic())
         self._clock.look()
+        arrivals.confirm()
         self._stopped.wait(LEAST_DISTANCE_SECONDS)
 
 
@@ -118,7 +132,7 @@ def pacing(
 
     The query has the trigger interval :data:`~streaming.job.spark_internals.trigger_clock.STEP_MS`.
     """
-    thread = _PaceThread(
+    thread = PaceThread(
         partial(TriggerClock, spark, query),
         partial(Arrivals, options.librdkafka_config, options.topics.requests, partitions),
         options.batch_interval_ms / 1000,

@@ -29,7 +29,7 @@ ANSWER_LIMIT_SECONDS = 5.0
 class Arrivals:
     """The requests of a topic with so many partitions that can be read from now on. Not thread-safe.
 
-    Raises KafkaException, also from :meth:`confirm`, if a broker does not say where a partition ends.
+    Raises CoordinatorError, also from :meth:`confirm`, if a broker does not say where a partition ends.
     """
 
     def __init__(self, config: Mapping[str, Any], topic: str, partitions: int) -> None:

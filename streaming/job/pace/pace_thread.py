@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException, Message
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from streaming.client.errors import CoordinatorError
 from streaming.contract.topics import CAN_WAIT
 from streaming.job.options import JobOptions
 from streaming.job.pace.arrivals import Arrivals
@@ -83,12 +84,13 @@ class PaceThread(threading.Thread):
                 while not self._stopped.is_set():
                     self._await_requests(arrivals)
                     self._await_credit()
-                    self._look(arrivals)
+                    if not self._stopped.is_set():
+                        self._look(arrivals)
         except JVM_IS_GONE:
             raise
         except Exception as failure:
             # An outage of the brokers is reported by the job itself.
-            level = logging.DEBUG if isinstance(failure, KafkaException) else logging.ERROR
+            level = logging.DEBUG if isinstance(failure, (KafkaException, CoordinatorError)) else logging.ERROR
             log.log(level, "requests are not seen to arrive", exc_info=failure)
             self._clock.look()
             self._stopped.wait(FAILURE_PAUSE_SECONDS)

@@ -15,7 +15,6 @@ A flag whose key contains a dot is given with ``--set key=value``. Protocol opti
 :class:`coordinator_logic.config.CoordinatorConfig`.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -140,7 +139,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     cpu_budget: Annotated[float, msgspec.Meta(ge=0)] | None = None
     """The cores that the job may use for batches that start before the trigger interval is over. ``None``: the
-    profile's share of this host's cores.
+    profile's share of the cores, of a container's limit if there is one.
 
     What the job has not used in the last 5 s is its credit: a burst is answered at once. With 0, no batch starts
     before the interval is over.
@@ -256,13 +255,6 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         if self.trigger_interval_ms is None:
             return PROFILES[self.profile].trigger_interval_ms
         return self.trigger_interval_ms
-
-    @property
-    def batch_cores(self) -> float:
-        """The cores for batches that begin before the trigger interval is over: the option's, or the profile's."""
-        if self.cpu_budget is None:
-            return PROFILES[self.profile].cpu_share * (os.cpu_count() or 1)
-        return self.cpu_budget
 
     @property
     def is_local(self) -> bool:

@@ -20,7 +20,8 @@ from streaming.job.pace.arrivals import Arrivals
 from streaming.job.pace.collection import Collection
 from streaming.job.pace.credit import Credit
 from streaming.job.pace.processor_time import ProcessorTime
-from streaming.job.spark_internals.java_objects import JVM_IS_GONE
+from streaming.job.profiles import PROFILES
+from streaming.job.spark_internals.java_objects import JVM_IS_GONE, java_virtual_machine
 from streaming.job.spark_internals.trigger_clock import TriggerClock
 
 log = logging.getLogger(__name__)
@@ -126,6 +127,14 @@ def _can_wait(record: Message) -> bool:
     return any(header[0] == CAN_WAIT for header in record.headers() or ())
 
 
+def _budget(spark: SparkSession, options: JobOptions) -> float:
+    """The cores that are the budget. Java, and not Python, counts those that a container may use."""
+    if options.cpu_budget is not None:
+        return options.cpu_budget
+    cores: int = java_virtual_machine(spark).java.lang.Runtime.getRuntime().availableProcessors()
+    return PROFILES[options.profile].cpu_share * cores
+
+
 @contextmanager
 def pacing(
     spark: SparkSession, query: StreamingQuery, options: JobOptions, partitions: int
@@ -138,7 +147,7 @@ def pacing(
         partial(TriggerClock, spark, query),
         partial(Arrivals, options.librdkafka_config, options.topics.requests, partitions),
         options.batch_interval_ms / 1000,
-        options.batch_cores,
+        _budget(spark, options),
     )
     thread.start()
     try:

@@ -20,6 +20,7 @@ from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.lifecycle.starts import QueryReach, new_start
 from streaming.job.monitoring.progress_file import recording_progress
 from streaming.job.monitoring.readers import feeding_metrics
+from streaming.job.monitoring.slow_batches.recorder import recording_slow_batches
 from streaming.job.options import JobOptions
 from streaming.job.pace.pace_thread import PACE, pacing
 from streaming.job.query import coordinator_query
@@ -78,7 +79,10 @@ def start_query(
     interval_ms = STEP_MS if has_pace else options.batch_interval_ms
     query = coordinator_query(session.requests, options, settings, state_partitions, session.parts, interval_ms).start()
     is_pacing = stack.enter_context(pacing(spark, query, options, partitions.requests)) if has_pace else None
-    is_waking = stack.enter_context(waking_due_groups(session.wakes, query, options.batch_interval_ms, is_new=is_new))
+    on_batch = stack.enter_context(recording_slow_batches(spark, session.metrics))
+    is_waking = stack.enter_context(
+        waking_due_groups(session.wakes, query, options.batch_interval_ms, on_batch, is_new=is_new)
+    )
     candidate.follow(QueryReach(query, watch.found.topic_ids.get(options.topics.requests)))
     if options.metrics_port is not None:
         session.metrics.add_reader(WAKE_EVENTS, is_waking)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.job.pace.credit import BURST_SECONDS, FIRST_SECONDS, Credit
+from streaming.job.pace.credit import BURST_SECONDS, DEBT_SECONDS, FIRST_SECONDS, Credit
 
 CORES = 0.5
 
@@ -52,8 +52,16 @@ def test_without_a_budget_nothing_is_ever_free() -> None:
     assert credit.free_at() == float("inf")
 
 
-@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=1))
-def test_nobody_uses_more_than_the_budget_and_what_was_saved(steps: list[tuple[float, float]]) -> None:
+def test_a_load_beyond_the_budget_is_not_held_against_the_job_for_long() -> None:
+    credit = rested()
+    credit.note(2_060.0, USED + 100.0)
+    assert credit.free_at() == 2_060.0 + DEBT_SECONDS
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, CORES * DEBT_SECONDS)), min_size=1))
+def test_batches_that_wait_for_credit_use_no_more_than_the_budget_and_what_was_saved(
+    steps: list[tuple[float, float]],
+) -> None:
     credit = Credit(CORES, 0.0, 0.0)
     seconds = used = 0.0
     for passed, spent in steps:

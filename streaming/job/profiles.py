@@ -23,7 +23,7 @@ class Profile(NamedTuple):
 PROFILES: Mapping[ProfileName, Profile] = {
     # A batch starts as soon as there is a request and the one before has ended.
     "latency": Profile(0, 1.0, {}),
-    "balanced": Profile(450, 0.5, {}),
+    "balanced": Profile(450, 0.75, {}),
     "object-store": Profile(
         2_000,
         0.0,

@@ -18,6 +18,7 @@ from streaming.job.checkpoints.lock import CheckpointLock, checkpoint_lock
 from streaming.job.election.candidate import Candidate, candidate
 from streaming.job.executors.check import check_executors, lacking, require_master
 from streaming.job.executors.settings import executor_settings
+from streaming.job.lifecycle.phases import PhaseRecorder
 from streaming.job.monitoring.health import HealthLimits, job_health
 from streaming.job.monitoring.metrics import Metrics
 from streaming.job.monitoring.session_gauges import serve_executors, serve_internals, serve_topics
@@ -51,6 +52,7 @@ class JobSession(NamedTuple):
     lock: CheckpointLock | None
     """None if the checkpoint is not a local folder, or executors on other hosts write it."""
     wakes: WakeEvents
+    phases: PhaseRecorder
     temporary: Path
     """The folder for everything temporary. It lasts until Spark has ended: tasks of a stopped query may still write."""
 
@@ -92,7 +94,9 @@ def start_session(
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
     checkpoint = Checkpoint(spark, checkpoint_location(options.checkpoint))
     requests = requests_by_group(spark, options, parts)
-    return JobSession(spark, requests, checkpoint, options, parts, watch, metrics, own, lock, wakes, temporary.path)
+    return JobSession(
+        spark, requests, checkpoint, options, parts, watch, metrics, own, lock, wakes, PhaseRecorder(), temporary.path
+    )
 
 
 @contextmanager

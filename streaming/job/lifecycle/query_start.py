@@ -54,15 +54,18 @@ def start_query(
     with checkpoint.seen_once():
         if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
             check_damage(checkpoint, options.checkpoint)
+        session.phases.end("damage looked for")
         is_new = checkpoint.is_new()
         state_partitions, state_store = _checked_checkpoint(
             checkpoint, options, watch.found, partitions, candidate.reach_before, report
         )
+        session.phases.end("topics compared")
         configure_state(spark, state_partitions, state_store)
         if not checkpoint.starts() and not is_new:
             report(_lost_starts(options))
         config = protocol_config(options, partitions)
         senders = read_senders(options)
+        session.phases.end("settings read")
         starts = new_start(session, checkpoint, config, senders, partitions, report, after_rival=after_rival)
     if (
         candidate.overtaken is not None
@@ -70,14 +73,17 @@ def start_query(
     ):
         # That job has planned another batch meanwhile. It can plan no further ones once Spark has one of this job's.
         starts = new_start(session, checkpoint, config, senders, partitions, report, after_rival=True)
+    session.phases.end("start announced")
     for line in missing_keys(starts, senders.keys):
         report(f"warning: {line}")
     settings = group_settings(options, senders, partitions, starts)
     # Without a record to read, Spark would run no batch, and groups that are due would not be called.
     session.wakes.append_first()
+    session.phases.end("wake event appended")
     has_pace = registry.is_used(registry.TRIGGER_CLOCK, spark)
     interval_ms = STEP_MS if has_pace else options.batch_interval_ms
     query = coordinator_query(session.requests, options, settings, state_partitions, session.parts, interval_ms).start()
+    session.phases.end("query started")
     is_pacing = stack.enter_context(pacing(spark, query, options, partitions.requests)) if has_pace else None
     on_batch = stack.enter_context(recording_slow_batches(spark, session.metrics))
     is_waking = stack.enter_context(

@@ -28,6 +28,7 @@ from streaming.job.checkpoints.store_failures import described_failure
 from streaming.job.options import JobOptions
 from streaming.job.profiles import PROFILES
 from streaming.job.spark_internals.class_archive import class_archive
+from streaming.job.spark_internals.group_map.compilation import EXTENSION, group_map_jars
 from streaming.job.spark_internals.internal_settings import (
     local_checkpoint_settings,
     planning_settings,
@@ -188,6 +189,8 @@ def spark_settings(options: JobOptions, jars: Jars) -> dict[str, str]:
         settings |= LOCAL_EXECUTOR
         # Executors within the driver need no copies of the jars.
         class_path = settings["spark.driver.extraClassPath"] = extra_class_path(jars)
+        if group_map_jars():
+            settings["spark.sql.extensions"] = EXTENSION
         if archive := class_archive(class_path):
             settings["spark.driver.extraJavaOptions"] = " ".join([*JVM_FLAGS, *options_to_use(archive)])
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
@@ -207,8 +210,8 @@ def _driver_flags(heap: str) -> tuple[str, ...]:
 
 
 def extra_class_path(jars: Jars) -> str:
-    """The class path of a local driver, in addition to pyspark's own jars."""
-    return os.pathsep.join(map(str, jars.connector))
+    """The class path of a local driver, ahead of pyspark's own jars."""
+    return os.pathsep.join(map(str, [*group_map_jars(), *jars.connector]))
 
 
 @contextmanager

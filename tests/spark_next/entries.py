@@ -28,6 +28,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         f"{_NEW_CHECKPOINTS}::test_a_rebuild_from_a_backup_and_the_journal_gives_every_group_as_it_was",
         f"{_NEW_CHECKPOINTS}::test_partitions_and_store_change_and_groups_do_not",
     ),
+    "group-map": (f"{_ROOM}/group_map",),
     "class-archive": (f"{_ROOM}/test_class_archive.py",),
     "optimizer-rules": (
         f"{_ROOM}/test_optimizer_rules.py::test_spark_can_do_without_all_that_are_left_out",

@@ -156,6 +156,18 @@ CHECKPOINT_WRITING = SparkInternal(
     "these four commands refuse; the coordinator itself does not use it",
     java_classes=("org.apache.spark.sql.execution.python.streaming.FlatMapGroupsInPandasWithStateExec",),
 )
+GROUP_MAP = SparkInternal(
+    "group-map",
+    "the class `NoPrefixHDFSBackedStateStoreMap`, in whose place a driver on one host loads another of the same name, "
+    "compiled with the Scala compiler that pyspark ships; a rule in `spark.sql.extensions` that reads the batch's time "
+    "from the plan",
+    "PENDING",
+    "every batch copies the map of all groups, and looks at each for a timeout that has passed",
+    java_classes=(
+        "org.apache.spark.sql.execution.streaming.state.NoPrefixHDFSBackedStateStoreMap",
+        "org.apache.spark.sql.execution.python.streaming.FlatMapGroupsInPandasWithStateExec",
+    ),
+)
 JAVA_OBJECTS = SparkInternal(
     "java-objects",
     "`SparkSession._jvm`, `SparkContext._jsc` and `StreamingQuery._jsq`, for public methods of Spark and Hadoop",
@@ -223,6 +235,7 @@ INTERNALS = (
     OFFSET_LOG,
     CHECKPOINT_LAYOUT,
     CHECKPOINT_WRITING,
+    GROUP_MAP,
     JAVA_OBJECTS,
     STATE_STORE_PROVIDERS,
     CLASS_ARCHIVE,

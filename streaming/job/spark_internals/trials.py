@@ -33,6 +33,7 @@ TRIALS: Mapping[str, Trial] = {
             "offset-log",
             "checkpoint-layout",
             "checkpoint-writing",
+            "group-map",
             "java-objects",
             "state-store-providers",
             "class-archive",

@@ -161,7 +161,7 @@ GROUP_MAP = SparkInternal(
     "the class `NoPrefixHDFSBackedStateStoreMap`, in whose place a driver on one host loads another of the same name, "
     "compiled with the Scala compiler that pyspark ships; a rule in `spark.sql.extensions` that reads the batch's time "
     "from the plan",
-    "PENDING",
+    "a batch with 100,000 groups takes as long as one without groups; with Spark's own class 1.5 to 3.3 times as long",
     "every batch copies the map of all groups, and looks at each for a timeout that has passed",
     java_classes=(
         "org.apache.spark.sql.execution.streaming.state.NoPrefixHDFSBackedStateStoreMap",

@@ -25,7 +25,7 @@ from tests.bench.environment import commit, machine, print_results, write_result
 from tests.bench.events import Events
 from tests.bench.figures import SMALLEST, Scale
 from tests.bench.latency import percentile
-from tests.bench.scenarios.job import BALANCED_PROFILE
+from tests.bench.scenarios.job import DEFAULT_PROFILE
 from tests.bench.scenarios.loads import Bench, group_names, measuring
 from tests.bench.scenarios.silence import empty_batches
 from tests.bench.systems.coordinators import SHIPPED_MODULE, Coordinator, running
@@ -172,7 +172,7 @@ def main(
         (SMALLEST.many_groups, 1.0, 1.0) if smallest else (groups, WARM_UP_SECONDS, MEASURED_SECONDS)
     )
     # An archive of classes that one of them makes would take a core for a minute.
-    settings = {**BALANCED_PROFILE, "state-store": state_store, "make-class-archive": False}
+    settings = {**DEFAULT_PROFILE, "state-store": state_store, "make-class-archive": False}
     with measuring("idle-groups", SMALLEST if smallest else Scale()) as bench:
         durations = measure(bench, SYSTEMS, groups, settings, warm_up, seconds)
     figures = IdleGroups(

@@ -196,7 +196,7 @@ def takeover(
     groups: Annotated[int, typer.Option(help="Groups that send nothing.")] = 10_000,
     warm: Annotated[
         float, typer.Option(help="The age of a standby at the fault, s; it needs some 10 s to start.")
-    ] = 30,
+    ] = 60,
     after: Annotated[float | None, typer.Option(help="How long requests are sent after the fault, s.")] = None,
     in_store: Annotated[
         bool, typer.Option("--in-store", help="The jobs share an S3 server instead of a folder, as two hosts would.")

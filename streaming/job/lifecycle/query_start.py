@@ -33,7 +33,6 @@ from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import TopicInspection
 from streaming.job.topics.layout import Partitions
 from streaming.job.topics.losses import has_records, lost_requests
-from streaming.job.topics.watch import CoordinatorTopicsWatch
 from streaming.job.wake_events.wake_thread import waking_due_groups
 
 WAKE_EVENTS = "wake-events"
@@ -58,7 +57,7 @@ def start_query(
         session.phases.end("damage looked for")
         is_new = checkpoint.is_new()
         state_partitions, state_store = _checked_checkpoint(
-            checkpoint, options, watch, partitions, candidate.reach_before, report
+            checkpoint, options, watch.found, partitions, candidate.reach_before, report
         )
         session.phases.end("topics compared")
         configure_state(spark, state_partitions, state_store)
@@ -171,13 +170,13 @@ def _require_no_history(options: JobOptions, found: TopicInspection) -> None:
 def _checked_checkpoint(
     checkpoint: Checkpoint,
     options: JobOptions,
-    watch: CoordinatorTopicsWatch,
+    found: TopicInspection,
     partitions: Partitions,
     before: Reach,
     report: Report,
 ) -> tuple[int, StateStore]:
     """Check that the checkpoint fits; returns its state partitions and state store, for a new one those to use."""
-    requests, found = options.topics.requests, watch.found
+    requests = options.topics.requests
     topic_id = found.topic_ids.get(requests)
     is_new = checkpoint.is_new()
     if is_new and not options.new_checkpoint:
@@ -194,7 +193,7 @@ def _checked_checkpoint(
             )
     if topic_id is not None and (is_new or checkpoint.requests_topic_id() is None):
         checkpoint.record_requests_topic_id(topic_id)
-    with admin_client(options.librdkafka_config, watch.admin) as admin:
+    with admin_client(options.librdkafka_config) as admin:
         answered = before.read_until if before.topic_id == topic_id else {}
         for loss in lost_requests(admin, requests, checkpoint.offsets_read(requests), answered):
             report(f"warning: {loss}")

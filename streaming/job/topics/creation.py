@@ -68,15 +68,12 @@ def ensure_topic(client_config: Mapping[str, str], topic: RequiredTopic) -> None
 
 
 @contextmanager
-def admin_client(client_config: Mapping[str, str], connected: AdminClient | None = None) -> Iterator[AdminClient]:
-    """An admin client, that one if there is one that is connected already.
-
-    Raises :class:`BrokersFailed` with the address and the reason for a failure within the block.
-    """
+def admin_client(client_config: Mapping[str, str]) -> Iterator[AdminClient]:
+    """An admin client; raises :class:`BrokersFailed` with the address and the reason for a failure within the block."""
     reasons: list[KafkaError] = []
     # librdkafka's threads would log the same problem again, even after it has been reported.
     settings: dict[str, Any] = {"log_level": 0, **client_config, "error_cb": reasons.append}
-    admin = connected or AdminClient(settings)
+    admin = AdminClient(settings)
     try:
         yield admin
     except KafkaException as error:

@@ -62,8 +62,7 @@ class CoordinatorTopicsWatch:
         }
         self.on_ends: Callable[[Mapping[int, int]], object] = lambda _: None
         """Called on the thread with the ends of the requests' partitions, whenever they were read."""
-        self.admin = AdminClient(settings)
-        """Connected to the brokers while the watch runs; any thread may use it."""
+        self._admin = AdminClient(settings)
         self._names = names
         self._layout = layout
         self._reported = {*found.problems, *found.risks}
@@ -106,7 +105,7 @@ class CoordinatorTopicsWatch:
         if not self._look_is_due:
             with suppress(KafkaException):
                 known = self.found.partitions
-                self._look_is_due = partition_counts(self.admin, known, ADMIN_LIMIT_SECONDS) != known
+                self._look_is_due = partition_counts(self._admin, known, ADMIN_LIMIT_SECONDS) != known
         if self._missing_since is None:
             with suppress(KafkaException):
                 self._compare_offsets()
@@ -137,7 +136,7 @@ class CoordinatorTopicsWatch:
 
     def _look_at_partitions(self, missing_limit_seconds: float) -> None:
         self._look_is_due = True
-        described = describe_topics(self.admin, list(self.found.partitions), ADMIN_LIMIT_SECONDS)
+        described = describe_topics(self._admin, list(self.found.partitions), ADMIN_LIMIT_SECONDS)
         missing = [name for name in self.found.partitions if name not in described]
         if missing:
             self._missing_since = self._missing_since or time.monotonic()
@@ -163,18 +162,18 @@ class CoordinatorTopicsWatch:
         spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         # The query reads no further than to the first transaction that is open.
         committed = IsolationLevel.READ_COMMITTED
-        latest = list_offsets(self.admin, requests, partitions, spec, ADMIN_LIMIT_SECONDS, committed)
+        latest = list_offsets(self._admin, requests, partitions, spec, ADMIN_LIMIT_SECONDS, committed)
         ends = {partition: found.offset for partition, found in latest.items()}
         self._look_is_due |= any(end < self._ends.get(partition, 0) for partition, end in ends.items())
         self._ends = ends
         self.on_ends(ends)
         if ends != self._compared:
-            self._newest = newest_appends(self.admin, requests, ends, ADMIN_LIMIT_SECONDS)
+            self._newest = newest_appends(self._admin, requests, ends, ADMIN_LIMIT_SECONDS)
             self._compared = ends
         self.clocks.update(self._newest, begun_ms, time.time_ns() // 1_000_000)
 
     def _look_at_settings(self) -> None:
-        found = inspect_topics(self.admin, self._names, self._layout, ADMIN_LIMIT_SECONDS)
+        found = inspect_topics(self._admin, self._names, self._layout, ADMIN_LIMIT_SECONDS)
         if not found.missing:
             self._compare_id(found.topic_ids.get(self._names.requests))
             self.found = replace(found, topic_ids=self.found.topic_ids)

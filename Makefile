@@ -109,7 +109,7 @@ bench-partitions: archive ## Measure what more request and state partitions cost
 bench-upgrade: archive ## Measure what clients notice of an upgrade from the last release and of the way back, three times: 8 minutes
 	$(PYTHON) -m tests.bench.outages.upgrade
 
-bench-takeover: archive ## Measure 30 kills and 10 stops of the active job with a standby, and some without: about an hour; IN_STORE=yes has the checkpoint in an object store
+bench-takeover: archive ## Measure 60 kills and 20 stops of the active job with a standby, and some without, with the phases of each: two hours; IN_STORE=yes has the checkpoint in an object store
 	$(PYTHON) -m tests.bench.outages.takeover $(if $(IN_STORE),--in-store)
 
 bench-store: archive ## Count the requests to an object store, for a batch and for an idle hour, and what they cost: 15 minutes

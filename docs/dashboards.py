@@ -86,6 +86,11 @@ ENGINE = [
     Panel(
         "Batch by phase, 90%", {"{{phase}}": _quantile("0.9", "group_coordinator_batch_phase_seconds", "phase")}, "s"
     ),
+    Panel(
+        "Slow batches by cause",
+        {"{{cause}}": "sum by (cause) (increase(group_coordinator_slow_batches_total[$__rate_interval]))"},
+        description="Batches that took more than 400 ms.",
+    ),
     Panel("Backlog", {"requests": "sum(group_coordinator_backlog_requests)"}),
     Panel("Time to work off the backlog", {"backlog": "max(group_coordinator_backlog_seconds)"}, "s"),
     Panel("Clock skew between brokers and driver", {"skew": "group_coordinator_clock_skew_seconds"}, "s"),

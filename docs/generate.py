@@ -14,6 +14,7 @@ from docs import (
     message_tables,
     option_tables,
     role_rights,
+    slow_batches,
     spark_internals,
     state_diagram,
     table_columns,
@@ -42,6 +43,7 @@ def _generated() -> dict[Path, dict[str, str]]:
         ROOT / "docs" / "tables.md": {"tables": table_columns.markdown()},
         ROOT / "docs" / "operations" / "reference.md": {
             "exit codes": exit_codes_markdown(),
+            "slow batches": slow_batches.markdown(),
             "spark internals": spark_internals.markdown(),
             "spark versions": spark_internals.trials_markdown(),
         },

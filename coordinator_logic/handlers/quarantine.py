@@ -33,6 +33,5 @@ def _refusal(turn: Turn) -> tuple[Error, str]:
     group = turn.existing
     if group is None:
         return Error.GROUP_ID_NOT_FOUND, f"group {turn.group_id!r} does not exist"
-    for offsets in (group.offsets, *(transaction.offsets for transaction in group.open_transactions.values())):
-        len(offsets)
+    list(group.committed_offsets())
     return Error.INVALID_REQUEST, f"group {turn.group_id!r} is not quarantined"

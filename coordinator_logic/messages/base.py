@@ -38,3 +38,8 @@ AUTHORIZED_OPERATIONS_NOT_ASKED = -(2**31)
 
 class Message(msgspec.Struct, frozen=True, rename="camel"):
     """Base class of the JSON messages: immutable, camelCase names, unknown fields ignored."""
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether its sender can wait some hundred milliseconds for the answer: a heartbeat that changes nothing."""
+        return False

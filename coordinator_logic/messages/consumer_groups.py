@@ -52,6 +52,16 @@ class ConsumerGroupHeartbeatRequest(Message, frozen=True):
     topic_partitions: list[TopicIdPartitions] | None = None
     topics: list[TopicDescription] = []
 
+    @property
+    def can_wait(self) -> bool:
+        changed = (
+            self.subscribed_topic_names,
+            self.subscribed_topic_regex,
+            self.server_assignor,
+            self.topic_partitions,
+        )
+        return self.member_epoch > 0 and not self.topics and all(field is None for field in changed)
+
 
 class ConsumerGroupHeartbeatAssignment(Message, frozen=True):
     """The partitions that a member may own now."""

@@ -104,6 +104,10 @@ class HeartbeatRequest(Message, frozen=True):
     member_id: str
     group_instance_id: str | None = None
 
+    @property
+    def can_wait(self) -> bool:
+        return True
+
 
 class HeartbeatResponse(Message, frozen=True):
     """The result: REBALANCE_IN_PROGRESS (27) asks the member to rejoin."""

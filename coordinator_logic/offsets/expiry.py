@@ -133,10 +133,10 @@ def _expirations(group: Group, config: CoordinatorConfig) -> Iterator[tuple[str,
     if base is None:
         return
     pending = group.pending_offsets
-    for topic, partitions in group.offsets.items():
-        if group.part.is_subscribed_to(topic):
-            continue
-        for partition, committed in partitions.items():
+    # Only the offsets of these topics are decoded.
+    unsubscribed = [topic for topic in group.offsets if not group.part.is_subscribed_to(topic)]
+    for topic in unsubscribed:
+        for partition, committed in group.offsets[topic].items():
             if (topic, partition) not in pending:
                 yield topic, partition, _due(committed, base, config)
 

@@ -1,5 +1,7 @@
 """The only code that applies records to a group, and what it would move back."""
 
+from collections.abc import Mapping
+
 from coordinator_logic.committed_offsets import CommittedOffset, Offsets
 from coordinator_logic.group import Group, dead_group
 from coordinator_logic.group.part import FORMATIONS
@@ -160,7 +162,7 @@ def _of_commit(group: Group, record: OffsetsCommitted) -> int:
     # This runs for every partition of every commit.
     offsets, count = group.offsets, 0
     topic: str | None = None
-    committed: dict[int, CommittedOffset] | None = None
+    committed: Mapping[int, CommittedOffset] | None = None
     for entry in record.offsets:
         if entry.topic != topic:
             topic = entry.topic

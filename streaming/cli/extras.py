@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from streaming.contract.distribution import DISTRIBUTION
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "job": ("pyspark", "pandas", "pyarrow", "prometheus_client", "tornado"),
+    "job": ("pyspark", "pandas", "pyarrow", "prometheus_client", "psutil", "tornado"),
     "cli": ("typer", "rich", "tornado"),
     "gateway": ("kio", "prometheus_client", "tomli_w", "tornado"),
     "demo": ("kafka",),

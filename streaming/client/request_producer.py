@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from streaming.client.restarting_producer import RestartingProducer
+from streaming.client.restarting_producer import Headers, RestartingProducer
 from streaming.contract.topics import BATCH_OVERHEAD_BYTES, LONGEST_GROUP_ID_BYTES, MAX_REQUEST_JSON_BYTES
 
 LARGE_BYTES = 512 * 1024
@@ -38,6 +38,7 @@ class _Request(NamedTuple):
     partition: int
     on_settled: OnSettled
     substitute: bytes | None
+    headers: Headers
 
     @property
     def is_large(self) -> bool:
@@ -111,13 +112,14 @@ class RequestProducer:
         partition: int,
         on_settled: OnSettled,
         substitute: bytes | None = None,
+        headers: Headers = (),
     ) -> None:
         """Pass a request to its producer, now or after earlier ones of its group.
 
         ``on_settled`` is called by :meth:`poll`. Raises as :meth:`RestartingProducer.produce` if the request need not
         wait; otherwise its failure is delivered. ``substitute`` takes the place of a value that is too large.
         """
-        request = _Request(topic, key, value, partition, on_settled, substitute)
+        request = _Request(topic, key, value, partition, on_settled, substitute, headers)
         with self._lock:
             if not self._lanes.setdefault(key, _Lane()).enter(request):
                 return
@@ -149,7 +151,7 @@ class RequestProducer:
                 self._end(request, error)
 
         try:
-            producer.produce(request.topic, request.key, request.value, request.partition, delivered)
+            producer.produce(request.topic, request.key, request.value, request.partition, delivered, request.headers)
         except KafkaException as failure:
             if failure.args[0].code() not in TOO_LARGE or request.substitute is None:
                 raise

@@ -44,11 +44,12 @@ from streaming.client.librdkafka import (
     required_partition_count,
 )
 from streaming.client.request_producer import TOO_LARGE, RequestProducer
+from streaming.client.restarting_producer import Headers
 from streaming.contract.identity import signed
 from streaming.contract.records import RecordDecoder
 from streaming.contract.rights.refusals import is_refusal, not_allowed, reason_of
 from streaming.contract.rights.table import Operation
-from streaming.contract.topics import TopicNames
+from streaming.contract.topics import CAN_WAIT, TopicNames
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,11 @@ class _Pending:
     def fail(self, failure: CoordinatorError) -> None:
         if self.future.set_running_or_notify_cancel():
             self.future.set_exception(failure)
+
+
+def headers_of(body: messages.Message | Mapping[str, Any]) -> Headers:
+    """The headers of a request."""
+    return [(CAN_WAIT, b"")] if isinstance(body, messages.Message) and body.can_wait else []
 
 
 class RequestReply:
@@ -214,7 +220,7 @@ class RequestReply:
         self._register(correlation_id, pending, partition)
         pending.future.add_done_callback(lambda done: self._pop(correlation_id) if done.cancelled() else None)
         if pending.is_sent:
-            self._produce(correlation_id, pending, partition, group_id.encode(), value, substitute)
+            self._produce(correlation_id, pending, partition, group_id.encode(), value, substitute, headers_of(body))
         return pending.future
 
     def _envelope(
@@ -267,6 +273,7 @@ class RequestReply:
         key: bytes,
         value: bytes,
         substitute: bytes | None,
+        headers: Headers,
     ) -> None:
         try:
             self._producer.produce(
@@ -276,6 +283,7 @@ class RequestReply:
                 partition=partition,
                 on_settled=partial(self._on_delivery, correlation_id, partition),
                 substitute=substitute,
+                headers=headers,
             )
         except (BufferError, KafkaException) as failure:
             with self._lock:

@@ -11,7 +11,7 @@ records fail, and a new producer starts.
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -33,6 +33,8 @@ After an outage, librdkafka waits up to 15 s until it connects again: the 10 s o
 ANSWER_LIMIT_SECONDS = 2.0
 
 CLUSTER_REFUSAL = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED).str()
+
+Headers = Sequence[tuple[str, bytes]]
 
 OnDelivery = Callable[[KafkaError | None, Message], None]
 
@@ -72,6 +74,7 @@ class RestartingProducer:
         value: bytes | None,
         partition: int,
         on_delivery: OnDelivery,
+        headers: Headers = (),
     ) -> None:
         """Pass a record to the producer. ``on_delivery`` is called by :meth:`poll`.
 
@@ -83,7 +86,9 @@ class RestartingProducer:
         if not self._awaits_acknowledgement:
             self._await_acknowledgement()
         on_settled = partial(self._on_settled, on_delivery)
-        self._producer.produce(topic, key=key, value=value, partition=partition, on_delivery=on_settled)
+        self._producer.produce(
+            topic, key=key, value=value, partition=partition, on_delivery=on_settled, headers=list(headers)
+        )
 
     def poll(self, seconds: float = 0.0) -> None:
         """Wait so long for deliveries and call their callbacks; start again if it is time to after a fatal error."""

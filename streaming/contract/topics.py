@@ -21,6 +21,9 @@ LONGEST_GROUP_ID_BYTES = 2**15 - 1
 BATCH_OVERHEAD_BYTES = 64 * 1024
 """An upper bound of what a record batch adds to the size of a single record."""
 
+CAN_WAIT = "can-wait"
+"""The header of a request whose sender can wait some hundred milliseconds for the answer; without it, none can."""
+
 LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 """What the whole name of any Kafka topic matches (``org.apache.kafka.common.internals.Topic``)."""
 

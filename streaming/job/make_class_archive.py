@@ -24,6 +24,7 @@ from streaming.job.options import load_options
 from streaming.job.session import JVM_FLAGS, extra_class_path
 from streaming.job.spark_internals.batch_end import stop_after_batch
 from streaming.job.spark_internals.class_archive import JOB, class_archive_path
+from streaming.job.spark_internals.group_map.compilation import make_group_map_jar
 
 BATCHES = 30
 ANSWER_LIMIT_MS = 60_000
@@ -33,15 +34,18 @@ CHECK_LIMIT_SECONDS = 60.0
 
 
 def make_class_archive(report: Callable[[str], None]) -> None:
-    """Make the archives unless they exist; ``report`` is called with each line for the user.
+    """Make the archives, and the jar that the job's is for, unless they exist.
 
-    When several processes call this at once, one makes the archives and the others wait.
+    ``report`` is called with each line for the user. When several processes call this at once, one makes the archives
+    and the others wait.
 
     Raises:
         CannotRun: Java has made no archive, or one that it cannot use.
         BrokerStartError, JarResolutionError, MissingPrerequisite: the job or the broker cannot start.
     """
     jars = resolve_jars(report)
+    # First: it is on the class path that the archive is for.
+    make_group_map_jar(report)
     paths = [archive_path(BROKER, jars.broker), class_archive_path(extra_class_path(jars))]
     folder = paths[0].parent
     folder.mkdir(parents=True, exist_ok=True)

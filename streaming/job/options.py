@@ -33,7 +33,7 @@ from streaming.contract.topics import (
     TopicNames,
 )
 from streaming.job.profiles import DEFAULT_PROFILE, PROFILES, ProfileName
-from streaming.job.spark_internals.worker_choice import ARROW, PythonWorker
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, PythonWorker
 from streaming.job.state_stores import PROVIDER, StateStore
 from streaming.job.topics.layout import TopicLayout
 
@@ -130,10 +130,19 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """
 
     trigger_interval_ms: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """The minimum time between the starts of two batches, ms. ``None``: the profile's.
+    """How long after the start of a batch requests that can wait start the next one, ms. ``None``: the profile's.
 
-    Without requests and deadlines there is no batch, but Spark looks for requests as often. With 0 a batch starts as
-    soon as the one before has ended, which gives the lowest latency.
+    Heartbeats that change nothing can wait (:data:`streaming.contract.topics.CAN_WAIT`). What somebody waits for
+    starts a batch at once, unless the job has used up its CPU budget. With 0, a batch starts as soon as the one before
+    has ended.
+    """
+
+    cpu_budget: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """The cores that the job may use for batches that start before the trigger interval is over. ``None``: the
+    profile's share of the cores, of a container's limit if there is one.
+
+    What the job has not used in the last 5 s is its credit: a burst is answered at once. With 0, no batch starts
+    before the interval is over.
     """
 
     max_requests_per_batch: Count = 50_000

@@ -26,9 +26,17 @@ LOG_APPEND_TIME = 1
 
 
 def coordinator_query(
-    requests: DataFrame, options: JobOptions, settings: Settings, state_partitions: int, parts: JobParts
+    requests: DataFrame,
+    options: JobOptions,
+    settings: Settings,
+    state_partitions: int,
+    parts: JobParts,
+    interval_ms: int,
 ) -> DataStreamWriter:
-    """The whole query, from :func:`requests_by_group` to the sink's topics; not started."""
+    """The whole query, from :func:`requests_by_group` to the sink's topics; not started.
+
+    ``interval_ms``: the interval in which Spark looks for requests.
+    """
     return (
         _output_rows(requests, settings, state_partitions, parts)
         .writeStream.format("kafka")
@@ -36,7 +44,7 @@ def coordinator_query(
         .option("checkpointLocation", checkpoint_location(options.checkpoint))
         .queryName("group-coordinator")
         .outputMode("append")
-        .trigger(processingTime=f"{options.batch_interval_ms} milliseconds")
+        .trigger(processingTime=f"{interval_ms} milliseconds")
     )
 
 

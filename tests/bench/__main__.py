@@ -19,8 +19,9 @@ from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS
 from tests.bench import assignors, consumer_groups, logic
 from tests.bench.environment import RESULTS, commit, machine, versions
 from tests.bench.figures import (
-    BALANCED,
     BROKER,
+    DEFAULT,
+    FIXED,
     LATENCY,
     QUICK,
     SMALLEST,
@@ -48,7 +49,7 @@ def bench(
     smallest: Annotated[bool, typer.Option("--smallest", help="Measure a moment of everything: a smoke test.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Measure the job beside Spark's default settings and a broker's own coordinator, in under 15 minutes."""
+    """Measure the job beside Spark's default settings and a broker's own coordinator, in about 20 minutes."""
     out, err = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL), Console(stderr=True)
     # SIGTERM must end the broker and the coordinators, too: as an exception it runs their exit handlers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -118,7 +119,8 @@ def _measure(scale: Scale, console: Console) -> Measurement:
 def _coordinators(context: Bench) -> dict[str, Figures]:
     """Measure each coordinator under load, one after the other."""
     return {
-        BALANCED: job.balanced_job(context),
+        DEFAULT: job.default_job(context),
+        FIXED: job.fixed_interval_job(context),
         LATENCY: job.latency_job(context),
         STOCK_WORKER: job.stock_worker_job(context),
         SPARK_DEFAULTS: job.spark_defaults_job(context),

@@ -28,6 +28,8 @@ from coordinator_logic.messages import (
 from coordinator_logic.messages import Message as Body
 from coordinator_logic.partitioning import partition_for
 from streaming.client.librdkafka import end_offset, new_consumer, producer_config, required_partition_count
+from streaming.client.request_reply import headers_of
+from streaming.client.restarting_producer import Headers
 from tests.bench.latency import Timings
 
 LIMIT_SECONDS = 60.0
@@ -59,6 +61,7 @@ class PreparedRequest(NamedTuple):
     partition: int
     head: bytes
     tail: bytes
+    headers: Headers = ()
 
 
 class Sample(NamedTuple):
@@ -201,6 +204,7 @@ class Events:
             partition_for(group_id, self._request_partitions),
             b'{"api":"%s","version":%d,"correlationId":"' % (api.encode(), version),
             b'","clientId":"bench","clientHost":"127.0.0.1","replyPartition":0,"body":%s}' % _encode(body),
+            headers_of(body),
         )
 
     def send(self, request: PreparedRequest) -> None:
@@ -228,7 +232,9 @@ class Events:
         value = b"".join((request.head, correlation_id, request.tail))
         # A record of echo() has no key of its own: it is its own response.
         key = request.key or correlation_id
-        self._producer.produce(self._requests, value, key, request.partition, on_delivery=on_delivery)
+        self._producer.produce(
+            self._requests, value, key, request.partition, on_delivery=on_delivery, headers=list(request.headers)
+        )
 
     def send_on_schedule(
         self,

@@ -6,24 +6,32 @@ import msgspec
 
 from tests.bench.latency import Latency
 
-BALANCED, LATENCY = "this job, balanced", "this job, latency"
-"""The job as it ships, with its default profile and with ``latency``."""
+DEFAULT, FIXED, LATENCY = "this job, default", "this job, fixed interval", "this job, latency"
+"""The job as it ships, the same with a fixed interval, as in earlier releases, and with the profile ``latency``."""
 STOCK_WORKER, SPARK_DEFAULTS = "pyspark's worker, latency", "Spark's defaults, latency"
 BROKER = "Kafka's broker"
+
+SMALL_COMMITS = "20 commits/s over 100 groups"
+SMALL_HEARTBEATS = "20 heartbeats/s of 200 members"
+STEADY_COMMITS = "1,000 commits/s over 100 groups"
+
+FIRST_SECONDS = 15
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """How much is measured, and for how long."""
 
     first_minute_seconds: float = 60.0
-    """How long the load of a job that has just started lasts; also the warm-up of ``balanced``."""
-    balanced_warm_up_seconds: float = 10.0
+    """How long the load of a job that has just started lasts; also the warm-up of the default profile."""
+    default_warm_up_seconds: float = 10.0
     latency_warm_up_seconds: float = 70.0
     steady_groups: int = 1_000
     steady_seconds: float = 20.0
     full_warm_up_seconds: float = 20.0
-    balanced_full_seconds: float = 15.0
+    default_full_seconds: float = 15.0
     latency_full_seconds: float = 60.0
+    paced_warm_up_seconds: float = 5.0
+    paced_seconds: float = 20.0
     short_warm_up_seconds: float = 6.0
     """Of Spark's defaults, which fall further behind the longer the load lasts; and of a broker."""
     short_seconds: float = 10.0
@@ -49,12 +57,14 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
 QUICK = Scale(
     first_minute_seconds=10.0,
-    balanced_warm_up_seconds=2.0,
+    default_warm_up_seconds=2.0,
     latency_warm_up_seconds=8.0,
     steady_seconds=5.0,
     full_warm_up_seconds=2.0,
-    balanced_full_seconds=5.0,
+    default_full_seconds=5.0,
     latency_full_seconds=5.0,
+    paced_warm_up_seconds=1.0,
+    paced_seconds=4.0,
     short_warm_up_seconds=1.0,
     short_seconds=3.0,
     formations=((10, 1),),
@@ -67,13 +77,15 @@ QUICK = Scale(
 )
 SMALLEST = Scale(
     first_minute_seconds=1.0,
-    balanced_warm_up_seconds=0.2,
+    default_warm_up_seconds=0.2,
     latency_warm_up_seconds=0.2,
     steady_groups=20,
     steady_seconds=1.0,
     full_warm_up_seconds=0.2,
-    balanced_full_seconds=0.5,
+    default_full_seconds=0.5,
     latency_full_seconds=0.5,
+    paced_warm_up_seconds=0.2,
+    paced_seconds=1.0,
     short_warm_up_seconds=0.2,
     short_seconds=0.5,
     formations=((2, 1),),
@@ -105,9 +117,15 @@ class FirstMinute(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     windows: list[Window]
 
+    def relative_start(self) -> float:
+        """The highest p50 of a window in the first 15 s, relative to the median of the later ones; 0 without later."""
+        first = [window.p50_ms for window in self.windows if window.start < FIRST_SECONDS]
+        later = [window.p50_ms for window in self.windows if window.start >= FIRST_SECONDS]
+        return max(first) / statistics.median(later) if later else 0.0
+
 
 class Heartbeats(msgspec.Struct, frozen=True, kw_only=True):
-    """Latencies of heartbeats at ``rate`` a second over ``groups`` of ``members``, and the CPU used meanwhile.
+    """Latencies of heartbeats or commits, ``rate`` a second over ``groups`` of ``members``, and the CPU used meanwhile.
 
     ``sent_late`` is how much later than scheduled the generator sent; it is part of ``latency``. ``other_cores`` is
     the rest of the machine, most of it the broker. When no core is idle, the figures measure the machine.
@@ -187,7 +205,7 @@ class Idle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Population(msgspec.Struct, frozen=True, kw_only=True):
-    """Many groups of two members each: formed, idle, and loaded after a kill. The profile is ``balanced``.
+    """Many groups of two members each: formed, idle, and loaded after a kill. The profile is the default.
 
     ``first_answer_seconds`` is the time from the start of the new process until it answers a heartbeat that was
     appended before.
@@ -213,6 +231,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     first_minute: FirstMinute | None = None
     steady: Heartbeats | None = None
     full: Heartbeats | None = None
+    paced: dict[str, Heartbeats] = {}
+    """Small and steady loads, by what the report calls them."""
     formations: list[Formation] = []
     touched: Touched | None = None
     path: list[Stage] = []

@@ -18,9 +18,10 @@ from coordinator_logic.messages import OffsetCommitRequest, PartitionToCommit, T
 from streaming.client import CoordinatorClient
 from streaming.job.profiles import PROFILES, ProfileName
 from tests.bench.environment import commit, machine, say_written, versions, write_results
-from tests.bench.events import Events, Membership
+from tests.bench.events import Events, Membership, PreparedRequest
 from tests.bench.figures import Idle, Scale
 from tests.bench.latency import percentile, schedule
+from tests.bench.logic import PARTITIONS_OF_TOPIC, topics_to_commit
 from tests.bench.scenarios.job import LATENCY_PROFILE
 from tests.bench.scenarios.loads import Bench, measuring
 from tests.bench.scenarios.silence import empty_batches, idle
@@ -112,7 +113,20 @@ class _Driver:
 
     def heartbeats(self, at: int, members: list[Membership], rate: int, seconds: float | None = None) -> Point:
         """Send the members' heartbeats one after the other, ``rate`` a second."""
-        requests = self.events.heartbeats(members)
+        return self._measure(at, self.events.heartbeats(members), rate, seconds)
+
+    def commits(self, at: int, members: list[Membership], rate: int) -> Point:
+        """Send commits of one offset of the members' first topic, ``rate`` a second."""
+        topics = [TopicToCommit("topic-0", [PartitionToCommit(3, 2_000_000)])]
+        requests = [
+            self.events.prepared(
+                "OffsetCommit", 8, group_id, OffsetCommitRequest(group_id, topics, generation_id, member_id)
+            )
+            for group_id, member_id, generation_id in members
+        ]
+        return self._measure(at, requests, rate, None)
+
+    def _measure(self, at: int, requests: list[PreparedRequest], rate: int, seconds: float | None) -> Point:
         began = time.time()
         timings = self.events.send_on_schedule(requests, schedule(rate, seconds or self._steps.seconds))
         batches = self._coordinator.batches(began, time.time())
@@ -142,23 +156,26 @@ def _by_members(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
     return Curve(f"Members of a group: {steps.sized_groups} groups, {RATE:,} heartbeats/s", "members", "ms", points)
 
 
-def _by_offsets(driver: _Driver, steps: Steps, bench: Bench, coordinator: Coordinator) -> Curve:
-    points = []
+def _by_offsets(driver: _Driver, steps: Steps, bench: Bench, coordinator: Coordinator) -> Iterator[Curve]:
+    """The curves of heartbeats, and of commits of one offset."""
+    heartbeats, commits = [], []
     servers, prefix = bench.broker.bootstrap_servers, coordinator.topics.prefix
     with CoordinatorClient(servers, topic_prefix=prefix, client_id="bench") as client:
         for count in steps.offsets:
             bench.report(f"{steps.sized_groups} groups with {count:,} offsets")
             members = driver.form(f"offsets-{count}", steps.sized_groups, 1)
+            topics = topics_to_commit(count // PARTITIONS_OF_TOPIC)
+            for group_id, member_id, generation_id in members:
+                # A request is one record, and a broker refuses records of more than a megabyte.
+                for first in range(0, len(topics), TOPICS_PER_COMMIT):
+                    some = topics[first : first + TOPICS_PER_COMMIT]
+                    client.offset_commit(OffsetCommitRequest(group_id, some, generation_id, member_id))
+            heartbeats.append(driver.heartbeats(count, members, RATE))
             if count:
-                partitions = [PartitionToCommit(number, 42) for number in range(100)]
-                topics = [TopicToCommit(f"topic-{number}", partitions) for number in range(count // 100)]
-                for group_id, member_id, generation_id in members:
-                    # A request is one record, and a broker refuses records of more than a megabyte.
-                    for first in range(0, len(topics), TOPICS_PER_COMMIT):
-                        some = topics[first : first + TOPICS_PER_COMMIT]
-                        client.offset_commit(OffsetCommitRequest(group_id, some, generation_id, member_id))
-            points.append(driver.heartbeats(count, members, RATE))
-    return Curve(f"Offsets of a group: {steps.sized_groups} groups, {RATE:,} heartbeats/s", "offsets", "ms", points)
+                commits.append(driver.commits(count, members, RATE))
+    groups = f"Offsets of a group: {steps.sized_groups} groups, {RATE:,}"
+    yield Curve(f"{groups} heartbeats/s", "offsets", "ms", heartbeats)
+    yield Curve(f"{groups} commits/s", "offsets", "ms", commits)
 
 
 def _by_touched(driver: _Driver, steps: Steps, bench: Bench) -> Curve:
@@ -191,7 +208,7 @@ def _one_job(bench: Bench, steps: Steps) -> Iterator[Curve]:
             driver.heartbeats(0, driver.form("warm", steps.groups, 1), RATE, steps.warm_up_seconds)
             yield _by_rate(driver, steps, bench)
             yield _by_members(driver, steps, bench)
-            yield _by_offsets(driver, steps, bench, coordinator)
+            yield from _by_offsets(driver, steps, bench, coordinator)
             yield _by_touched(driver, steps, bench)
             yield _by_idle_groups(driver, steps, bench)
 

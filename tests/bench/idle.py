@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tests.bench.environment import ROOT, commit, machine, print_results, write_results
 from tests.bench.figures import SMALLEST, Idle, Scale
-from tests.bench.scenarios.job import BALANCED_PROFILE
+from tests.bench.scenarios.job import DEFAULT_PROFILE
 from tests.bench.scenarios.loads import Bench, group_names, measuring
 from tests.bench.scenarios.population import MEMBERS_OF_MANY
 from tests.bench.scenarios.silence import idle
@@ -36,7 +36,7 @@ def measure(bench: Bench, checkout: Path, name: str) -> list[Idle]:
     """Measure the coordinator of a checkout without groups, and then, in the same process, with many."""
     scale = bench.scale
     with (
-        running(name, bench.broker, bench.folder, BALANCED_PROFILE, checkout=checkout) as coordinator,
+        running(name, bench.broker, bench.folder, DEFAULT_PROFILE, checkout=checkout) as coordinator,
         bench.events(coordinator) as events,
     ):
         bench.report(f"{name}, no groups: {scale.settling_seconds:g} + {scale.idle_seconds:g} s")

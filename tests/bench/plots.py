@@ -8,8 +8,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from tests.bench.figures import (
-    BALANCED,
     BROKER,
+    DEFAULT,
     LATENCY,
     SPARK_DEFAULTS,
     FirstMinute,
@@ -18,7 +18,7 @@ from tests.bench.figures import (
     Stage,
 )
 
-COLORS = {BALANCED: "#ff7f0e", LATENCY: "#1f77b4", SPARK_DEFAULTS: "#d62728", BROKER: "#2ca02c"}
+COLORS = {DEFAULT: "#ff7f0e", LATENCY: "#1f77b4", SPARK_DEFAULTS: "#d62728", BROKER: "#2ca02c"}
 DPI = 130
 BESIDE: dict[str, Any] = {"fontsize": 7, "loc": "upper left", "bbox_to_anchor": (1, 1)}
 """The legend to the right of the axes, where it covers no figure."""
@@ -43,7 +43,7 @@ def _figures(measured: Measurement) -> Iterator[tuple[str, Figure]]:
     yield "latency", _latency(steady)
     yield "full-load", _over_time(full)
     yield "formation", _formation(measured)
-    first_minute = of[BALANCED].first_minute
+    first_minute = of[DEFAULT].first_minute
     if first_minute is not None:
         yield "first-minute", _first_minute(first_minute)
     if of[LATENCY].path:
@@ -103,12 +103,12 @@ def _first_minute(first_minute: FirstMinute) -> Figure:
     figure = Figure(figsize=(8, 3))
     axes = figure.subplots()
     at = [window.start for window in first_minute.windows]
-    axes.plot(at, [window.p50_ms for window in first_minute.windows], "o-", color=COLORS[BALANCED], label="p50")
-    axes.plot(at, [window.p99_ms for window in first_minute.windows], "o:", color=COLORS[BALANCED], label="p99")
+    axes.plot(at, [window.p50_ms for window in first_minute.windows], "o-", color=COLORS[DEFAULT], label="p50")
+    axes.plot(at, [window.p99_ms for window in first_minute.windows], "o:", color=COLORS[DEFAULT], label="p99")
     axes.set_yscale("log")
     axes.set_xlabel("seconds since the job was ready")
     axes.set_ylabel("ms")
-    axes.set_title(f"The first minute, {first_minute.rate:,} commits/s, profile balanced")
+    axes.set_title(f"The first minute, {first_minute.rate:,} commits/s, default profile")
     axes.legend()
     return figure
 

@@ -7,10 +7,14 @@ from rich import box
 from rich.table import Table
 
 from tests.bench.figures import (
-    BALANCED,
     BROKER,
+    DEFAULT,
+    FIXED,
     LATENCY,
+    SMALL_COMMITS,
+    SMALL_HEARTBEATS,
     SPARK_DEFAULTS,
+    STEADY_COMMITS,
     STOCK_WORKER,
     Figures,
     FirstMinute,
@@ -21,7 +25,7 @@ from tests.bench.figures import (
     Population,
 )
 
-COLUMNS = (BALANCED, LATENCY, SPARK_DEFAULTS, BROKER)
+COLUMNS = (DEFAULT, FIXED, LATENCY, SPARK_DEFAULTS, BROKER)
 HEADINGS = ("", "goal", *COLUMNS, "")
 FIRST_MINUTE_HEADINGS = ("seconds since ready", "p50", "p99")
 BATCHES_TO_STABLE = 5
@@ -55,12 +59,42 @@ class Section(NamedTuple):
 def sections(measured: Measurement) -> Iterator[Section]:
     """Return the sections of the main table."""
     of = measured.coordinators
-    yield Section("Goals", list(_goals(measured)))
+    yield Section("Goals", [*_pace_goals(of), *_goals(measured)])
+    for what in of[DEFAULT].paced:
+        yield Section(what, list(_paced_rows({name: of[name].paced.get(what) for name in (DEFAULT, FIXED)})))
     yield Section(_title(of[LATENCY].steady), list(_load_rows({name: of[name].steady for name in COLUMNS})))
     yield Section(_title(of[LATENCY].full), list(_load_rows({name: of[name].full for name in COLUMNS})))
     yield Section("First join to Stable, above the initial delay", list(_formation_rows(of)))
     yield Section("Many groups", list(_population_rows(measured.population)))
     yield Section("The protocol alone, in one process", list(map(_logic_row, measured.logic)))
+
+
+def _pace_goals(of: Mapping[str, Figures]) -> Iterator[Row]:
+    default, fixed = of[DEFAULT], of[FIXED]
+    for what in (SMALL_COMMITS, STEADY_COMMITS):
+        load = default.paced[what]
+        yield _goal(f"{what}, p50", DEFAULT, load.latency.p50_ms, 100.0, _ms, load)
+        yield _goal(f"{what}, p99", DEFAULT, load.latency.p99_ms, 250.0, _ms, load)
+    ratio = default.paced[SMALL_HEARTBEATS].coordinator_cores / (fixed.paced[SMALL_HEARTBEATS].coordinator_cores or 1.0)
+    name = f"CPU with {SMALL_HEARTBEATS}, relative to a fixed interval"
+    yield _goal(name, DEFAULT, ratio, 1.0, lambda value: f"{value:.2f}x")
+    if default.first_minute is not None:
+        begun = default.first_minute.relative_start()
+        yield _goal("p50 of the first 15 s, relative to later", DEFAULT, begun, 2.0, lambda value: f"{value:.1f}x")
+    formation = default.formation(FORMATION_WITH_GOAL)
+    if formation is not None:
+        name = "10 members from first join to Stable, above the delay"
+        yield _goal(name, DEFAULT, formation.median_ms, 250.0, _ms)
+
+
+def _paced_rows(loads: Mapping[str, Heartbeats | None]) -> Iterator[Row]:
+    def row(name: str, text: Callable[[Heartbeats], str]) -> Row:
+        return Row(name, _cells({column: text(load) for column, load in loads.items() if load is not None}))
+
+    yield row("request to response, p50", lambda load: _ms(load.latency.p50_ms))
+    yield row("request to response, p99", lambda load: _ms(load.latency.p99_ms))
+    yield row("failed requests", lambda load: f"{load.failed:,}")
+    yield row("CPU of the coordinator", lambda load: _cores(load.coordinator_cores))
 
 
 def _goals(measured: Measurement) -> Iterator[Row]:
@@ -85,7 +119,7 @@ def _goals(measured: Measurement) -> Iterator[Row]:
     groups = f"with {population.groups:,} groups"
     yield _goal(
         f"batch that finds nothing to do {groups}, relative to no groups",
-        BALANCED,
+        DEFAULT,
         ratio,
         1.3,
         lambda value: f"{value:.2f}x",
@@ -97,16 +131,16 @@ def _goals(measured: Measurement) -> Iterator[Row]:
         batches = formation.median_ms / formation.batch_ms if formation.batch_ms else 0.0
         yield _goal("the same in batches", LATENCY, batches, BATCHES_TO_STABLE, lambda count: f"{count:.1f}")
     first_answer = population.first_answer_seconds
-    yield _goal(f"kill -9 to first answer {groups}", BALANCED, first_answer, 20.0, lambda value: f"{value:.1f} s")
-    for silent, name, limit in ((empty, "no groups", 0.02), (idle, groups, 0.05)):
+    yield _goal(f"kill -9 to first answer {groups}", DEFAULT, first_answer, 20.0, lambda value: f"{value:.1f} s")
+    for silent, name, limit in ((empty, "no groups", 0.03), (idle, groups, 0.05)):
         yield _goal(
-            f"CPU when idle, {name}", BALANCED, silent.coordinator_cores, limit, lambda value: f"{value:.3f} cores"
+            f"CPU when idle, {name}", DEFAULT, silent.coordinator_cores, limit, lambda value: f"{value:.3f} cores"
         )
         for what, count in (("batches", silent.batches), ("files written", silent.files)):
             text = f"{what} in {silent.seconds:g} idle s, {name}"
-            yield Row(text, _cells({BALANCED: str(count)}), "0", _verdict(count == 0))
+            yield Row(text, _cells({DEFAULT: str(count)}), "0", _verdict(count == 0))
     memory = population.pss_mib / 1024
-    yield _goal(f"memory {groups} of 2 members", BALANCED, memory, 2.5, lambda value: f"{value:.2f} GiB")
+    yield _goal(f"memory {groups} of 2 members", DEFAULT, memory, 2.5, lambda value: f"{value:.2f} GiB")
 
 
 def _goal(
@@ -159,7 +193,7 @@ def _formation_rows(of: Mapping[str, Figures]) -> Iterator[Row]:
 
 def _population_rows(population: Population) -> Iterator[Row]:
     def row(name: str, text: str) -> Row:
-        return Row(name, _cells({BALANCED: text}))
+        return Row(name, _cells({DEFAULT: text}))
 
     for role, memory in population.memory.items():
         yield row(f"PSS of the {_counted(role, memory)}", f"{memory.pss_mib:.0f} MiB")
@@ -177,7 +211,7 @@ def _counted(role: str, memory: Memory) -> str:
 def _logic_row(figure: LogicFigure) -> Row:
     value = f"{figure.value:.1f}" if figure.value < 100 else f"{figure.value:,.0f}"
     value, goal = f"{value} {figure.unit}", f"{figure.goal:,g} {figure.unit}"
-    return Row(figure.name, _cells({BALANCED: value}), f"<= {goal}", _verdict(figure.is_met))
+    return Row(figure.name, _cells({DEFAULT: value}), f"<= {goal}", _verdict(figure.is_met))
 
 
 def first_minute_rows(first_minute: FirstMinute) -> Iterator[tuple[str, ...]]:
@@ -191,7 +225,7 @@ def first_minute_rows(first_minute: FirstMinute) -> Iterator[tuple[str, ...]]:
 def first_minute_title(first_minute: FirstMinute) -> str:
     """Return the title of that table."""
     return (
-        f"The first minute of a new job, profile balanced: {first_minute.rate:,} commits/s over "
+        f"The first minute of a new job, default profile: {first_minute.rate:,} commits/s over "
         f"{first_minute.groups:,} groups, {first_minute.failed:,} failed"
     )
 
@@ -207,7 +241,7 @@ def rich_tables(measured: Measurement) -> Iterator[Table]:
             style = {MET: "green", MISSED: "red"}.get(row.verdict)
             table.add_row(*row._replace(name=f"  {row.name}").texts, style=style)
     yield table
-    first_minute = measured.coordinators[BALANCED].first_minute
+    first_minute = measured.coordinators[DEFAULT].first_minute
     if first_minute is not None:
         table = Table(title=first_minute_title(first_minute), box=box.SIMPLE_HEAD)
         for heading in FIRST_MINUTE_HEADINGS:
@@ -224,7 +258,7 @@ def markdown(measured: Measurement) -> str:
     for section in sections(measured):
         lines.append(_markdown_row(Row(f"**{section.title}**", _cells({})).texts))
         lines += [_markdown_row(row.texts) for row in section.rows]
-    first_minute = measured.coordinators[BALANCED].first_minute
+    first_minute = measured.coordinators[DEFAULT].first_minute
     if first_minute is not None:
         lines += ["", f"{first_minute_title(first_minute)}:", ""]
         lines += [_markdown_row(FIRST_MINUTE_HEADINGS), "|---:|---:|---:|"]
@@ -242,8 +276,8 @@ def notes(measured: Measurement) -> Iterator[str]:
     if scale.warms_up:
         yield (
             "Warm-up before each load: "
-            f"{scale.first_minute_seconds:g} s at 500 commits/s and {scale.balanced_warm_up_seconds:g} s at the steady "
-            f"rate (balanced), {scale.latency_warm_up_seconds:g} s (latency), {scale.full_warm_up_seconds:g} s more at "
+            f"{scale.first_minute_seconds:g} s at 500 commits/s and {scale.default_warm_up_seconds:g} s at the steady "
+            f"rate (default), {scale.latency_warm_up_seconds:g} s (latency), {scale.full_warm_up_seconds:g} s more at "
             f"10,000/s, {scale.short_warm_up_seconds:g} s (Spark's defaults, Kafka's broker)."
         )
     else:
@@ -265,7 +299,7 @@ def notes(measured: Measurement) -> Iterator[str]:
         "Kafka's broker: the coordinator inside the broker of this benchmark, over Kafka's protocol; 10,000/s to 1,000 "
         "groups of one member. CPU: CPU seconds per second of driver, JVM and workers together."
     )
-    yield "Many groups: with the profile balanced. The protocol alone: without Spark, so without a profile."
+    yield "Many groups: with the default profile. The protocol alone: without Spark, so without a profile."
     for name, part in (
         ("The same for this job and Spark's defaults, whatever Spark's own default", measured.common),
         ("Machine", measured.machine),

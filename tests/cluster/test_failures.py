@@ -20,9 +20,9 @@ LOST = (
             "executor 1 on 10.0.0.7 has no python3.11: install it there, or name another Python with PYSPARK_PYTHON",
         ),
         (
-            "org.apache.spark.SparkException: \nError from python worker:\n  /usr/bin/python3.11: Error while finding "
-            "module specification for 'streaming.job.spark_internals.worker_daemon' (ModuleNotFoundError: No module "
-            "named 'streaming')\nPYTHONPATH was:\n  /x",
+            "org.apache.spark.SparkException: \nError from python worker:\n  /usr/bin/python3.11: Error while "
+            "finding module specification for 'streaming.job.spark_internals.python_worker.worker_daemon' "
+            "(ModuleNotFoundError: No module named 'streaming')\nPYTHONPATH was:\n  /x",
             "executor 1 on 10.0.0.7 has a Python without streaming: unset PYSPARK_PYTHON and spark.archives, so that "
             "the job's packages travel to it, or install spark-group-coordinator[job] there",
         ),

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from streaming.job.executors.settings import PACKAGES_FOLDER
-from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, VARIABLE
 from tests.cluster.standalone import StandaloneCluster
 from tests.support.coordinator_process import READY_LIMIT_SECONDS, CoordinatorProcess, commit_offsets, committed_offsets
 from tests.support.processes import descendants, mapped_files, names
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
-DAEMON = b"streaming.job.spark_internals.worker_daemon"
+DAEMON = b"streaming.job.spark_internals.python_worker.worker_daemon"
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can hide a folder from the workers")
 

@@ -7,7 +7,7 @@ import pytest
 from coordinator_logic.messages import GroupToFetch
 from streaming.client import CoordinatorClient
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, VARIABLE
 from tests.support.coordinator_process import CoordinatorProcess, linked_spark_home
 from tests.support.processes import descendants, names
 
@@ -37,7 +37,7 @@ def test_the_workers_run_on_the_executors_of_a_cluster(broker: EmbeddedBroker, t
             pid
             for executor in executors
             for pid in descendants(executor)
-            if names(pid, b"streaming.job.spark_internals.worker_daemon")
+            if names(pid, b"streaming.job.spark_internals.python_worker.worker_daemon")
         ]
         assert workers
         assert f"{VARIABLE}={ARROW}" in Path(f"/proc/{workers[0]}/environ").read_text().split("\0")

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pandas as pd
 import pytest
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -191,7 +190,7 @@ class TestQuarantine:
         whole = process(SETTINGS, "g", records(commit("g", 1)), None, NOW).state
         assert whole is not None
         group = snapshot.decode(whole.snapshot)
-        group.offsets = StoredOffsets(msgspec.Raw(msgspec.msgpack.encode({"topic": {"0": "damaged"}})), 1)
+        group.offsets = StoredOffsets(dict.fromkeys(group.offsets, b"damaged"), 1)
         damaged = StateRow(snapshot.encode(group))
         outcome = process(SETTINGS, "g", records(commit("g", 2)), damaged, NOW)
         assert values(outcome.rows, TOPICS.responses)[0]["body"]["topics"][0]["partitions"][0]["errorCode"] == 15
@@ -274,11 +273,20 @@ def test_a_static_member_that_returns_to_an_empty_group_gets_an_error() -> None:
     assert list(classic(snapshot.decode(outcome.state.snapshot)).members) == list(classic(group).members)
 
 
-def test_a_request_that_would_exceed_the_snapshot_limit_changes_nothing() -> None:
+@pytest.mark.parametrize(
+    "partitions",
+    [
+        [{"partitionIndex": 0, "committedOffset": 2, "committedMetadata": "x" * 2_000}],
+        # They are stored in fewer bytes, and decoded in more.
+        [{"partitionIndex": each, "committedOffset": 2} for each in range(50)],
+    ],
+    ids=["long metadata", "many offsets"],
+)
+def test_a_request_that_would_exceed_the_snapshot_limit_changes_nothing(partitions: list[dict[str, object]]) -> None:
     settings = Settings(TOPICS, 4, CONFIG, limits=SizeLimits(snapshot=1_000))
     small = process(settings, "g", records(commit("g", 1)), None, NOW + 1)
     large = commit("g", 2)
-    large["body"]["topics"][0]["partitions"][0]["committedMetadata"] = "x" * 2_000
+    large["body"]["topics"][0]["partitions"] = partitions
     outcome = process(settings, "g", records(large, at=NOW + 10), small.state, NOW + 20)
     assert error_codes(outcome) == [-1]
     assert outcome.state is not None

@@ -184,7 +184,7 @@ def test_a_job_that_cannot_continue_ends_with_a_message(running: CoordinatorProc
 
 
 def test_the_worker_starts_no_thread_before_it_forks() -> None:
-    module = "streaming.job.spark_internals.worker_daemon"
+    module = "streaming.job.spark_internals.python_worker.worker_daemon"
     program = f"import threading, {module}; print(threading.active_count(), len(threading._dangling))"
     counted = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=LIMIT_SECONDS

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from streaming.contract.errors import CannotRun
-from streaming.embedded.jars import resolve_jars
+from streaming.embedded.jars import Jars, resolve_jars
 from streaming.job.options import JobOptions
 from streaming.job.session import (
     ADDRESS_VARIABLE,
     PYTHON_VARIABLE,
     WAREHOUSE,
+    YOUNG_GENERATION,
     spark_session,
     spark_settings,
     with_temporary_folder,
@@ -81,6 +82,13 @@ def test_the_jvm_has_the_folder_for_temporary_files_unless_the_user_names_anothe
     assert with_temporary_folder({}, Path("/tmp/a"))[WAREHOUSE] == "/tmp/a/spark-warehouse"
     # A socket's path has at most 107 bytes.
     assert with_temporary_folder({}, Path("/tmp") / ("a" * 60))["spark.python.unix.domain.socket.dir"] == "/tmp"
+
+
+@pytest.mark.parametrize(("memory", "has_it"), [("256m", False), ("512m", True), ("1g", True), ("2G", True)])
+def test_the_young_generation_has_a_least_size_unless_the_heap_is_small(memory: str, has_it: bool) -> None:
+    options = JobOptions(bootstrap_servers="127.0.0.1:1", checkpoint="/checkpoint", driver_memory=memory)
+    flags = spark_settings(options, Jars([], []))["spark.driver.defaultJavaOptions"].split()
+    assert (YOUNG_GENERATION in flags) == has_it
 
 
 @pytest.mark.jvm

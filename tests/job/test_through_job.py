@@ -19,7 +19,7 @@ from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.group_batch.steps import DEADLINE_CHECK
 from streaming.job.rows.records import KafkaRecord
-from streaming.job.spark_internals.worker_choice import ARROW, STOCK, VARIABLE
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, STOCK, VARIABLE
 from tests.oracle.scripts.generate import random_scripts
 from tests.oracle.scripts.script import Script
 from tests.oracle.through_job import Batch, expected_responses, planned_batches, play, read_records

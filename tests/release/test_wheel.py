@@ -33,6 +33,7 @@ PACKAGE_DATA = {
     "streaming/explain/page/template/picture.html",
     "streaming/explain/ui/template/ui.js",
     "streaming/job/log4j2.properties",
+    "streaming/job/spark_internals/group_map/GroupMap.scala",
     "streaming/job/spark_internals/store_files/StoreFiles.scala",
     "streaming/py.typed",
 }

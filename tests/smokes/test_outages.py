@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(1_000)]
             "kill with a standby, 1 times",
         ),
         ("tests.bench.cluster.scale", "--executors 1 --share 0.9 --requests 200 --groups 5", "| 1 | "),
+        ("tests.bench.stores.idle_groups", "--smallest", "many groups, Spark's map"),
         ("tests.bench.stores.requests", "--busy 5 --idle 2 --settle 1", "dollars for an idle month"),
         (
             "tests.bench.consumer_group_protocol",

@@ -21,12 +21,14 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     ),
     "checkpoint-files": (f"{_QUERY}::test_after_a_kill_the_job_continues_from_its_checkpoint",),
     "batch-end": (f"{_QUERY}::test_a_stop_under_load_lets_the_batch_in_flight_finish",),
+    "trigger-clock": (f"{_ROOM}/test_trigger_clock.py",),
     "offset-log": (f"{_QUERY}::test_a_job_that_cannot_continue_ends_with_a_message",),
     "checkpoint-layout": ("tests/recovery/test_damaged_checkpoint.py", "tests/job/backups/test_running_job.py"),
     "checkpoint-writing": (
         f"{_NEW_CHECKPOINTS}::test_a_rebuild_from_a_backup_and_the_journal_gives_every_group_as_it_was",
         f"{_NEW_CHECKPOINTS}::test_partitions_and_store_change_and_groups_do_not",
     ),
+    "group-map": (f"{_ROOM}/group_map",),
     "class-archive": (f"{_ROOM}/test_class_archive.py",),
     "optimizer-rules": (
         f"{_ROOM}/test_optimizer_rules.py::test_spark_can_do_without_all_that_are_left_out",

@@ -29,6 +29,7 @@ from coordinator_logic.groups.consumer.members import (
     decode_member,
     decode_outline,
     encode_member,
+    size_of_texts,
 )
 from coordinator_logic.groups.consumer.records import (
     FIRST_EPOCH,
@@ -170,7 +171,11 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
             self.held.update(member.held_partitions())
         if "member_ids_of_instances" in self.__dict__ and member.group_instance_id is not None:
             self.member_ids_of_instances[member.group_instance_id] = member.member_id
-        if old is None or old.subscribed_topic_names != member.subscribed_topic_names:
+        if "size_of_members" in self.__dict__:
+            self.size_of_members += size_of_texts(member) - (0 if old is None else size_of_texts(old))
+        if old is None:
+            self._add_subscription(member)
+        elif old.subscribed_topic_names != member.subscribed_topic_names:
             self.forget_subscriptions()
 
     def remove(self, member_id: str) -> ConsumerMember:
@@ -179,10 +184,17 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
         self.targets.pop(member_id, None)
         if "held" in self.__dict__:
             self.held.difference_update(member.held_partitions())
+        if "size_of_members" in self.__dict__:
+            self.size_of_members -= size_of_texts(member)
         if member.group_instance_id is not None:
             self.__dict__.pop("member_ids_of_instances", None)
         self.forget_subscriptions()
         return member
+
+    @cached_property
+    def size_of_members(self) -> int:
+        """The bytes of the texts of all members."""
+        return sum(map(size_of_texts, self.members.values()))
 
     @property
     def state_of_members(self) -> State:
@@ -217,6 +229,12 @@ class ConsumerGroup(GroupPart, array_like=True, dict=True, tag=CONSUMER_TYPE):
         """The names to which a member subscribes, and those that a pattern has matched; they may not exist."""
         names = {name for member in self.members.values() for name in member.subscribed_topic_names}
         return frozenset(names.union(*(resolved.topics for resolved in self.patterns.values())))
+
+    def _add_subscription(self, member: ConsumerMember) -> None:
+        """Add the topics of a new member to those that are known: to look at all members again is quadratic."""
+        known = self.__dict__.get("subscribed_topics")
+        if known is not None and not known.issuperset(member.subscribed_topic_names):
+            self.__dict__["subscribed_topics"] = known.union(member.subscribed_topic_names)
 
     def forget_subscriptions(self) -> None:
         """Forget which topics are subscribed to, because that has changed."""

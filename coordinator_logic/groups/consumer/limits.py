@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from coordinator_logic.config import CoordinatorConfig
 from coordinator_logic.errors import Error, Refusal
 from coordinator_logic.groups.consumer.data import ConsumerGroup
-from coordinator_logic.groups.consumer.members import ConsumerMember
+from coordinator_logic.groups.consumer.members import ConsumerMember, size_of_texts
 from coordinator_logic.messages import ConsumerGroupHeartbeatRequest, TopicDescription
 from coordinator_logic.sizes import any_longer, utf8_length
 
@@ -38,8 +38,8 @@ def check_consumer_heartbeat(
     if any_longer(texts, config.group_max_identifier_bytes):
         what = f"An identifier, a topic or the pattern is longer than {config.group_max_identifier_bytes} bytes."
         return Refusal(Error.INVALID_REQUEST, what)
-    more = _size_of_consumer(updated) - _size_of_consumer(member)
-    if more <= 0 or sum(map(_size_of_consumer, consumer.members.values())) + more <= config.group_max_bytes:
+    more = size_of_texts(updated) - size_of_texts(member)
+    if more <= 0 or consumer.size_of_members + more <= config.group_max_bytes:
         return None
     return Refusal(Error.GROUP_MAX_SIZE_REACHED, f"The group's members need more than {config.group_max_bytes} bytes.")
 
@@ -65,11 +65,3 @@ def topics_fit(consumer: ConsumerGroup, described: Sequence[TopicDescription]) -
     partitions = {name: topic.partitions for name, topic in consumer.topics.items()}
     partitions |= {topic.name: topic.partitions for topic in described}
     return sum(partitions.values()) <= MAX_PARTITIONS_OF_GROUP
-
-
-def _size_of_consumer(member: ConsumerMember) -> int:
-    texts = "".join(member.subscribed_topic_names) + member.subscribed_topic_regex
-    classic = () if member.classic is None else member.classic.protocols
-    texts += "".join(protocol.name for protocol in classic)
-    texts += member.member_id + (member.group_instance_id or "") + member.client_id + member.client_host
-    return utf8_length(texts) + sum(len(protocol.metadata) for protocol in classic)

@@ -8,6 +8,7 @@ import msgspec
 
 from coordinator_logic.assignors.server import Partitions
 from coordinator_logic.messages.membership import Protocol
+from coordinator_logic.sizes import utf8_length
 
 AssignedPartitions = dict[str, dict[int, int]]
 """By topic id and partition number, the member epoch at which the member got the partition; without empty topics."""
@@ -110,3 +111,12 @@ def decode_member(encoded: bytes) -> ConsumerMember:
     *fields, partitions, classic = msgspec.structs.astuple(decode_outline(encoded))
     member: list[Any] = [*fields, *_partitions_decoder.decode(partitions), classic]
     return ConsumerMember(*member)
+
+
+def size_of_texts(member: ConsumerMember) -> int:
+    """The bytes of a member's texts: of its ids, its subscription and its classic protocols."""
+    texts = "".join(member.subscribed_topic_names) + member.subscribed_topic_regex
+    classic = () if member.classic is None else member.classic.protocols
+    texts += "".join(protocol.name for protocol in classic)
+    texts += member.member_id + (member.group_instance_id or "") + member.client_id + member.client_host
+    return utf8_length(texts) + sum(len(protocol.metadata) for protocol in classic)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator_logic.committed_offsets import offsets_of_snapshot
+from coordinator_logic.committed_offsets import Offsets
 from coordinator_logic.group import Group
 from coordinator_logic.group.part import GroupPart
 from coordinator_logic.group.timer import EXPIRY, Effect, Timer
@@ -79,7 +79,7 @@ class _Group(msgspec.Struct, array_like=True):
     protocol_name: str | None = None
     leader: str | None = None
     members: dict[str, msgspec.Raw] = {}
-    offsets: msgspec.Raw = msgspec.Raw(b"\x80")
+    offsets: Offsets = {}
     sequence: int = 0
     clock: int = 0
     pending_joins: list[str] = []
@@ -120,7 +120,7 @@ def _group(
         old.group_id,
         old.incarnation,
         part,
-        offsets_of_snapshot(old.offsets, old.stored_offset_count),
+        old.offsets,
         old.sequence,
         old.clock,
         {key: _timer(timer) for key, timer in old.timers.items()},

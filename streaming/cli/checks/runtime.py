@@ -6,7 +6,7 @@ from streaming.cli.checks.finding import Finding, note, ok, problem
 from streaming.cli.extras import missing_modules
 from streaming.contract.distribution import installed_version
 from streaming.embedded.jars import Jars, MissingPrerequisite, cached_jars, java_executable, reported_version
-from streaming.job.spark_internals.worker_choice import ARROW, STOCK, choose
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, STOCK, choose
 
 JAVA, JARS, ARCHIVE, WORKER, INTERNALS = "Java", "jars", "class archive", "Python worker", "Spark internals"
 

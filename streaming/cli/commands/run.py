@@ -47,7 +47,8 @@ STATE_PANEL, TOPICS_PANEL, GATEWAY_PANEL = "State and pace", "New topics", "Gate
 
 CHECKPOINT_HELP = "Folder in which the groups are kept. With --embedded: a temporary folder unless given."
 PROFILE_HELP = "latency, balanced or object-store: answer time against idle cost."
-TRIGGER_HELP = "Minimum time between the starts of two batches."
+TRIGGER_HELP = "Time between batches that nobody waits for."
+BUDGET_HELP = "CPU that batches may use before that time is over."
 PARTITIONS_HELP = "Partitions of the state; fixed once the checkpoint exists."
 STORE_HELP = "memory or rocksdb; fixed once the checkpoint exists."
 LISTEN_HELP = "Address of the gateway's first listener."
@@ -75,6 +76,9 @@ Profile = Annotated[
 ]
 TriggerInterval = Annotated[
     int | None, option(metavar="MS", text=TRIGGER_HELP, panel=STATE_PANEL, default="the profile's")
+]
+CpuBudget = Annotated[
+    float | None, option(metavar="CORES", text=BUDGET_HELP, panel=STATE_PANEL, default="the profile's share")
 ]
 StatePartitions = Annotated[int | None, option(metavar="COUNT", text=PARTITIONS_HELP, panel=STATE_PANEL, default=1)]
 StateStore = Annotated[
@@ -109,7 +113,7 @@ MetricsPort = Annotated[int | None, option(metavar="PORT", text=METRICS_HELP, pa
 
 JOB_FLAGS = (
     *("checkpoint", "topic_prefix", "request_partitions", "response_partitions", "replication_factor"),
-    *("profile", "trigger_interval_ms", "state_partitions", "state_store"),
+    *("profile", "trigger_interval_ms", "cpu_budget", "state_partitions", "state_store"),
     *("master", "driver_memory", "metrics_port", "standby", "new_checkpoint"),
 )
 """Parameters of :func:`run` that are options of the job, by the names that ``load_options`` knows."""
@@ -126,6 +130,7 @@ def run(
     new_checkpoint: NewCheckpoint = None,
     profile: Profile = None,
     trigger_interval_ms: TriggerInterval = None,
+    cpu_budget: CpuBudget = None,
     state_partitions: StatePartitions = None,
     state_store: StateStore = None,
     gateway: Gateway = False,

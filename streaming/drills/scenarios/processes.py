@@ -2,6 +2,8 @@
 
 from streaming.drills.reports.verdict import RecoveryObjectives
 from streaming.drills.stage import Scenario, Stage
+from streaming.embedded.job_process import JobProcess
+from streaming.job.lifecycle.phases import read_phases
 
 AWAY_SECONDS = 8.0
 
@@ -26,14 +28,24 @@ def kill_active(stage: Stage) -> None:
     stage.fault("kill -9 of the active job")
     stage.coordinator.job.send_kill()
     stage.coordinator.switch_to_standby()
+    _tell_phases(stage, stage.coordinator.job)
 
 
 def stop_active(stage: Stage) -> None:
     """Stop the active job, as a rolling upgrade does."""
     stage.fault("SIGTERM to the active job")
-    exit_code = stage.coordinator.job.terminate()
+    stopped = stage.coordinator.job
+    exit_code = stopped.terminate()
     stage.coordinator.switch_to_standby()
     stage.step(f"the stopped job has ended with exit code {exit_code}")
+    _tell_phases(stage, stopped, stage.coordinator.job)
+
+
+def _tell_phases(stage: Stage, *jobs: JobProcess) -> None:
+    """Wait for the first answer, and say what the jobs report of the time until then."""
+    stage.await_answers()
+    for job in jobs:
+        stage.step(job.await_line("the phases of its part", lambda line: read_phases(line) is not None))
 
 
 def stop_broker(stage: Stage) -> None:

@@ -20,7 +20,7 @@ from streaming.job.executors.look import Sight, look
 from streaming.job.session import PYTHON_VARIABLE, SMALL_NETWORK_BUFFERS
 from streaming.job.spark_internals.checkpoint_layout.start_check import METADATA
 from streaming.job.spark_internals.java_objects import JavaFailure, executor_count
-from streaming.job.spark_internals.worker_choice import PythonWorker
+from streaming.job.spark_internals.python_worker.worker_choice import PythonWorker
 
 CONNECT_SECONDS = 5.0
 EXECUTOR_SECONDS = 60.0

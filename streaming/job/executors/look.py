@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pyarrow
 
-from streaming.job.spark_internals.worker_choice import ARROW, STOCK, PythonWorker
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, STOCK, PythonWorker
 
 PACKAGES = ("pyarrow", "pandas", "msgspec", "confluent-kafka")
 """The packages whose versions are reported: those that the coordinator's tasks import."""
@@ -41,7 +41,7 @@ def look(file: str | None) -> Sight:
     packages = tuple(f"{name} {metadata.version(name)}" for name in PACKAGES)
     sees_file = file is None or Path(file).exists()
     # Only the job's own daemon imports it, when it installs the worker.
-    worker = ARROW if "streaming.job.spark_internals.arrow_worker" in sys.modules else STOCK
+    worker = ARROW if "streaming.job.spark_internals.python_worker.arrow_worker" in sys.modules else STOCK
     return Sight(socket.gethostname(), os.getcwd(), platform.python_version(), packages, time.time(), sees_file, worker)
 
 

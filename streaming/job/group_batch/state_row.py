@@ -4,11 +4,15 @@ from struct import Struct
 from typing import NamedTuple
 
 from coordinator_logic import snapshot
+from coordinator_logic.committed_offsets import offset_count
 from coordinator_logic.group import Group
 from streaming.job.rows.records import SizeLimits
 from streaming.job.rows.writing import RowTooLarge
 
 QUARANTINED_MARK = -1
+
+LEAST_BYTES_OF_AN_OFFSET = 22
+"""An offset counts for as much towards the limit of a group: columns of equal values take fewer, memory does not."""
 
 
 class StateRow(NamedTuple):
@@ -86,6 +90,7 @@ def store(group: Group | None, limits: SizeLimits) -> StateRow | None:
     if group is None:
         return None
     encoded = snapshot.encode(group)
-    if len(encoded) > limits.snapshot:
-        raise RowTooLarge(f"the group would have {len(encoded)} bytes; the limit is {limits.snapshot}")
+    size = max(len(encoded), offset_count(group.offsets) * LEAST_BYTES_OF_AN_OFFSET)
+    if size > limits.snapshot:
+        raise RowTooLarge(f"the group would have {size} bytes; the limit is {limits.snapshot}")
     return StateRow(encoded)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from streaming.contract.errors import BrokersFailed, CannotRun
 from streaming.job.checkpoints.lock import CheckpointLock
 from streaming.job.lifecycle.job_session import JobSession, Report
+from streaming.job.lifecycle.phases import TAKE_OVER
 from streaming.job.lifecycle.warm_up import warming_up
 from streaming.job.spark_internals.own_jvm import use_idle_processor_time
 
@@ -34,6 +35,7 @@ def become_active(session: JobSession, report: Report) -> None:
             session.metrics.note_standby(True)
             with warming_up(session) as warm_up:
                 candidate.wait_until_free(report, warm_up.end_when_warm)
+                session.phases.begin(TAKE_OVER)
             session.metrics.note_standby(False)
         elif not session.options.standby:
             candidate.require_free()
@@ -45,15 +47,22 @@ def become_active(session: JobSession, report: Report) -> None:
                 raise
             report(f"standby: {failure}")
             time.sleep(RETRY_SECONDS)
-    if session.lock is None:
-        return
-    keep_commands_away(session.lock, lambda: candidate.failure, report)
+    session.phases.end("active")
+    if session.lock is not None:
+        _acquire_lock(session, session.lock, report)
+        session.phases.end("checkpoint locked")
+
+
+def _acquire_lock(session: JobSession, lock: CheckpointLock, report: Report) -> None:
+    """Acquire the checkpoint's lock. Raises CannotRun."""
+    candidate = session.candidate
+    keep_commands_away(lock, lambda: candidate.failure, report)
     if candidate.overtaken is None:
-        session.lock.acquire()
+        lock.acquire()
         return
     # That job is fenced: whether it hangs or is dead, Spark refuses its next batch. So this one need not wait for it.
     with suppress(CannotRun):
-        session.lock.acquire(FENCED_LOCK_SECONDS)
+        lock.acquire(FENCED_LOCK_SECONDS)
 
 
 def keep_commands_away(lock: CheckpointLock, why_lost: Callable[[], str | None], report: Report) -> None:
@@ -79,5 +88,6 @@ def hand_over(session: JobSession) -> None:
     if session.lock is not None:
         session.lock.release()
     session.candidate.release()
+    session.phases.end("announced")
     if session.options.standby:
         use_idle_processor_time()

@@ -17,6 +17,7 @@ from streaming.job.lifecycle.job_session import Report
 from streaming.job.options import JobOptions
 from streaming.job.session import extra_class_path
 from streaming.job.spark_internals.class_archive import class_archive_path
+from streaming.job.spark_internals.group_map.compilation import needs_group_map_jar
 
 COMMAND = ("nice", "-n", "19", sys.executable, "-m", "streaming.job.make_class_archive")
 DELAY_SECONDS = 60.0
@@ -26,12 +27,12 @@ END_LIMIT_SECONDS = 10.0
 
 
 def needs_class_archive(options: JobOptions) -> bool:
-    """Whether the job could use an archive, may make one, and there is none."""
+    """Whether the job could use an archive, may make one, and there is none; or none with all classes."""
     if not options.make_class_archive or not options.is_local:
         return False
     path = class_archive_path(extra_class_path(resolve_jars(lambda _: None)))
     folder = next(parent for parent in path.parents if parent.exists())
-    return not path.is_file() and os.access(folder, os.W_OK)
+    return (not path.is_file() or needs_group_map_jar()) and os.access(folder, os.W_OK)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from streaming.job.checkpoints.lock import CheckpointLock, checkpoint_lock
 from streaming.job.election.candidate import Candidate, candidate
 from streaming.job.executors.check import check_executors, lacking, require_master
 from streaming.job.executors.settings import executor_settings
+from streaming.job.lifecycle.phases import PhaseRecorder
 from streaming.job.monitoring.health import HealthLimits, job_health
 from streaming.job.monitoring.metrics import Metrics
 from streaming.job.monitoring.session_gauges import serve_executors, serve_internals, serve_topics
@@ -29,7 +30,7 @@ from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.hadoop_defaults import drop_hadoop_defaults
 from streaming.job.spark_internals.internal_settings import unset_missing_classes
 from streaming.job.spark_internals.own_jvm import JVM_END_LIMIT_SECONDS
-from streaming.job.spark_internals.worker_choice import choose
+from streaming.job.spark_internals.python_worker.worker_choice import choose
 from streaming.job.topics.creation import ensure_topics
 from streaming.job.topics.watch import CoordinatorTopicsWatch, watching
 from streaming.job.wake_events.producer import WakeEvents
@@ -51,6 +52,7 @@ class JobSession(NamedTuple):
     lock: CheckpointLock | None
     """None if the checkpoint is not a local folder, or executors on other hosts write it."""
     wakes: WakeEvents
+    phases: PhaseRecorder
     temporary: Path
     """The folder for everything temporary. It lasts until Spark has ended: tasks of a stopped query may still write."""
 
@@ -92,7 +94,9 @@ def start_session(
     wakes = WakeEvents(options.librdkafka_config, options.topics.requests)
     checkpoint = Checkpoint(spark, checkpoint_location(options.checkpoint))
     requests = requests_by_group(spark, options, parts)
-    return JobSession(spark, requests, checkpoint, options, parts, watch, metrics, own, lock, wakes, temporary.path)
+    return JobSession(
+        spark, requests, checkpoint, options, parts, watch, metrics, own, lock, wakes, PhaseRecorder(), temporary.path
+    )
 
 
 @contextmanager

@@ -20,11 +20,14 @@ from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.lifecycle.starts import QueryReach, new_start
 from streaming.job.monitoring.progress_file import recording_progress
 from streaming.job.monitoring.readers import feeding_metrics
+from streaming.job.monitoring.slow_batches.recorder import recording_slow_batches
 from streaming.job.options import JobOptions
+from streaming.job.pace.pace_thread import PACE, pacing
 from streaming.job.query import coordinator_query
 from streaming.job.rows.records import SizeLimits
 from streaming.job.senders import Senders, missing_keys, read_senders
 from streaming.job.spark_internals import registry
+from streaming.job.spark_internals.trigger_clock import STEP_MS
 from streaming.job.state_stores import DEFAULT_STATE_PARTITIONS, DEFAULT_STATE_STORE, STATE_STORES, StateStore
 from streaming.job.topics.creation import admin_client
 from streaming.job.topics.inspection import TopicInspection
@@ -51,15 +54,18 @@ def start_query(
     with checkpoint.seen_once():
         if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
             check_damage(checkpoint, options.checkpoint)
+        session.phases.end("damage looked for")
         is_new = checkpoint.is_new()
         state_partitions, state_store = _checked_checkpoint(
             checkpoint, options, watch.found, partitions, candidate.reach_before, report
         )
+        session.phases.end("topics compared")
         configure_state(spark, state_partitions, state_store)
         if not checkpoint.starts() and not is_new:
             report(_lost_starts(options))
         config = protocol_config(options, partitions)
         senders = read_senders(options)
+        session.phases.end("settings read")
         starts = new_start(session, checkpoint, config, senders, partitions, report, after_rival=after_rival)
     if (
         candidate.overtaken is not None
@@ -67,16 +73,27 @@ def start_query(
     ):
         # That job has planned another batch meanwhile. It can plan no further ones once Spark has one of this job's.
         starts = new_start(session, checkpoint, config, senders, partitions, report, after_rival=True)
+    session.phases.end("start announced")
     for line in missing_keys(starts, senders.keys):
         report(f"warning: {line}")
     settings = group_settings(options, senders, partitions, starts)
     # Without a record to read, Spark would run no batch, and groups that are due would not be called.
     session.wakes.append_first()
-    query = coordinator_query(session.requests, options, settings, state_partitions, session.parts).start()
-    is_waking = stack.enter_context(waking_due_groups(session.wakes, query, options.batch_interval_ms, is_new=is_new))
+    session.phases.end("wake event appended")
+    has_pace = registry.is_used(registry.TRIGGER_CLOCK, spark)
+    interval_ms = STEP_MS if has_pace else options.batch_interval_ms
+    query = coordinator_query(session.requests, options, settings, state_partitions, session.parts, interval_ms).start()
+    session.phases.end("query started")
+    is_pacing = stack.enter_context(pacing(spark, query, options, partitions.requests)) if has_pace else None
+    on_batch = stack.enter_context(recording_slow_batches(spark, session.metrics))
+    is_waking = stack.enter_context(
+        waking_due_groups(session.wakes, query, options.batch_interval_ms, on_batch, is_new=is_new)
+    )
     candidate.follow(QueryReach(query, watch.found.topic_ids.get(options.topics.requests)))
     if options.metrics_port is not None:
         session.metrics.add_reader(WAKE_EVENTS, is_waking)
+        if is_pacing is not None:
+            session.metrics.add_reader(PACE, is_pacing)
         stack.enter_context(
             feeding_metrics(session.metrics, query, options.librdkafka_config, options.topics.directory)
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 
+import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -32,6 +33,7 @@ from streaming.job.lifecycle.stopping import (
 )
 from streaming.job.monitoring.backlog import Backlog, BacklogReport
 from streaming.job.monitoring.clock_skew import SkewReport
+from streaming.job.monitoring.metrics import Progress
 from streaming.job.options import JobOptions
 from streaming.job.parts import SHIPPED, JobParts
 from streaming.job.spark_internals import registry
@@ -87,10 +89,6 @@ def run_job(
     ):
         session = start_session(options, stack, report, parts)
         become_active(session, report)
-        # Again: the JVM of a job that was killed has ended by now.
-        clear_leftovers()
-        if needs_class_archive(options):
-            stack.enter_context(making_class_archive(report))
         why: str | None = FIRST_START
         while why is not None:
             partitions = session.watch.found.partition_counts(options.topics)
@@ -99,10 +97,23 @@ def run_job(
                 if not options.is_local:
                     until_stopped.enter_context(warming_executors(session.spark, query, options.checkpoint))
                 signals.let_batches_finish()
+                if why == FIRST_START:
+                    # Now: clients of a job that takes over wait for the start of its query.
+                    _tidy_up(options, stack, report)
                 why = _run_until_stopped(query, signals, session, partitions, report)
                 if why is None:
                     # Before the clean-up, which takes a while: a job that stands by need not wait for it.
                     hand_over_if_complete(query, session)
+                    if phases := session.phases.finish():
+                        report(phases.line())
+
+
+def _tidy_up(options: JobOptions, stack: ExitStack, report: Report) -> None:
+    """Do what no client waits for."""
+    # Again: the JVM of a job that was killed has ended by now.
+    clear_leftovers()
+    if needs_class_archive(options):
+        stack.enter_context(making_class_archive(report))
 
 
 def start(
@@ -167,6 +178,7 @@ def _run_until_stopped(
         elif progress_after(query, -1):
             is_ready = True
             report(_ready_line(session.options, backlog.first()))
+            _report_take_over(session, query, report)
     if query.isActive and watch.failure is candidate.failure is None:
         stop_as_requested(query, session, report)
     elif query.isActive:
@@ -211,6 +223,15 @@ def _reason_to_start_again(
     if seconds_away:
         return f"the brokers were away for {seconds_away:.0f} s"
     return "a topic has more partitions" if watch.has_grown(partitions) else None
+
+
+def _report_take_over(session: JobSession, query: StreamingQuery, report: Report) -> None:
+    """Report the phases of a take-over, when its first batch has ended."""
+    for text in progress_after(query, -1)[:1]:
+        first = msgspec.json.decode(text, type=Progress)
+        session.phases.end_first_batch(first.timestamp, first.duration_ms)
+    if phases := session.phases.finish():
+        report(phases.line())
 
 
 def _ready_line(options: JobOptions, backlog: Backlog) -> str:

@@ -15,6 +15,8 @@ from streaming.embedded.stop_signals import CHILD_ENDED, StopRequest, end_at_onc
 from streaming.job.lifecycle.activation import hand_over
 from streaming.job.lifecycle.interruptions import LONGEST_ABSENCE_SECONDS
 from streaming.job.lifecycle.job_session import JobSession, Report
+from streaming.job.lifecycle.phases import HAND_OVER
+from streaming.job.spark_internals import registry
 from streaming.job.spark_internals.batch_end import stop_after_batch
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE
 from streaming.job.spark_internals.own_jvm import kill_jvm
@@ -56,10 +58,13 @@ def stop_as_requested(query: StreamingQuery, session: JobSession, report: Report
         report("stopping at once: the brokers do not answer")
         stop_query(query)
         return
+    session.phases.begin(HAND_OVER)
     report("stopping after the batch in flight")
-    # An idle query has none, and stops after the one that reads this.
-    session.wakes.append()
+    if not registry.is_used(registry.TRIGGER_CLOCK, session.spark):
+        # An idle query has none, and stops after the one that reads this.
+        session.wakes.append()
     stop_after_batch(query, BATCH_LIMIT_SECONDS)
+    session.phases.end("batch complete")
     if not has_ended(query):
         report("the batch in flight is interrupted: it runs again after the next start")
         stop_query(query)

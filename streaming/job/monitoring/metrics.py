@@ -48,10 +48,19 @@ class Observed(msgspec.Struct):
     totals: list[bytes] = []
 
 
+class StateProgress(msgspec.Struct, rename="camel"):
+    """How long the tasks of the operator have taken together, ms: to call the groups, and to commit their states."""
+
+    all_updates_time_ms: int = 0
+    all_removals_time_ms: int = 0
+    commit_time_ms: int = 0
+
+
 class Progress(BatchSize, rename="camel"):
     """The fields used of Spark's report of a completed batch."""
 
     observed_metrics: dict[str, Observed] = msgspec.field(default_factory=dict)
+    state_operators: list[StateProgress] = msgspec.field(default_factory=list)
     timestamp: datetime | None = None
     """When the trigger fired that ran the batch."""
 
@@ -108,6 +117,9 @@ class Metrics:
             namespace=PREFIX,
             registry=self.registry,
             buckets=BATCH_BUCKETS,
+        )
+        self.slow_batches = counter(
+            "slow_batches", "Batches that took more than 400 ms, by what they waited for.", ["cause"]
         )
         self._backlog = gauge("backlog_requests", "Requests appended but not yet read.")
         self._backlog_seconds = gauge("backlog_seconds", "Time to work the backlog off at the last batch's rate.")

@@ -6,8 +6,8 @@ from prometheus_client import CollectorRegistry, Gauge
 from pyspark.sql import SparkSession
 
 from streaming.job.monitoring.metrics import Metrics
+from streaming.job.spark_internals.python_worker.worker_choice import choose
 from streaming.job.spark_internals.registry import INTERNALS, is_used
-from streaming.job.spark_internals.worker_choice import choose
 from streaming.job.topics.watch import CoordinatorTopicsWatch
 
 TOPICS = "topics"

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, java_virtual_machine
-from streaming.job.spark_internals.registry import BATCH_END, is_used
+from streaming.job.spark_internals.registry import BATCH_END, TRIGGER_CLOCK, is_used
+from streaming.job.spark_internals.trigger_clock import HeldTriggers, has_trigger_clock
 
 LAST_BATCH_LIMIT_SECONDS = 60.0
 
@@ -20,7 +21,8 @@ IDLE_SECONDS = 3.0
 def stop_after_batch(query: StreamingQuery, limit_seconds: float = LAST_BATCH_LIMIT_SECONDS) -> None:
     """Stop the query when its batch in flight is complete; after ``limit_seconds``, leave it to the caller.
 
-    A query that has nothing to read stops after :data:`IDLE_SECONDS`; append a wake event to stop it sooner.
+    A query without a trigger clock that has nothing to read stops after :data:`IDLE_SECONDS`; append a wake event to
+    stop it sooner.
     ``StreamingQuery.stop`` interrupts the batch, which then runs again after the next start. That is harmless, but it
     delays the batch's responses by a restart. It is the fallback: for a batch that takes too long, and where this Spark
     keeps the query's state elsewhere.
@@ -33,11 +35,18 @@ def stop_after_batch(query: StreamingQuery, limit_seconds: float = LAST_BATCH_LI
 
 def _terminate_after_batch(spark: SparkSession, query: StreamingQuery, deadline: float) -> None:
     java_query: Any = query._jsq
+    held = HeldTriggers(spark, query) if is_used(TRIGGER_CLOCK, spark) and has_trigger_clock(query) else None
     terminated = getattr(java_virtual_machine(spark).org.apache.spark.sql.execution.streaming.runtime, "TERMINATED$")
     # Spark reads this state after each batch, and also between planning a batch and running it. A batch that is
-    # planned would be given up: so the state is set while a batch runs, or when none has run for long.
-    _await_next_spark_job(spark, deadline)
+    # planned would be given up: so the state is set when no batch can begin, while one runs, or when none has run for
+    # long.
+    if held is not None:
+        held.await_idle(deadline)
+    else:
+        _await_next_spark_job(spark, deadline)
     java_query.streamingQuery().state().set(getattr(terminated, "MODULE$"))
+    if held is not None:
+        held.let_go()
     # pyspark takes whole seconds, and at least one.
     query.awaitTermination(max(1, round(deadline - time.monotonic())))
 

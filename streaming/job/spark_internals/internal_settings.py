@@ -4,6 +4,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from streaming.job.spark_internals.optimizer_rules import excluded_rules
+from streaming.job.spark_internals.python_worker.worker_choice import VARIABLE, choose
 from streaming.job.spark_internals.registry import (
     CHECKPOINT_FILES,
     OPTIMIZER_RULES,
@@ -12,7 +13,6 @@ from streaming.job.spark_internals.registry import (
     is_used,
 )
 from streaming.job.spark_internals.store_files.compilation import CLASS
-from streaming.job.spark_internals.worker_choice import VARIABLE, choose
 
 EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
@@ -28,7 +28,7 @@ def python_worker_settings(requested: str) -> dict[str, str]:
     """The settings for the Python workers; ``requested`` is the option ``python-worker``."""
     settings: dict[str, str] = {f"spark.executorEnv.{VARIABLE}": choose(requested, pyspark.__version__).worker}
     if is_used(WORKER_DAEMON):
-        settings["spark.python.daemon.module"] = "streaming.job.spark_internals.worker_daemon"
+        settings["spark.python.daemon.module"] = "streaming.job.spark_internals.python_worker.worker_daemon"
     return settings
 
 

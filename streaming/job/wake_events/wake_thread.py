@@ -27,8 +27,17 @@ END_LIMIT_SECONDS = 5.0
 class _WakeThread(threading.Thread):
     """Reads the query's progress, and appends wake events. An exception is logged, and the thread goes on."""
 
-    def __init__(self, wakes: WakeEvents, query: StreamingQuery, interval_seconds: float, *, is_new: bool) -> None:
+    def __init__(
+        self,
+        wakes: WakeEvents,
+        query: StreamingQuery,
+        interval_seconds: float,
+        on_batch: Callable[[Progress], None],
+        *,
+        is_new: bool,
+    ) -> None:
         super().__init__(name="wake-events", daemon=True)
+        self._on_batch = on_batch
         self._wakes = wakes
         self._query = query
         self._schedule = WakeSchedule(time.monotonic(), interval_seconds, is_new=is_new)
@@ -67,6 +76,7 @@ class _WakeThread(threading.Thread):
             progress = msgspec.json.decode(text, type=Progress)
             self._last_batch = progress.batch_id
             schedule.note_batch(_completed(progress), time.monotonic())
+            self._on_batch(progress)
         now, seconds = time.time_ns() // 1_000_000, time.monotonic()
         for place in self._wakes.deliveries():
             if place is None:
@@ -91,14 +101,19 @@ def _completed(progress: Progress) -> CompletedBatch:
 
 @contextmanager
 def waking_due_groups(
-    wakes: WakeEvents, query: StreamingQuery, batch_interval_ms: int, *, is_new: bool
+    wakes: WakeEvents,
+    query: StreamingQuery,
+    batch_interval_ms: int,
+    on_batch: Callable[[Progress], None],
+    *,
+    is_new: bool,
 ) -> Iterator[Callable[[], bool]]:
     """Keep the deadlines of a query's groups within the block; yields whether the thread runs.
 
     ``batch_interval_ms`` is the least time between the starts of two batches; ``is_new``: whether the query's
-    checkpoint has no batch.
+    checkpoint has no batch. ``on_batch`` is called with each completed batch, on the thread.
     """
-    thread = _WakeThread(wakes, query, batch_interval_ms / 1000, is_new=is_new)
+    thread = _WakeThread(wakes, query, batch_interval_ms / 1000, on_batch, is_new=is_new)
     thread.start()
     try:
         yield thread.is_alive

@@ -21,10 +21,11 @@ from tests.bench.scenarios.loads import (
     shuffled,
     windows,
 )
+from tests.bench.scenarios.pace import FIXED_INTERVAL, paced_loads
 from tests.bench.scenarios.request_path import request_path
 from tests.bench.systems.coordinators import DEFAULTS_MODULE, Coordinator, median_ms, running
 
-BALANCED_PROFILE: dict[str, object] = {"profile": "balanced"}
+DEFAULT_PROFILE: dict[str, object] = {}
 LATENCY_PROFILE: dict[str, object] = {"profile": "latency"}
 
 COMMITS_RATE = 500
@@ -32,25 +33,42 @@ COMMITTING_GROUPS = 100
 WINDOW_SECONDS = 5
 
 
-def balanced_job(bench: Bench) -> Figures:
+def default_job(bench: Bench) -> Figures:
     """Measure the job with its default profile, from the moment that it is ready."""
-    scale, name = bench.scale, figures.BALANCED
+    scale, name = bench.scale, figures.DEFAULT
     with (
-        running("balanced", bench.broker, bench.folder, BALANCED_PROFILE, records_progress=True) as coordinator,
+        running("default", bench.broker, bench.folder, DEFAULT_PROFILE, records_progress=True) as coordinator,
         bench.events(coordinator) as events,
     ):
-        begun = first_minute(bench, events)
-        load = Load(STEADY_RATE, scale.steady_groups, 1, scale.balanced_warm_up_seconds, scale.steady_seconds)
+        begun = first_minute(bench, name, events)
+        paced = paced_loads(bench, name, coordinator, events)
+        load = Load(STEADY_RATE, scale.steady_groups, 1, scale.default_warm_up_seconds, scale.steady_seconds)
         steady = _steady(bench, name, coordinator, events, load)
         formations = [_formation(bench, coordinator, name, *size) for size in scale.formations]
-        full = _full(bench, name, coordinator, events, scale.balanced_full_seconds)
+        full = _full(bench, name, coordinator, events, scale.default_full_seconds)
         return Figures(
             start_seconds=coordinator.start_seconds,
             first_minute=begun,
             steady=steady,
             full=full,
+            paced=paced,
             formations=formations,
         )
+
+
+def fixed_interval_job(bench: Bench) -> Figures:
+    """Measure the job with its default profile, but with batches in a fixed interval."""
+    scale, name = bench.scale, figures.FIXED
+    with (
+        running(
+            "fixed", bench.broker, bench.folder, DEFAULT_PROFILE, environment=FIXED_INTERVAL, records_progress=True
+        ) as coordinator,
+        bench.events(coordinator) as events,
+    ):
+        begun = first_minute(bench, name, events)
+        paced = paced_loads(bench, name, coordinator, events)
+        formations = [_formation(bench, coordinator, name, *size) for size in scale.formations]
+        return Figures(start_seconds=coordinator.start_seconds, first_minute=begun, paced=paced, formations=formations)
 
 
 def latency_job(bench: Bench) -> Figures:
@@ -88,7 +106,7 @@ def spark_defaults_job(bench: Bench) -> Figures:
     """Measure the same query with Spark's default settings and pyspark's own worker."""
     scale, name = bench.scale, figures.SPARK_DEFAULTS
     with (
-        running("defaults", bench.broker, bench.folder, LATENCY_PROFILE, DEFAULTS_MODULE) as coordinator,
+        running("spark-defaults", bench.broker, bench.folder, LATENCY_PROFILE, DEFAULTS_MODULE) as coordinator,
         bench.events(coordinator) as events,
     ):
         formations = [_formation(bench, coordinator, name, *size) for size in scale.formations]
@@ -97,10 +115,10 @@ def spark_defaults_job(bench: Bench) -> Figures:
         return Figures(start_seconds=coordinator.start_seconds, steady=steady, formations=formations)
 
 
-def first_minute(bench: Bench, events: Events) -> FirstMinute:
+def first_minute(bench: Bench, name: str, events: Events) -> FirstMinute:
     """Send offset commits to a job that has just become ready."""
     seconds = bench.scale.first_minute_seconds
-    bench.report(f"{figures.BALANCED}: the first {seconds:g} s, with {COMMITS_RATE} commits/s")
+    bench.report(f"{name}: the first {seconds:g} s, with {COMMITS_RATE} commits/s")
     commits = events.commits(group_names("committing", COMMITTING_GROUPS))
     timings = events.send_on_schedule(commits, schedule(COMMITS_RATE, seconds))
     return FirstMinute(

@@ -6,7 +6,7 @@ import msgspec
 
 from tests.bench.events import Events, PreparedRequest
 from tests.bench.figures import Population
-from tests.bench.scenarios.job import BALANCED_PROFILE
+from tests.bench.scenarios.job import DEFAULT_PROFILE
 from tests.bench.scenarios.loads import Bench, group_names
 from tests.bench.scenarios.silence import idle
 from tests.bench.systems.coordinators import Coordinator, running
@@ -21,7 +21,7 @@ def many_groups(bench: Bench) -> Population:
     scale = bench.scale
     # What records the progress of batches would take a part of the CPU time of an idle coordinator.
     with (
-        running("many", bench.broker, bench.folder, BALANCED_PROFILE) as coordinator,
+        running("many", bench.broker, bench.folder, DEFAULT_PROFILE) as coordinator,
         bench.events(coordinator) as events,
     ):
         bench.report(f"no groups: settling for {scale.settling_seconds:g} s, then idle for {scale.idle_seconds:g} s")

@@ -4,11 +4,15 @@ import msgspec
 import pytest
 
 from tests.bench.figures import (
-    BALANCED,
     BROKER,
+    DEFAULT,
+    FIXED,
     LATENCY,
     QUICK,
+    SMALL_COMMITS,
+    SMALL_HEARTBEATS,
     SPARK_DEFAULTS,
+    STEADY_COMMITS,
     STOCK_WORKER,
     Figures,
     FirstMinute,
@@ -49,6 +53,7 @@ def figures(milliseconds: float, *, failed: int = 0) -> Figures:
     return Figures(
         steady=load(milliseconds, failed=failed),
         full=load(milliseconds, members=10),
+        paced={what: load(milliseconds, failed=failed) for what in (SMALL_COMMITS, SMALL_HEARTBEATS, STEADY_COMMITS)},
         formations=[formation],
         path=[Stage("wait", 1.0)],
     )
@@ -68,7 +73,7 @@ def measured(
         idle_when_empty=idle,
     )
     latency = msgspec.structs.replace(figures(milliseconds, failed=failed), touched=Touched(1_000, [1.0 / ratio]))
-    begun = FirstMinute(rate=500, groups=100, failed=0, windows=[Window(0, 9, 5_700, 9_000), Window(5, 9, 250, 700)])
+    begun = FirstMinute(rate=500, groups=100, failed=0, windows=[Window(0, 9, 5_700, 9_000), Window(15, 9, 250, 700)])
     return Measurement(
         date="2026-01-01",
         commit="abc",
@@ -79,7 +84,8 @@ def measured(
         logic=[LogicFigure("a step", 70.0, "us", 60.0), LogicFigure("a commit", 4.0, "ms", 5.0)],
         generator=load(2.0),
         coordinators={
-            BALANCED: msgspec.structs.replace(figures(300.0), first_minute=begun),
+            DEFAULT: msgspec.structs.replace(figures(300.0), first_minute=begun),
+            FIXED: msgspec.structs.replace(figures(400.0), steady=None, full=None),
             LATENCY: latency,
             STOCK_WORKER: Figures(touched=Touched(1_000, [1.0])),
             SPARK_DEFAULTS: figures(1_000.0),
@@ -109,26 +115,32 @@ def test_no_goal_is_met_without_responses_or_with_failures() -> None:
 
 def test_every_figure_is_in_the_column_of_its_system_and_profile() -> None:
     text = markdown(measured())
-    headings = "|  | goal | this job, balanced | this job, latency | Spark's defaults, latency | Kafka's broker |  |"
+    columns = "this job, default | this job, fixed interval | this job, latency | Spark's defaults, latency"
+    headings = f"|  | goal | {columns} | Kafka's broker |  |"
     assert headings in text
-    assert "| 1,000 heartbeats/s over 1,000 groups, p99 | <= 250 ms |  | 100 ms |  |  | met |" in text
+    assert "| 1,000 heartbeats/s over 1,000 groups, p99 | <= 250 ms |  |  | 100 ms |  |  | met |" in text
     ratio = "batch that finds nothing to do with 100,000 groups, relative to no groups"
-    assert f"| {ratio} | <= 1.30x | 1.30x |  |  |  | met |" in text
-    assert "| CPU when idle, no groups | <= 0.020 cores | 0.020 cores |  |  |  | met |" in text
-    assert "| batches in 60 idle s, no groups | 0 | 0 |  |  |  | met |" in text
-    assert "| files written in 60 idle s, with 100,000 groups | 0 | 3 |  |  |  | missed |" in text
-    assert "| kill -9 to first answer with 100,000 groups | <= 20.0 s | 21.0 s |  |  |  | missed |" in text
-    assert "| the same in batches | <= 5.0 |  | 4.0 |  |  | met |" in text
-    assert "| request to response, p50 |  | 300 ms | 100 ms | 1,000 ms | 2.0 ms |  |" in text
-    assert "| 10 members (delay 6000 ms) |  | 200 ms | 200 ms | 200 ms | 200 ms |  |" in text
-    assert "| a step | <= 60 us | 70.0 us |  |  |  | missed |" in text
+    assert f"| {ratio} | <= 1.30x | 1.30x |  |  |  |  | met |" in text
+    assert "| CPU when idle, no groups | <= 0.030 cores | 0.020 cores |  |  |  |  | met |" in text
+    assert "| batches in 60 idle s, no groups | 0 | 0 |  |  |  |  | met |" in text
+    assert "| files written in 60 idle s, with 100,000 groups | 0 | 3 |  |  |  |  | missed |" in text
+    assert "| kill -9 to first answer with 100,000 groups | <= 20.0 s | 21.0 s |  |  |  |  | missed |" in text
+    assert "| the same in batches | <= 5.0 |  |  | 4.0 |  |  | met |" in text
+    assert "| request to response, p50 |  | 300 ms |  | 100 ms | 1,000 ms | 2.0 ms |  |" in text
+    assert "| 10 members (delay 6000 ms) |  | 200 ms | 200 ms | 200 ms | 200 ms | 200 ms |  |" in text
+    assert "| 20 commits/s over 100 groups, p50 | <= 100 ms | 300 ms |  |  |  |  | missed |" in text
+    cpu = "CPU with 20 heartbeats/s of 200 members, relative to a fixed interval"
+    assert f"| {cpu} | <= 1.00x | 1.00x |  |  |  |  | met |" in text
+    assert "| p50 of the first 15 s, relative to later | <= 2.0x | 22.8x |  |  |  |  | missed |" in text
+    assert "| request to response, p99 |  | 300 ms | 400 ms |  |  |  |  |" in text
+    assert "| a step | <= 60 us | 70.0 us |  |  |  |  | missed |" in text
     assert "state partitions 1" in text
 
 
 def test_the_first_minute_is_shown_in_windows() -> None:
     text = markdown(measured())
-    assert "The first minute of a new job, profile balanced: 500 commits/s over 100 groups, 0 failed" in text
-    assert "| 0 to 5 | 5,700 ms | 9,000 ms |\n| 5 to 10 | 250 ms | 700 ms |" in text
+    assert "The first minute of a new job, default profile: 500 commits/s over 100 groups, 0 failed" in text
+    assert "| 0 to 15 | 5,700 ms | 9,000 ms |\n| 15 to 30 | 250 ms | 700 ms |" in text
 
 
 def test_a_run_without_warm_up_says_so() -> None:

@@ -1,7 +1,11 @@
 """What clients see of a take-over is computed from the timings of their requests."""
 
+import json
+from datetime import UTC, datetime, timedelta
+
+from streaming.job.lifecycle.phases import HAND_OVER, TAKE_OVER, Phases
 from tests.bench.latency import Timings
-from tests.bench.outages.takeover import TakeOver, lines, seen
+from tests.bench.outages.takeover import TakeOver, lines, reported_phases, seen
 
 
 def test_the_silence_ends_with_the_first_answer_after_it_and_not_with_answers_that_were_under_way() -> None:
@@ -34,3 +38,40 @@ def test_a_line_says_what_a_kind_of_fault_did() -> None:
         "stop with a standby, 2 times: first answer after 0.50 s (p99 0.50 s), longest silence 0.40 s, p50 of the "
         "first 5 s 1.5 times that before (at most 1.5), 2 requests failed"
     )
+
+
+def test_the_phases_of_both_jobs_follow_each_other_from_the_fault_on() -> None:
+    fault_at = datetime(2026, 11, 28, 12, 0, 0, 0, UTC)
+    stopped = Phases(HAND_OVER, fault_at + timedelta(milliseconds=3), {"batch complete": 80, "announced": 20})
+    standby = Phases(TAKE_OVER, fault_at + timedelta(milliseconds=110), {"active": 50, "first batch written": 200})
+    of_stopped, of_standby = (
+        ["a warning", json.dumps({"ready": False, "message": one.line()})] for one in (stopped, standby)
+    )
+    assert reported_phases(of_stopped, of_standby, fault_at) == {
+        "until hand-over": 3,
+        "batch complete": 80,
+        "announced": 20,
+        "until take-over": 7,
+        "active": 50,
+        "first batch written": 200,
+    }
+    assert reported_phases([], of_standby, fault_at) == {
+        "until take-over": 110,
+        "active": 50,
+        "first batch written": 200,
+    }
+
+
+def test_each_phase_has_a_line_with_its_part_of_the_slowest_take_over() -> None:
+    quick = TakeOver(
+        fault="kill", has_standby=True, first_answer=0.5, longest_silence=0.4, p50_before=50, p50_after=75, failed=0,
+        phases={"until take-over": 100, "active": 40},
+    )  # fmt: skip
+    slow = TakeOver(
+        fault="kill", has_standby=True, first_answer=1.6, longest_silence=1.5, p50_before=50, p50_after=75, failed=0,
+        phases={"until take-over": 90, "active": 1_100},
+    )  # fmt: skip
+    assert list(lines([quick, slow]))[1:] == [
+        "    until take-over: 95 ms (at most 100 ms), in the slowest one 90 ms",
+        "    active: 570 ms (at most 1100 ms), in the slowest one 1100 ms",
+    ]

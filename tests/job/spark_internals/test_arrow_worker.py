@@ -22,8 +22,8 @@ from streaming.job.group_batch.state_row import StateRow
 from streaming.job.measures import CounterName, Totals
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, GroupOperator
 from streaming.job.rows.records import KafkaRecord
-from streaming.job.spark_internals import arrow_worker
-from streaming.job.spark_internals.arrow_worker import ColumnSerializer
+from streaming.job.spark_internals.python_worker import arrow_worker
+from streaming.job.spark_internals.python_worker.arrow_worker import ColumnSerializer
 from streaming.job.spilled_records import SpilledRecords
 from tests.support.request_events import commit, dumped, envelope
 

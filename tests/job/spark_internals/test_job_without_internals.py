@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, STOCK, VARIABLE
 from streaming.job.spark_internals.registry import INTERNALS, OFF_VARIABLE
-from streaming.job.spark_internals.worker_choice import ARROW, STOCK, VARIABLE
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
 from tests.support.request_events import commit, dumped

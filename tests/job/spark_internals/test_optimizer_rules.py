@@ -78,7 +78,7 @@ def _plan(spark: SparkSession, options: JobOptions, capsys: pytest.CaptureFixtur
     """The optimized and the physical plan, without what is new in each plan, and aliases that change no name."""
     settings = Settings(TopicNames(), 1)
     requests = requests_by_group(spark, options, SHIPPED)
-    coordinator_query(requests, options, settings, state_partitions, SHIPPED)._df.explain(extended=True)
+    coordinator_query(requests, options, settings, state_partitions, SHIPPED, 0)._df.explain(extended=True)
     plan = capsys.readouterr().out.partition("== Optimized Logical Plan ==")[2]
     assert "FlatMapGroupsInPandasWithState" in plan
     return re.sub(r"\b(\w+) AS \1\b", r"\1", NEW_IN_EACH_PLAN.sub("", plan))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, STOCK, choose
 from streaming.job.spark_internals.registry import ARROW_WORKER, OFF_VARIABLE
-from streaming.job.spark_internals.worker_choice import ARROW, STOCK, choose
 
 TRIED = "4.2.0"
 

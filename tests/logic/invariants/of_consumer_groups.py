@@ -84,6 +84,7 @@ def what_is_derived_is_up_to_date(group: Group) -> None:
     assert consumer.held == fresh.held
     assert consumer.member_ids_of_instances == fresh.member_ids_of_instances
     assert consumer.subscribed_topics == fresh.subscribed_topics
+    assert consumer.size_of_members == fresh.size_of_members
 
 
 CONSUMER_GROUP_INVARIANTS: tuple[Callable[[Group], None], ...] = (

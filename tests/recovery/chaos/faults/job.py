@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 
 from streaming.job.checkpoints.checkpoint import STARTS_FOLDER
-from streaming.job.spark_internals.worker_choice import ARROW
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW
 from tests.bench.usage import CoordinatorProcesses, find_coordinator
 from tests.recovery.chaos.faults.fault import Inject, NotInjected
 from tests.recovery.chaos.kill_points import Point, caught_at, see

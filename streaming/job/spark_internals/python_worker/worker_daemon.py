@@ -22,7 +22,7 @@ from pyspark import daemon
 
 import streaming.job.operator  # noqa: F401
 from streaming.contract.output.plain import print_plain
-from streaming.job.spark_internals.worker_choice import ARROW, VARIABLE, choose
+from streaming.job.spark_internals.python_worker.worker_choice import ARROW, VARIABLE, choose
 
 _pyspark_worker = daemon.worker
 
@@ -41,7 +41,7 @@ def install_chosen_worker() -> None:
     choice = choose(requested, pyspark.__version__)
     if choice.worker == ARROW:
         # Not at the top: another pyspark may lack names that it imports.
-        from streaming.job.spark_internals import arrow_worker
+        from streaming.job.spark_internals.python_worker import arrow_worker
 
         arrow_worker.install()
         gc.disable()

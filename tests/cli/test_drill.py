@@ -14,7 +14,7 @@ from tests.recovery.test_demo import commands_with
 from tests.support.coordinator_process import SHORT_LIVED_JVM, CoordinatorProcess
 
 LIMIT_SECONDS = 540.0
-QUICK = {"master": "local[2]", "driver-memory": "512m", "trigger-interval-ms": 200, **SHORT_LIVED_JVM}
+QUICK = {"master": "local[2]", "driver-memory": "512m", "trigger-interval-ms": 200, "cpu-budget": 0, **SHORT_LIVED_JVM}
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(LIMIT_SECONDS + 60)]
 

@@ -29,6 +29,8 @@ QUICK = {
     "response-partitions": 2,
     "state-partitions": 1,
     "trigger-interval-ms": 200,
+    # A batch for each request, as far as the cores go, would take them from the other processes of the tests.
+    "cpu-budget": 0,
     "group.initial.rebalance.delay.ms": 0,
     **SHORT_LIVED_JVM,
 }

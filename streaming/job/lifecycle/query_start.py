@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -42,22 +43,52 @@ WAKE_EVENTS = "wake-events"
 def start_query(
     session: JobSession, partitions: Partitions, stack: ExitStack, report: Report, *, after_rival: bool = False
 ) -> StreamingQuery:
-    """Start the query on its checkpoint, for topics with so many partitions; ``stack`` ends the count of its batches.
+    """Start the query on its checkpoint, for topics with so many partitions; ``stack`` ends what follows its batches.
 
     ``after_rival``: the newest batch was planned by the job that was active before this one.
 
     Raises:
         CannotRun: the checkpoint does not fit the options or the topics.
     """
-    spark, options, checkpoint = session.spark, session.options, session.checkpoint
-    watch, candidate = session.watch, session.candidate
+    start = _recorded_start(session, partitions, report, after_rival=after_rival)
+    for line in missing_keys(start.starts, start.senders.keys):
+        report(f"warning: {line}")
+    settings = group_settings(session.options, start.senders, partitions, start.starts)
+    # Without a record to read, Spark would run no batch, and groups that are due would not be called.
+    session.wakes.append_first()
+    session.phases.end("wake event appended")
+    interval_ms = STEP_MS if _has_pace(session) else session.options.batch_interval_ms
+    query = coordinator_query(
+        session.requests, session.options, settings, start.state_partitions, session.parts, interval_ms
+    ).start()
+    session.phases.end("query started")
+    _follow_batches(session, query, partitions, stack, is_new=start.is_new)
+    # Only now: the readers of a query before this one had ended with it.
+    session.metrics.note_query_start()
+    return query
+
+
+class _RecordedStart(NamedTuple):
+    """A start that is in the checkpoint: it is the last of ``starts``. ``is_new``: the checkpoint had no batch."""
+
+    starts: tuple[Start, ...]
+    senders: Senders
+    state_partitions: int
+    is_new: bool
+
+
+def _recorded_start(
+    session: JobSession, partitions: Partitions, report: Report, *, after_rival: bool
+) -> _RecordedStart:
+    """Check the checkpoint, and record a start in it. Raises CannotRun."""
+    spark, options, checkpoint, candidate = session.spark, session.options, session.checkpoint, session.candidate
     with checkpoint.seen_once():
         if registry.is_used(registry.CHECKPOINT_LAYOUT, spark):
             check_damage(checkpoint, options.checkpoint)
         session.phases.end("damage looked for")
         is_new = checkpoint.is_new()
         state_partitions, state_store = _checked_checkpoint(
-            checkpoint, options, watch.found, partitions, candidate.reach_before, report
+            checkpoint, options, session.watch.found, partitions, candidate.reach_before, report
         )
         session.phases.end("topics compared")
         configure_state(spark, state_partitions, state_store)
@@ -74,22 +105,24 @@ def start_query(
         # That job has planned another batch meanwhile. It can plan no further ones once Spark has one of this job's.
         starts = new_start(session, checkpoint, config, senders, partitions, report, after_rival=True)
     session.phases.end("start announced")
-    for line in missing_keys(starts, senders.keys):
-        report(f"warning: {line}")
-    settings = group_settings(options, senders, partitions, starts)
-    # Without a record to read, Spark would run no batch, and groups that are due would not be called.
-    session.wakes.append_first()
-    session.phases.end("wake event appended")
-    has_pace = registry.is_used(registry.TRIGGER_CLOCK, spark)
-    interval_ms = STEP_MS if has_pace else options.batch_interval_ms
-    query = coordinator_query(session.requests, options, settings, state_partitions, session.parts, interval_ms).start()
-    session.phases.end("query started")
-    is_pacing = stack.enter_context(pacing(spark, query, options, partitions.requests)) if has_pace else None
+    return _RecordedStart(starts, senders, state_partitions, is_new)
+
+
+def _has_pace(session: JobSession) -> bool:
+    return registry.is_used(registry.TRIGGER_CLOCK, session.spark)
+
+
+def _follow_batches(
+    session: JobSession, query: StreamingQuery, partitions: Partitions, stack: ExitStack, *, is_new: bool
+) -> None:
+    """Start what begins the query's batches, and what reads about them; ``stack`` ends it."""
+    spark, options = session.spark, session.options
+    is_pacing = stack.enter_context(pacing(spark, query, options, partitions.requests)) if _has_pace(session) else None
     on_batch = stack.enter_context(recording_slow_batches(spark, session.metrics))
     is_waking = stack.enter_context(
         waking_due_groups(session.wakes, query, options.batch_interval_ms, on_batch, is_new=is_new)
     )
-    candidate.follow(QueryReach(query, watch.found.topic_ids.get(options.topics.requests)))
+    session.candidate.follow(QueryReach(query, session.watch.found.topic_ids.get(options.topics.requests)))
     if options.metrics_port is not None:
         session.metrics.add_reader(WAKE_EVENTS, is_waking)
         if is_pacing is not None:
@@ -99,9 +132,6 @@ def start_query(
         )
     if options.progress_file is not None:
         stack.enter_context(recording_progress(query, Path(options.progress_file)))
-    # Only now: the readers of a query before this one had ended with it.
-    session.metrics.note_query_start()
-    return query
 
 
 def _lost_starts(options: JobOptions) -> str:

@@ -16,10 +16,17 @@ from tests.support.waiting import wait_until
 
 GROUP = "payments-readers"
 REBALANCE_IN_PROGRESS = 27
-SESSION_MS = 20_000
+SESSION_MS = 30_000
 """A job that has just started on a busy machine may take more than 12 s for an answer, before which the members of this
 test send no further heartbeat."""
-OPTIONS = {"group.min.session.timeout.ms": 1_000, "request-partitions": 1}
+OPTIONS = {
+    "group.min.session.timeout.ms": 1_000,
+    "request-partitions": 1,
+    # A busy machine answers late. A session that a late answer has extended is stored nowhere, and a replay ends it
+    # earlier. An answer counts as late after this interval; the requests begin the batches meanwhile.
+    "trigger-interval-ms": 15_000,
+    "cpu-budget": 8,
+}
 
 
 @pytest.fixture
@@ -105,7 +112,8 @@ def test_a_restored_copy_comes_to_the_offsets_and_members_that_were_lost(
     copy = coordinator.checkpoint.with_name("copy")
     shutil.copytree(coordinator.checkpoint, copy)
     coordinator.start()
-    wait_until(lambda: first.heartbeat() == REBALANCE_IN_PROGRESS, "the silent member's end", pause=1.0)
+    wait_until(lambda: first.heartbeat() != 0, "the end of the silent member's session", pause=1.0)
+    assert first.heartbeat() == REBALANCE_IN_PROGRESS, "the other member's session goes on"
     first.finish_join(clients.response(first.join()))
     assert first.generation == 3
     assert first.commit(*range(190, 220)) == {0}
@@ -128,13 +136,13 @@ def test_a_restored_copy_comes_to_the_offsets_and_members_that_were_lost(
     assert committed(clients) == 219
     assert first.heartbeat() == 0
     assert first.commit(220) == {12}, "the option holds for new requests"
-    values: dict[bytes | None, set[str]] = {}
+    answers: dict[bytes | None, set[str]] = {}
     with reading(coordinator.bootstrap_servers, coordinator.topics.responses) as responses:
         for record in responses.to_the_end():
             # It names the line of the directory that is written with the answer: one for each batch.
             answer = {name: value for name, value in record.value.items() if name != "directoryChange"}
-            values.setdefault(record.key, set()).add(json.dumps(answer))
-    assert all(len(answers) == 1 for answers in values.values()), "an answer was given twice, with other contents"
+            answers.setdefault(record.key, set()).add(json.dumps(answer))
+    assert [contents for contents in answers.values() if len(contents) > 1] == []
 
 
 def kill_after_two_batches(coordinator: CoordinatorProcess) -> None:

@@ -19,6 +19,7 @@ from streaming.job.group_batch.settings import Settings
 from streaming.job.group_batch.starts import Start
 from streaming.job.lifecycle.job_session import JobSession, Report
 from streaming.job.lifecycle.starts import QueryReach, new_start
+from streaming.job.monitoring.metrics import Progress
 from streaming.job.monitoring.progress_file import recording_progress
 from streaming.job.monitoring.readers import feeding_metrics
 from streaming.job.monitoring.slow_batches.recorder import recording_slow_batches
@@ -117,16 +118,22 @@ def _follow_batches(
 ) -> None:
     """Start what begins the query's batches, and what reads about them; ``stack`` ends it."""
     spark, options = session.spark, session.options
-    is_pacing = stack.enter_context(pacing(spark, query, options, partitions.requests)) if _has_pace(session) else None
-    on_batch = stack.enter_context(recording_slow_batches(spark, session.metrics))
+    pace = stack.enter_context(pacing(spark, query, options, partitions.requests)) if _has_pace(session) else None
+    note_slow_batch = stack.enter_context(recording_slow_batches(spark, session.metrics))
+
+    def on_batch(progress: Progress) -> None:
+        note_slow_batch(progress)
+        if pace is not None and progress.is_followed:
+            pace.note_rest()
+
     is_waking = stack.enter_context(
         waking_due_groups(session.wakes, query, options.batch_interval_ms, on_batch, is_new=is_new)
     )
     session.candidate.follow(QueryReach(query, session.watch.found.topic_ids.get(options.topics.requests)))
     if options.metrics_port is not None:
         session.metrics.add_reader(WAKE_EVENTS, is_waking)
-        if is_pacing is not None:
-            session.metrics.add_reader(PACE, is_pacing)
+        if pace is not None:
+            session.metrics.add_reader(PACE, pace.is_alive)
         stack.enter_context(
             feeding_metrics(session.metrics, query, options.librdkafka_config, options.topics.directory)
         )

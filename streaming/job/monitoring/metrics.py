@@ -76,6 +76,14 @@ class Progress(BatchSize, rename="camel"):
         return round(self.timestamp.timestamp() * 1000)
 
     @property
+    def is_followed(self) -> bool:
+        """Whether there may be more in the log that a batch can read now.
+
+        A batch reads at most ``max-requests-per-batch``. Before one that runs again, Spark did not look.
+        """
+        return self.unread > 0 or self.earliest_time is None
+
+    @property
     def read_until(self) -> dict[int, int]:
         """The end of the batch in each partition of the requests."""
         topics = [offsets for source in self.sources for offsets in (source.end_offset or {}).values()]

@@ -62,6 +62,11 @@ class PaceThread(threading.Thread):
         self._processor_time = ProcessorTime(os.getpid())
         self._credit = Credit(cores, time.monotonic(), self._processor_time.used())
         self._stopped = threading.Event()
+        self._has_more = threading.Event()
+
+    def note_rest(self) -> None:
+        """Note that a batch has not read all that was in the log: another one is to follow. Any thread may call it."""
+        self._has_more.set()
 
     def stop(self) -> None:
         """End the thread; one that hangs in the JVM ends with the process."""
@@ -99,7 +104,7 @@ class PaceThread(threading.Thread):
     def _await_requests(self, arrivals: Arrivals) -> None:
         """Wait until a batch should begin, or it is time to look in any case."""
         look_at = time.monotonic() + ANYWAY_SECONDS
-        while not self._collection.is_complete and not self._stopped.is_set():
+        while not (self._collection.is_complete or self._has_more.is_set() or self._stopped.is_set()):
             due_at = self._collection.due_at()
             left = min(look_at, due_at or look_at) - time.monotonic()
             if left <= 0:
@@ -118,6 +123,7 @@ class PaceThread(threading.Thread):
         # First: a request that arrives from now on is seen by the look, or is not passed over.
         arrivals.skip()
         self._collection.take(time.monotonic())
+        self._has_more.clear()
         self._clock.look()
         arrivals.confirm()
         self._stopped.wait(LEAST_DISTANCE_SECONDS)
@@ -138,8 +144,8 @@ def _budget(spark: SparkSession, options: JobOptions) -> float:
 @contextmanager
 def pacing(
     spark: SparkSession, query: StreamingQuery, options: JobOptions, partitions: int
-) -> Iterator[Callable[[], bool]]:
-    """Let a query look for requests when there are some, within the block; yields whether the thread runs.
+) -> Iterator[PaceThread]:
+    """Let a query look for requests when there are some, within the block; yields the thread.
 
     The query has the trigger interval :data:`~streaming.job.spark_internals.trigger_clock.STEP_MS`.
     """
@@ -151,6 +157,6 @@ def pacing(
     )
     thread.start()
     try:
-        yield thread.is_alive
+        yield thread
     finally:
         thread.stop()

@@ -32,18 +32,26 @@ class Looks:
 
 
 @contextmanager
+def running(
+    looks: Looks, arrivals: Callable[[], Arrivals], interval_seconds: float, cores: float
+) -> Iterator[PaceThread]:
+    thread = PaceThread(lambda: looks, arrivals, interval_seconds, cores)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.stop()
+        assert not thread.is_alive()
+
+
+@contextmanager
 def pacing(
     arrivals: Callable[[], Arrivals], interval_seconds: float = LONG_SECONDS, cores: float = CORES
 ) -> Iterator[Looks]:
     """The looks of a thread; by default, CPU time is no limit."""
     looks = Looks()
-    thread = PaceThread(lambda: looks, arrivals, interval_seconds, cores)
-    thread.start()
-    try:
+    with running(looks, arrivals, interval_seconds, cores):
         yield looks
-    finally:
-        thread.stop()
-        assert not thread.is_alive()
 
 
 @pytest.fixture
@@ -110,6 +118,16 @@ def test_without_a_budget_only_the_interval_begins_batches(broker: EmbeddedBroke
             append(broker.bootstrap_servers, arrivals.args[1], (b"group", b"request"), partition=0)
             wait_until(lambda: len(seen) == number + 1, "the request to be seen")  # noqa: B023
     assert looks.count == 2
+
+
+@pytest.mark.parametrize("cores", [CORES, 0])
+def test_a_batch_that_has_left_requests_is_followed_by_another(arrivals: partial[Arrivals], cores: float) -> None:
+    looks = Looks()
+    with running(looks, arrivals, LONG_SECONDS, cores) as thread:
+        for number in range(ROUNDS):
+            wait_until(lambda: looks.count == number + 1, "a look")  # noqa: B023
+            thread.note_rest()
+        wait_until(lambda: looks.count == ROUNDS + 1, "a look after the last batch that has left some")
 
 
 def test_the_query_looks_now_and_then_although_nothing_is_seen(

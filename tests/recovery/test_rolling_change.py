@@ -13,7 +13,7 @@ import pytest
 
 from streaming.embedded.broker import EmbeddedBroker
 from tests.clients.live_consumer import LiveConsumer
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import QUICK_OF_0_1, CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_io import produce
 from tests.support.processes import Process
@@ -112,7 +112,7 @@ def change(process: Process) -> None:
 def test_clients_are_answered_while_job_and_gateway_are_changed_in_either_order(
     broker: EmbeddedBroker, tmp_path: Path, earlier: Mapping[str, str], stack: ExitStack
 ) -> None:
-    job = CoordinatorProcess(broker.bootstrap_servers, tmp_path, OPTIONS, environment=earlier)
+    job = CoordinatorProcess(broker.bootstrap_servers, tmp_path, OPTIONS, defaults=QUICK_OF_0_1, environment=earlier)
     changed_first, changed_last = (
         GatewayProcess(broker.bootstrap_servers, job.topics.prefix, name=name, environment=earlier)
         for name in ("gateway that is changed before the job", "gateway that is changed after the job")

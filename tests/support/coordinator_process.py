@@ -35,6 +35,8 @@ QUICK = {
     **SHORT_LIVED_JVM,
 }
 """Options for short answer times on a small machine."""
+QUICK_OF_0_1 = {name: value for name, value in QUICK.items() if name != "cpu-budget"}
+"""Those that release 0.1.0 knows, and the commits before it."""
 
 
 class CoordinatorProcess(Process):

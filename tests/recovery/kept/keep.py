@@ -20,7 +20,7 @@ from streaming.job.options import load_options
 from tests.recovery.conversation import Body, Conversation
 from tests.recovery.kept.archive import ARCHIVES, BACKUP, CONTENTS, OPTIONS
 from tests.recovery.kept.groups import after_backup, converse
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import QUICK_OF_0_1, CoordinatorProcess
 from tests.support.kafka_io import reading
 from tests.support.processes import Process
 from tests.support.source_tree import code_of, unpack_commit
@@ -31,7 +31,9 @@ def main(commit: str) -> None:
     with tempfile.TemporaryDirectory() as scratch, EmbeddedBroker() as broker:
         folder = Path(scratch)
         code = code_of(unpack_commit(commit, folder / "code"))
-        coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, OPTIONS, environment=code)
+        coordinator = CoordinatorProcess(
+            broker.bootstrap_servers, folder, OPTIONS, defaults=QUICK_OF_0_1, environment=code
+        )
         backups = folder / "backups"
         back_up = [sys.executable, "-m", "streaming.cli", "checkpoint", "backup", str(coordinator.checkpoint)]
         taking = Process("backup", [*back_up, str(backups)], environment=code)

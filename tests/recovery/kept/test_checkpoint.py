@@ -33,7 +33,7 @@ from tests.recovery.kept.groups import (
     heartbeat,
     partitions_in,
 )
-from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.coordinator_process import QUICK_OF_0_1, CoordinatorProcess
 from tests.support.kafka_io import reading
 from tests.support.source_tree import RELEASE_0_1_0, CommitNotThere, code_of, unpack_commit
 from tests.support.topics import delete_topics
@@ -106,7 +106,7 @@ def restored(
     code = code_of_0_1_0(folder / "code") if goes_back else {}
     archive = Unpacked(WITH_CONSUMER_GROUPS[-1] if goes_back else request.param, folder)
     forget_requests_topic(archive.checkpoint)
-    coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, OPTIONS)
+    coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, OPTIONS, defaults=QUICK_OF_0_1)
     archive.restore_topics(broker.bootstrap_servers, "requests")
     try:
         with reading(broker.bootstrap_servers, coordinator.topics.responses) as responses:

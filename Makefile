@@ -42,7 +42,7 @@ PARALLEL := $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder
 
 # Without Java, a test that starts a JVM and lacks the mark for it fails.
 check: lint ## Check style and types, and run the tests that need no JVM: under 2 minutes
-	JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m "not jvm" --ignore tests/logic/exhaustive --ignore tests/fuzz --ignore tests/clients --ignore tests/oracle --ignore tests/release/test_release.py --ignore tests/chart --ignore-glob "tests/recovery/test_*.py"
+	JAVA_HOME=/without-java $(PYTEST) -n 2 --dist worksteal -m "not jvm and not long" --ignore tests/logic/exhaustive --ignore tests/fuzz --ignore tests/clients --ignore tests/oracle --ignore tests/release/test_release.py --ignore tests/chart --ignore-glob "tests/recovery/test_*.py"
 
 # The longest files first, so that none goes on for long after the others.
 TOGETHER := tests/cli tests/recovery tests/clients tests/release tests/smokes/test_targets.py \
@@ -53,13 +53,17 @@ TOGETHER := tests/cli tests/recovery tests/clients tests/release tests/smokes/te
     tests/drills tests/deploy tests/chart tests/journal tests/contract tests/logic tests/growth \
     tests/kafka_tests tests/support tests/test_structure.py tests/test_examples.py
 
-test: archive $(TYPES) ## Run all tests, with the same random examples in each run, and print the time of each part: half an hour or more
+test: archive $(TYPES) ## Run the tests, with the same random examples in each run, and print the time of each part: half an hour or more
 	@$(PYTHON) -m tests.clients.programs.jars
 	@rm -f $(TIMES)
-	$(call timed,three at a time,$(PARALLEL) $(TOGETHER))
+	$(call timed,three at a time,$(PARALLEL) -m "not long" $(TOGETHER))
 # Two files, and nothing else: on a busy machine, more scripts are inconclusive and run again.
 	$(call timed,oracle,$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/oracle/test_random_scripts.py tests/oracle/test_matrix_against_broker.py tests/oracle/test_quirks_against_broker.py tests/oracle/test_broker_wide.py tests/oracle/consumer)
 	@echo "Times of the parts:"; cat $(TIMES)
+
+long: archive $(TYPES) ## Run the tests that take minutes each, of which `make test` has a shorter form: half an hour
+	@$(PYTHON) -m tests.clients.programs.jars
+	$(PARALLEL) -m long $(TOGETHER)
 
 lowest: $(STAMP) ## Run tests with the lowest versions of the dependencies that pyproject.toml allows
 	$(VENV)/bin/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)

@@ -47,6 +47,7 @@ def test_a_kill_is_measured_and_reported_and_nothing_is_left_behind(tmp_path: Pa
     assert commands_with(str(temporary)) == []
 
 
+@pytest.mark.long
 def test_a_running_coordinator_hands_over_when_its_process_is_named(
     new_coordinator: Callable[..., CoordinatorProcess], tmp_path: Path
 ) -> None:

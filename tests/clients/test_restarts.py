@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import pytest
+
 from tests.cli.test_commands import run_for
 from tests.clients.conftest import NewGroup
 from tests.clients.group import WatchedGroup
@@ -39,6 +41,8 @@ KINDS = [
     (Library.LIBRDKAFKA, ASSIGNED_BY_COORDINATOR, True),
 ]
 """Library, assignor, whether the members are static."""
+
+ONE_OF_EACH_LIBRARY = [KINDS[number] for number in (1, 4, 7, 9)]
 
 
 class Snapshot(NamedTuple):
@@ -90,9 +94,18 @@ def await_undisturbed(before: list[Snapshot], gateway_was_away: bool = False) ->
             assert group.rebalances == snapshot.rebalances, group.describe()
 
 
-def test_restarts_of_coordinator_and_gateway_cost_no_membership(system: System, new_group: NewGroup) -> None:
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param(ONE_OF_EACH_LIBRARY, id="one group of each library"),
+        pytest.param(KINDS, id="all", marks=pytest.mark.long),
+    ],
+)
+def test_restarts_of_coordinator_and_gateway_cost_no_membership(
+    system: System, new_group: NewGroup, kinds: list[tuple[Library, str, bool]]
+) -> None:
     groups = {}
-    for library, assignor, is_static in KINDS:
+    for library, assignor, is_static in kinds:
         protocol = CONSUMER if assignor == ASSIGNED_BY_COORDINATOR else CLASSIC
         group = new_group(PARTITIONS, assignor=assignor, session_ms=SESSION_MS, protocol=protocol)
         for name in NAMES:

@@ -17,7 +17,7 @@ ASSIGNORS = [
     *((CONSUMER, assignor) for assignor in ("uniform", "range")),
 ]
 
-in_both_protocols = pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
+in_both_protocols = pytest.mark.parametrize("protocol", [pytest.param(CLASSIC, marks=pytest.mark.long), CONSUMER])
 
 
 def start_producer(system: System, group: WatchedGroup, new_process: NewProcess) -> Process:
@@ -190,8 +190,17 @@ def test_the_others_take_over_from_an_owner_that_is_killed_or_shuts_down(
         group.check_no_duplicates()
 
 
-def test_assignments_are_valid_after_every_rebalance(system: System, new_group: NewGroup) -> None:
-    groups = [new_group(6, protocol=protocol, assignor=assignor) for protocol, assignor in ASSIGNORS]
+@pytest.mark.parametrize(
+    "assignors",
+    [
+        pytest.param([ASSIGNORS[-1], ASSIGNORS[-3]], id="one of each protocol"),
+        pytest.param(ASSIGNORS, id="all", marks=pytest.mark.long),
+    ],
+)
+def test_assignments_are_valid_after_every_rebalance(
+    system: System, new_group: NewGroup, assignors: list[tuple[str, str]]
+) -> None:
+    groups = [new_group(6, protocol=protocol, assignor=assignor) for protocol, assignor in assignors]
     started: list[str] = []
     for name in NAMES:
         started.append(name)

@@ -62,23 +62,28 @@ def uses_transactions_v2(copier: Copier) -> bool:
     return copier.producer_epoch() >= before + TRANSACTIONS
 
 
+@pytest.mark.parametrize(
+    "protocols", [(CONSUMER,), pytest.param((CLASSIC, CONSUMER), marks=pytest.mark.long)], ids="+".join
+)
 def test_records_are_copied_exactly_once_through_kills_of_gateway_and_coordinator(
-    system: System, new_copier: NewCopier
+    system: System, new_copier: NewCopier, protocols: tuple[str, ...]
 ) -> None:
     libraries = (Library.JAVA, Library.LIBRDKAFKA)
-    copiers = [new_copier(system, library, protocol) for protocol in (CLASSIC, CONSUMER) for library in libraries]
+    copiers = [new_copier(system, library, protocol) for protocol in protocols for library in libraries]
     copiers_v2 = [copier for copier in copiers if uses_transactions_v2(copier)]
     assert copiers_v2 == copiers[::2], "the Java client uses transactions V2, librdkafka does not know them"
     # Kafka's own copier, the first one, reports no stages.
     check_exactly_once_through_kills(system, copiers, staged=copiers[1:])
 
 
+@pytest.mark.long
 def test_franz_go_copies_records_exactly_once(system: System, new_copier: NewCopier) -> None:
     copiers = [new_copier(system, Library.FRANZ_GO, protocol) for protocol in (CLASSIC, CONSUMER)]
     assert all(map(uses_transactions_v2, copiers))
     check_exactly_once_through_kills(system, copiers, staged=copiers)
 
 
+@pytest.mark.long
 def test_the_java_client_copies_records_exactly_once_with_transactions_v1(
     system: System, new_copier: NewCopier
 ) -> None:

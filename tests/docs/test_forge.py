@@ -12,6 +12,7 @@ from tests.docs.markdown import DOCUMENTS, ROOT, name_of
 
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 WORKFLOW = ROOT / ".github" / "workflows" / "test.yml"
+LONG_WORKFLOW = ROOT / ".github" / "workflows" / "long.yml"
 TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 FORMS = [template for template in TEMPLATES if template.name != "config.yml"]
 INPUTS = {"checkboxes", "dropdown", "input", "textarea"}
@@ -28,6 +29,13 @@ def test_the_workflow_runs_the_two_commands_of_the_makefile() -> None:
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert commands == ["make check", "make test"]
     assert {command.removeprefix("make ") for command in commands} <= TARGETS
+
+
+def test_the_weekly_workflow_runs_what_make_test_leaves_out() -> None:
+    [job] = loaded(LONG_WORKFLOW)["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == ["make ${{ matrix.command }}"]
+    assert job["strategy"]["matrix"]["command"] == ["long", "cluster", "smokes"]
+    assert {"long", "cluster", "smokes"} <= TARGETS
 
 
 def test_the_workflow_has_the_supported_versions_of_java_and_python() -> None:

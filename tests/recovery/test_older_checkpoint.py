@@ -102,7 +102,9 @@ def two_members(clients: Conversation) -> tuple[Member, Member]:
     return first, second
 
 
-@pytest.mark.parametrize("is_killed", [False, True], ids=["stop", "kills"])
+@pytest.mark.parametrize(
+    "is_killed", [pytest.param(False, id="stop"), pytest.param(True, id="kills", marks=pytest.mark.long)]
+)
 def test_a_restored_copy_comes_to_the_offsets_and_members_that_were_lost(
     coordinator: CoordinatorProcess, clients: Conversation, is_killed: bool
 ) -> None:

@@ -5,6 +5,7 @@ import pytest
 from tests.soak.campaign import Plan, soak
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_members_that_stay_notice_neither_hostile_clients_nor_restarts() -> None:
     plan = Plan(minutes=0.5, members=16, restarting_minutes=0.5, restart_every_seconds=6.0, sample_every_seconds=3.0)

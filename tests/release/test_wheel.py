@@ -99,6 +99,7 @@ def test_run_with_broker_and_gateway_serves_a_consumer_group(group_coordinator: 
         assert running.stop() == 0
 
 
+@pytest.mark.long
 def test_demo_passes_without_kafka_python(group_coordinator: list[str]) -> None:
     demo = subprocess.run([*group_coordinator, "demo", "--json"], capture_output=True, text=True, timeout=DEMO_SECONDS)
     assert demo.returncode == 0, demo.stderr

@@ -47,6 +47,7 @@ REASONS = {
     "lint": ".ci/run begins with it",
     "properties": "it is a part of make test with more examples",
     "smokes": "it is the tests of the measurements, too long for make test on a slow machine",
+    "long": "it is the tests that are too long for make test on a slow machine",
     "cluster": "it is tests of a cluster, too long for make test on a slow machine",
     "cluster-demo": "tests/cluster/long/test_demo.py runs it, which is too long for make test",
     "image-test": "it is tests of containers, which need docker or podman and are too long for make test",

@@ -24,6 +24,7 @@ def life(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Life]:
         yield Life(coordinator, tmp_path)
 
 
+@pytest.mark.long
 def test_a_restore_after_a_kill_loses_nothing(life: Life) -> None:
     live(life, is_killed=True)
     place = life.folder / "restored"
@@ -33,7 +34,9 @@ def test_a_restore_after_a_kill_loses_nothing(life: Life) -> None:
     assert run("verify", place, *life.topics)[-1] == "no difference"
 
 
-@pytest.mark.parametrize("has_backup", [False, True], ids=["journal", "backup"])
+@pytest.mark.parametrize(
+    "has_backup", [pytest.param(False, id="journal", marks=pytest.mark.long), pytest.param(True, id="backup")]
+)
 def test_a_rebuild_after_a_kill_loses_nothing(life: Life, has_backup: bool) -> None:
     live(life, is_killed=True)
     place = life.folder / "rebuilt"
@@ -44,6 +47,7 @@ def test_a_rebuild_after_a_kill_loses_nothing(life: Life, has_backup: bool) -> N
     assert run("verify", place, *life.topics)[-1] == "no difference"
 
 
+@pytest.mark.long
 def test_without_the_announcements_a_restored_job_has_a_higher_epoch_than_all_before(life: Life) -> None:
     live(life)
     with life.running(life.copy("later")) as clients:

@@ -1,4 +1,7 @@
-"""A handful of chaos: a few faults of each kind in three runs, with fixed seeds. ``make chaos`` plays hundreds."""
+"""A handful of chaos: a few faults of each kind in three runs, with fixed seeds. ``make chaos`` plays hundreds.
+
+The first run is short, ``make long`` has the others.
+"""
 
 from collections.abc import Iterator
 
@@ -33,7 +36,9 @@ def plan_of(seed: int, faults: list[str]) -> Plan:
     return msgspec.structs.replace(plans[-1], faults=injected, transactional_members=members)
 
 
-@pytest.mark.parametrize(("seed", "faults"), RUNS.items())
+@pytest.mark.parametrize(
+    ("seed", "faults"), [pytest.param(*run, marks=[pytest.mark.long] if run[0] > 1 else []) for run in RUNS.items()]
+)
 def test_nobody_sees_what_must_not_be(campaign: Campaign, seed: int, faults: list[str]) -> None:
     verdict = campaign.play(plan_of(seed, faults))
     assert verdict.failure is None

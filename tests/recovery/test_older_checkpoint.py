@@ -16,9 +16,9 @@ from tests.support.waiting import wait_until
 
 GROUP = "payments-readers"
 REBALANCE_IN_PROGRESS = 27
-SESSION_MS = 30_000
-"""A job that has just started on a busy machine may take more than 12 s for an answer, before which the members of this
-test send no further heartbeat."""
+SESSION_MS, SILENT_SESSION_MS = 120_000, 20_000
+"""A job that has just started on a busy machine may take half a minute for an answer, before which a member of this
+test sends no further heartbeat."""
 OPTIONS = {
     "group.min.session.timeout.ms": 1_000,
     "request-partitions": 1,
@@ -47,15 +47,16 @@ def clients(coordinator: CoordinatorProcess) -> Iterator[Conversation]:
 class Member:
     """A member of the group, as its requests and answers make it."""
 
-    def __init__(self, clients: Conversation) -> None:
+    def __init__(self, clients: Conversation, session_ms: int = SESSION_MS) -> None:
         self._clients = clients
+        self._session_ms = session_ms
         self.member_id = ""
         self.generation = -1
 
     def join(self) -> str:
         """Send a JoinGroup; returns its correlation id."""
-        body = {**join_request(GROUP, self.member_id), "sessionTimeoutMs": SESSION_MS, "rebalanceTimeoutMs": SESSION_MS}
-        return self._clients.send(GROUP, "JoinGroup", 3, body)
+        timeouts = {"sessionTimeoutMs": self._session_ms, "rebalanceTimeoutMs": SESSION_MS}
+        return self._clients.send(GROUP, "JoinGroup", 3, {**join_request(GROUP, self.member_id), **timeouts})
 
     def finish_join(self, answer: Body) -> None:
         """Read the answer to a JoinGroup, and sync."""
@@ -91,7 +92,7 @@ def committed(clients: Conversation) -> int:
 
 
 def two_members(clients: Conversation) -> tuple[Member, Member]:
-    first, second = Member(clients), Member(clients)
+    first, second = Member(clients), Member(clients, SILENT_SESSION_MS)
     first.finish_join(clients.response(first.join()))
     joining = second.join()
     wait_until(lambda: first.heartbeat() == REBALANCE_IN_PROGRESS, "the rebalance")

@@ -22,7 +22,7 @@ from streaming.job.pace.credit import Credit
 from streaming.job.pace.processor_time import ProcessorTime
 from streaming.job.profiles import PROFILES
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, java_virtual_machine
-from streaming.job.spark_internals.trigger_clock import TriggerClock
+from streaming.job.spark_internals.trigger_clock import QueryHasEnded, TriggerClock
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,9 @@ class PaceThread(threading.Thread):
         except JVM_IS_GONE:
             # The job itself reports it and ends.
             log.debug("the JVM has ended")
+        except QueryHasEnded:
+            # The job itself reports it, too.
+            log.debug("the query has ended before its first batch")
 
     def _follow(self) -> None:
         try:
@@ -142,9 +145,7 @@ def _budget(spark: SparkSession, options: JobOptions) -> float:
 
 
 @contextmanager
-def pacing(
-    spark: SparkSession, query: StreamingQuery, options: JobOptions, partitions: int
-) -> Iterator[PaceThread]:
+def pacing(spark: SparkSession, query: StreamingQuery, options: JobOptions, partitions: int) -> Iterator[PaceThread]:
     """Let a query look for requests when there are some, within the block; yields the thread.
 
     The query has the trigger interval :data:`~streaming.job.spark_internals.trigger_clock.STEP_MS`.

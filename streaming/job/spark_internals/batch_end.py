@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.job.spark_internals.java_objects import JVM_IS_GONE, java_virtual_machine
 from streaming.job.spark_internals.registry import BATCH_END, TRIGGER_CLOCK, is_used
-from streaming.job.spark_internals.trigger_clock import HeldTriggers, has_trigger_clock
+from streaming.job.spark_internals.trigger_clock import HeldTriggers, QueryHasEnded, has_trigger_clock
 
 LAST_BATCH_LIMIT_SECONDS = 60.0
 
@@ -27,7 +27,7 @@ def stop_after_batch(query: StreamingQuery, limit_seconds: float = LAST_BATCH_LI
     delays the batch's responses by a restart. It is the fallback: for a batch that takes too long, and where this Spark
     keeps the query's state elsewhere.
     """
-    with suppress(*JVM_IS_GONE, TypeError, PySparkException):
+    with suppress(*JVM_IS_GONE, TypeError, PySparkException, QueryHasEnded):
         spark = SparkSession.active()
         if is_used(BATCH_END, spark):
             _terminate_after_batch(spark, query, time.monotonic() + limit_seconds)

@@ -22,10 +22,14 @@ POLL_SECONDS = 0.01
 IDLE_POLL_SECONDS = 0.002
 
 
+class QueryHasEnded(Exception):
+    """A query has ended before it had a clock: it was not able to read its checkpoint."""
+
+
 class TriggerClock:
     """The clock of a query whose trigger interval is :data:`STEP_MS`. From now on it looks when it is told to.
 
-    Waits until the query's thread has begun.
+    Waits until the query's thread has begun. Raises QueryHasEnded.
     """
 
     def __init__(self, spark: SparkSession, query: StreamingQuery) -> None:
@@ -42,6 +46,7 @@ class HeldTriggers:
     """A query with a :class:`TriggerClock` that begins no batch any more, whatever that tells it, until :meth:`let_go`.
 
     It gets another clock, at which it waits after its batch. If it waits at its own clock now, it may begin one more.
+    Raises QueryHasEnded.
     """
 
     def __init__(self, spark: SparkSession, query: StreamingQuery) -> None:
@@ -65,17 +70,19 @@ class HeldTriggers:
 
 
 def has_trigger_clock(query: StreamingQuery) -> bool:
-    """Whether a query has a :class:`TriggerClock`."""
+    """Whether a query has a :class:`TriggerClock`. Raises QueryHasEnded."""
     return str(_ClockField(query).value.getClass().getSimpleName()) == "ManualClock"
 
 
 class _ClockField:
-    """The clock of a query's triggers. Waits until the query's thread has begun."""
+    """The clock of a query's triggers. Waits until the query's thread has begun. Raises QueryHasEnded."""
 
     def __init__(self, query: StreamingQuery) -> None:
         java_query: Any = query._jsq
         execution = java_query.streamingQuery()
         while (executor := execution.triggerExecutor()) is None:
+            if not query.isActive:
+                raise QueryHasEnded
             time.sleep(POLL_SECONDS)
         self._executor: Any = executor
         self._field: Any = executor.getClass().getDeclaredField("clock")

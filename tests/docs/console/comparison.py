@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]?\d\d:\d\d:\d\d\.\d+(Z|\+00:00)"), "TIME"),
-    (re.compile(r"\d+\.\d(?= s\b| an hour|%)"), "NUMBER"),
+    (re.compile(r"\d+\.\d(?= s\b| an hour|%)|\d+(?= ms\b)"), "NUMBER"),
     (re.compile(r"flapping \d+%"), "flapping NUMBER"),
     (re.compile(r"entr(y \d+|ies \d+ to \d+) of the journal"), "ENTRIES"),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{12}|[0-9a-f]+…)"), "ID"),

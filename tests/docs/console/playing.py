@@ -27,8 +27,8 @@ VARIABLE = "export "
 NOT_INHERITED = ("GROUP_COORDINATOR_", "COLUMNS", "LINES")
 """How the names of variables begin that a new terminal does not have."""
 
-WAIT = re.compile(r"waiting for .+, \d+ s")
-"""What a command prints where an answer takes more than a second."""
+WAIT = re.compile(r"(gateway: )?waiting for .+, \d+ s|batch \d+ took .+; cause: .+")
+"""What a command prints where an answer takes more than a second, and a job whose batch takes longer than usual."""
 
 PROGRESS = re.compile(r"(\S+ has billed) \d+ orders")
 """What ``orders.py`` prints whenever orders have come; the last line has all of them."""

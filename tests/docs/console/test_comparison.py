@@ -29,6 +29,10 @@ TABLE = """\
             "  because: b-d5e12206-176f-5a49-ab71-d6ee41bf2ec2: joined [certain; entries 2 to 4 of the journal]",
             "  because: b-00000000-176f-5a49-ab71-d6ee41bf2ec2: joined [certain; entry 7 of the journal]",
         ),
+        (
+            "hand-over since 2026-11-28T12:04:31.402+00:00: batch complete 85 ms, announced 31 ms",
+            "hand-over since 2027-01-01T00:00:00.000+00:00: batch complete 7 ms, announced 310 ms",
+        ),
         (TABLE, TABLE.replace("vm as    ", "host-1 as").replace("02:48", "11:59")),
         ("gateway: stopped\nstopped", "stopped\ngateway: stopped"),
     ],

@@ -160,7 +160,7 @@ soak: archive ## Run 200 members beside hostile clients and restarts, and judge 
 	$(PYTHON) -m tests.soak --minutes $(MINUTES)
 
 kills: KILLS ?= 10
-kills: archive ## Kill the coordinator KILLS=10 times under twenty members; `make test` kills it three times
+kills: archive ## Kill the coordinator KILLS=10 times under twenty members; `make test` kills it twice
 	KILLS=$(KILLS) $(PYTEST) tests/recovery/test_kill_9.py
 
 chaos: RUNS ?= 200

@@ -31,7 +31,7 @@ from tests.support.waiting import wait_until
 
 GROUPS = [f"group-{number}" for number in range(5)]
 MEMBERS_A_GROUP = 4
-KILLS = int(os.environ.get("KILLS", "3"))
+KILLS = int(os.environ.get("KILLS", "2"))
 """``make kills`` kills it ten times."""
 
 SESSION_TIMEOUT_MS = 10_000

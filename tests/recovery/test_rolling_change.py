@@ -109,6 +109,7 @@ def change(process: Process) -> None:
     process.start()
 
 
+@pytest.mark.long
 def test_clients_are_answered_while_job_and_gateway_are_changed_in_either_order(
     broker: EmbeddedBroker, tmp_path: Path, earlier: Mapping[str, str], stack: ExitStack
 ) -> None:

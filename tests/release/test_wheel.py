@@ -89,6 +89,7 @@ def test_the_wheel_and_the_sdist_hold_the_two_packages_and_their_data(
     check_contents(distributions, source)
 
 
+@pytest.mark.long
 def test_run_with_broker_and_gateway_serves_a_consumer_group(group_coordinator: list[str]) -> None:
     command = [*group_coordinator, "run", "--embedded", "--gateway", "--gateway-listen", "127.0.0.1:0"]
     with Process("run", command) as running:

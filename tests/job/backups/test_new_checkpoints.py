@@ -88,6 +88,7 @@ def test_a_rebuild_from_the_journal_alone_gives_every_group_as_it_was(life: Life
     assert verified[-1] == "no difference"
 
 
+@pytest.mark.long
 def test_a_rebuild_from_a_backup_and_the_journal_gives_every_group_as_it_was(life: Life, spark: SparkSession) -> None:
     place = life.folder / "rebuilt-from-backup"
     run("rebuild", place, "--backup", life.backup, *life.topics, "--state-store", "rocksdb")
@@ -96,6 +97,7 @@ def test_a_rebuild_from_a_backup_and_the_journal_gives_every_group_as_it_was(lif
     check_served(life, place)
 
 
+@pytest.mark.long
 def test_a_restored_backup_reads_what_followed(life: Life) -> None:
     place = life.folder / "restored"
     lines = run("restore", life.backup, place, *life.topics)
@@ -129,6 +131,7 @@ def begins_with(words: str) -> Callable[[str], bool]:
     return lambda line: line.startswith(words)
 
 
+@pytest.mark.long
 def test_a_command_that_is_killed_changes_nothing_and_runs_again(life: Life, spark: SparkSession) -> None:
     place, expected = life.copy("killed"), groups_in(spark, life.original)
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}

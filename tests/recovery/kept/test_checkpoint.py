@@ -97,7 +97,14 @@ def name_of(archive: Any) -> str:
     return archive if archive == BACK else commit_of(archive)
 
 
-@pytest.fixture(scope="module", params=[*ALL, BACK], ids=name_of)
+OF_CLASSIC_GROUPS = [
+    pytest.param(archive, id=commit_of(archive), marks=pytest.mark.long)
+    for archive in ALL
+    if archive not in WITH_CONSUMER_GROUPS
+]
+
+
+@pytest.fixture(scope="module", params=[*WITH_CONSUMER_GROUPS, *OF_CLASSIC_GROUPS, BACK], ids=name_of)
 def restored(
     broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Restored]:

@@ -39,17 +39,27 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield started
 
 
+SHARED_COORDINATOR = {
+    "metrics-port": 0,
+    # Without this, an empty group is deleted at the next check, even if its test still uses it.
+    "offsets.retention.check.interval.ms": 2**31 - 1,
+}
+
+
 @pytest.fixture(scope="session")
 def coordinator(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
     """One coordinator for all tests that leave it running. Use groups of your own."""
-    options = {
-        "metrics-port": 0,
-        # It is idle most of the time, and leaves the cores to other processes.
-        "trigger-interval-ms": 200,
-        # Without this, an empty group is deleted at the next check, even if its test still uses it.
-        "offsets.retention.check.interval.ms": 2**31 - 1,
-    }
-    with CoordinatorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("coordinator"), options) as process:
+    folder = tmp_path_factory.mktemp("coordinator")
+    with CoordinatorProcess(broker.bootstrap_servers, folder, SHARED_COORDINATOR) as process:
+        process.start()
+        yield process
+
+
+@pytest.fixture(scope="session")
+def young_coordinator(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
+    """The same with a short journal, for tests whose queries read all of it several times."""
+    folder = tmp_path_factory.mktemp("young-coordinator")
+    with CoordinatorProcess(broker.bootstrap_servers, folder, SHARED_COORDINATOR) as process:
         process.start()
         yield process
 

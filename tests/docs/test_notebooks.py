@@ -16,6 +16,12 @@ NOTEBOOKS = sorted((documents.ROOT / "docs" / "notebooks").glob("*.ipynb"))
 GROUP_NOTEBOOK = documents.ROOT / "docs" / "notebooks" / "what_happened_to_a_group.ipynb"
 
 
+@pytest.fixture(scope="module")
+def coordinator(young_coordinator: CoordinatorProcess) -> CoordinatorProcess:
+    """In place of the one that most tests share."""
+    return young_coordinator
+
+
 def code_cells(notebook: Path) -> list[str]:
     """The sources of a notebook's code cells, in order."""
     cells = json.loads(notebook.read_text())["cells"]

@@ -22,8 +22,14 @@ from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
+def coordinator(young_coordinator: CoordinatorProcess) -> CoordinatorProcess:
+    """In place of the one that most tests share."""
+    return young_coordinator
+
+
+@pytest.fixture(scope="module")
 def tables(coordinator: CoordinatorProcess) -> Iterator[Tables]:
-    """The tables of the coordinator that the tests share."""
+    """The tables of the coordinator."""
     prefix = coordinator.topics.prefix
     with open_tables(coordinator.bootstrap_servers, str(coordinator.checkpoint), topic_prefix=prefix) as opened:
         yield opened

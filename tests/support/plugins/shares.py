@@ -12,6 +12,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 SHARED = {
+    "the young coordinator": ("tests/docs/test_notebooks.py", "tests/explain/tables/test_tables.py"),
     "the coordinator": (
         "tests/cli/history/test_publishing.py",
         "tests/cli/every_command/test_folders.py",
@@ -33,7 +34,6 @@ SHARED = {
         "tests/deploy/test_alerts.py",
         "tests/docs/",
         "tests/explain/live/test_readers.py",
-        "tests/explain/tables/test_tables.py",
         "tests/explain/ui/test_command.py",
         "tests/gateway/groups/first_contact/test_moving_in.py",
         "tests/gateway/groups/test_group_apis.py",
@@ -52,9 +52,13 @@ SHARED = {
     ),
     "Kafka's assignors": ("tests/oracle/assignors/",),
 }
-"""By what they share: files, and the beginnings of their paths."""
+"""By what they share: files, and the beginnings of their paths. The first that fits counts."""
 
-ENDED_AFTER_ITS_FILES = {"coordinator": "the coordinator", "guarded": "a broker with an authorizer"}
+ENDED_AFTER_ITS_FILES = {
+    "coordinator": "the coordinator",
+    "young_coordinator": "the young coordinator",
+    "guarded": "a broker with an authorizer",
+}
 """Fixtures of a session, and the files after which they end. One that is needed again starts again."""
 
 

@@ -61,7 +61,7 @@ test: archive $(TYPES) ## Run the tests, with the same random examples in each r
 	$(call timed,oracle,$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/oracle/test_random_scripts.py tests/oracle/test_matrix_against_broker.py tests/oracle/test_quirks_against_broker.py tests/oracle/test_broker_wide.py tests/oracle/consumer)
 	@echo "Times of the parts:"; cat $(TIMES)
 
-long: archive $(TYPES) ## Run the tests that take minutes each, of which `make test` has a shorter form: half an hour
+long: archive $(TYPES) ## Run the tests that `make test` leaves out, such as further stores, client libraries, faults and hostile inputs: an hour
 	@$(PYTHON) -m tests.clients.programs.jars
 	$(PARALLEL) -m long $(TOGETHER)
 

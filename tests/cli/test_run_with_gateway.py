@@ -88,6 +88,7 @@ def test_the_command_ends_with_an_error_when_its_gateway_dies(command: Process) 
     wait_until(lambda: not any(map(exists, started)), "the end of all processes")
 
 
+@pytest.mark.long
 @pytest.mark.jvm
 def test_the_command_ends_with_an_error_when_its_broker_dies(command: Process, tmp_path: Path) -> None:
     command.await_line("that it is ready", reports_ready)
@@ -106,6 +107,7 @@ def test_the_command_ends_with_an_error_when_its_broker_dies(command: Process, t
     wait_until(lambda: not any(map(exists, started)), "the end of all processes")
 
 
+@pytest.mark.long
 @pytest.mark.jvm
 def test_the_log_of_a_broker_is_not_named_where_it_is_lost_with_the_command(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "streaming.cli", "run", "--json", "--embedded"]

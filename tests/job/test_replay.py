@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
 from tests.support.request_events import commit, dumped, envelope
@@ -61,6 +63,7 @@ def test_a_batch_that_was_not_committed_runs_again_with_the_same_bytes(
         assert Counter(all_of(servers, topic)) == twice, topic
 
 
+@pytest.mark.long
 def test_a_restored_copy_of_a_checkpoint_gives_the_same_journal(
     new_coordinator: Callable[..., CoordinatorProcess],
 ) -> None:

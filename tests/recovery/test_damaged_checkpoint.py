@@ -30,6 +30,7 @@ from streaming.job.state_stores import StateStore
 from tests.recovery.conversation import Conversation, offsets
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import reading
+from tests.support.parameters.long_tests import mostly_long
 from tests.support.waiting import wait_until
 
 GROUPS = ("a", "b", "c", "d")
@@ -273,14 +274,18 @@ def test_files_that_the_next_batch_does_not_need_may_be_damaged(job: Job, memory
     assert job.lines == [f"loading groups from checkpoint {memory.path}"]
 
 
-@pytest.mark.parametrize("damage", [Folder.lose, Folder.empty, Folder.tear], ids=lambda damage: str(damage.__name__))
+@pytest.mark.parametrize(
+    "damage",
+    mostly_long([Folder.lose, Folder.empty, Folder.tear], [Folder.empty]),
+    ids=lambda damage: str(damage.__name__),
+)
 def test_in_place_of_a_snapshot_spark_takes_the_deltas(job: Job, memory: Folder, damage: Damage) -> None:
     damage(memory, memory.versions("snapshot")[-1])
     with job.query(memory.path) as query:
         assert job.committed(query, *GROUPS) == ACKNOWLEDGED
 
 
-@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+@pytest.mark.parametrize("store", mostly_long(["memory", "rocksdb"], ["memory"]))
 def test_without_the_newest_commit_its_batch_runs_again(job: Job, damaged: Folder) -> None:
     damaged.lose(f"commits/{damaged.newest}")
     assert_goes_on(job, damaged)
@@ -295,7 +300,7 @@ def test_lost_folders_of_the_job_are_reported(job: Job, memory: Folder) -> None:
     assert starts.startswith(f"warning: checkpoint {memory.path} has lost its folder starts ")
 
 
-@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+@pytest.mark.parametrize("store", mostly_long(["memory", "rocksdb"], ["memory"]))
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [(Folder.empty, ".*"), (Folder.tear, ".*"), (Folder.flip, "Checksum error: .*")],
@@ -308,7 +313,7 @@ def test_a_damaged_newest_commit_can_be_removed(job: Job, damaged: Folder, damag
     assert_goes_on_without(job, damaged, newest)
 
 
-@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+@pytest.mark.parametrize("store", mostly_long(["memory", "rocksdb"], ["memory"]))
 def test_without_the_newest_plan_the_job_can_go_back_by_one_batch(job: Job, damaged: Folder) -> None:
     plan, commit = f"offsets/{damaged.newest}", f"commits/{damaged.newest}"
     damaged.lose(plan)
@@ -351,7 +356,9 @@ def test_a_checkpoint_without_plans_is_not_taken_for_a_new_one(job: Job, memory:
     assert not (memory.path / "offsets").exists()
 
 
-@pytest.mark.parametrize("damage", [Folder.lose, Folder.empty, Folder.tear], ids=["lost", "empty", "torn"])
+@pytest.mark.parametrize(
+    "damage", mostly_long([Folder.lose, Folder.empty, Folder.tear], [Folder.empty]), ids=["lost", "empty", "torn"]
+)
 def test_the_metadata_can_be_written_again(job: Job, memory: Folder, damage: Damage) -> None:
     damage(memory, "metadata")
     refused(job, memory, "metadata", "is lost|cannot be read: .*", REPLACE_METADATA)
@@ -361,7 +368,9 @@ def test_the_metadata_can_be_written_again(job: Job, memory: Folder, damage: Dam
     assert_goes_on(job, memory)
 
 
-@pytest.mark.parametrize("damage", [Folder.empty, Folder.tear, Folder.flip], ids=["empty", "torn", "flipped"])
+@pytest.mark.parametrize(
+    "damage", mostly_long([Folder.empty, Folder.tear, Folder.flip], [Folder.tear]), ids=["empty", "torn", "flipped"]
+)
 def test_a_damaged_schema_can_be_removed(job: Job, memory: Folder, damage: Damage) -> None:
     schema = "state/0/0/_metadata/schema"
     damage(memory, schema)
@@ -378,7 +387,7 @@ def test_a_snapshot_of_a_lost_batch_is_refused_before_a_later_start_goes_back_to
     assert_goes_on_without(job, memory, later)
 
 
-@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+@pytest.mark.parametrize("store", mostly_long(["memory", "rocksdb"], ["memory"]))
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
@@ -402,7 +411,7 @@ def test_with_damaged_changes_of_the_newest_batch_the_job_can_go_back(
     assert_goes_on_without(job, damaged, *removable)
 
 
-@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+@pytest.mark.parametrize("store", mostly_long(["memory", "rocksdb"], ["memory"]))
 @pytest.mark.parametrize("lost", ["state", "state/0", "state/0/1"])
 def test_lost_state_is_refused(job: Job, damaged: Folder, lost: str) -> None:
     damaged.lose(lost)

@@ -17,6 +17,7 @@ from tests.support.coordinator_process import CoordinatorProcess
 SCRIPTS, REQUESTS, SEED = 8, 6, 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", get_args(transform_with_state.Form))
 def test_the_newer_operator_sends_the_responses_of_the_log_byte_for_byte(
     form: transform_with_state.Form, broker: EmbeddedBroker, tmp_path: Path

@@ -9,9 +9,10 @@ from streaming.embedded.broker import EmbeddedBroker
 from tests.bench.events import Events
 from tests.bench.scenarios.loads import group_names
 from tests.bench.systems.coordinators import DEFAULTS_MODULE, SHIPPED_MODULE, running
+from tests.support.parameters.long_tests import mostly_long
 
 
-@pytest.mark.parametrize("module", [SHIPPED_MODULE, DEFAULTS_MODULE])
+@pytest.mark.parametrize("module", mostly_long([SHIPPED_MODULE, DEFAULTS_MODULE], [SHIPPED_MODULE]))
 def test_a_coordinator_answers_and_records_the_batch_that_did(
     module: str, broker: EmbeddedBroker, tmp_path: Path
 ) -> None:

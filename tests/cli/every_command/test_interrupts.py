@@ -83,6 +83,7 @@ def press_until_the_end(process: "subprocess.Popen[str]") -> None:
     wait_until(has_ended, "the end")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_ctrl_c_during_the_imports(words: tuple[str, ...]) -> None:
     with started(*words) as process:

@@ -89,6 +89,7 @@ def test_what_a_pipe_gets_is_plain_and_whole(
         assert GROUP[:60] not in result.output.replace(GROUP, "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_a_reader_that_goes_away_is_not_mentioned(
     coordinator: CoordinatorProcess, folder: Path, words: tuple[str, ...]

@@ -32,6 +32,10 @@ from tests.contract.output.hostile_texts import HOSTILE, unprintable
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_io import append
+from tests.support.parameters.long_tests import mostly_long
+
+OF_EACH_OUTPUT = [("groups", "list"), ("groups", "describe"), ("offsets", "history"), ("events",), ("explain",)]
+"""A table, details, a table with wrapped cells, lines, a story."""
 
 SESSION_MS = 600_000
 TRACE = "Traceback (most recent call last)"
@@ -113,7 +117,7 @@ def is_json(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("words", ON_COORDINATOR, ids=" ".join)
+@pytest.mark.parametrize("words", mostly_long(ON_COORDINATOR, OF_EACH_OUTPUT), ids=" ".join)
 def test_a_command_shows_texts_that_would_do_harm(
     coordinator: CoordinatorProcess, folder: Path, words: tuple[str, ...]
 ) -> None:

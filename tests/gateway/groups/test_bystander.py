@@ -27,6 +27,7 @@ from tests.gateway.support.answering_coordinator import AnsweringCoordinator
 from tests.gateway.support.bystander import HostileClient, least_disturbance
 from tests.gateway.support.wire_client import WireClient
 from tests.support.gateway_process import GatewayProcess
+from tests.support.parameters.long_tests import mostly_long
 from tests.support.topics import create_topic, unique
 from tests.support.wire_types import to_wire
 
@@ -100,7 +101,7 @@ WORST_REQUESTS: dict[str, tuple[Callable[[str], bytes], int]] = {
 """The largest request of each API that carries a list, given a topic, and how many connections send it."""
 
 
-@pytest.mark.parametrize("kind", WORST_REQUESTS)
+@pytest.mark.parametrize("kind", mostly_long(WORST_REQUESTS, ["DescribeGroups", "OffsetCommit on five connections"]))
 def test_a_client_that_sends_huge_lists_does_not_hold_up_the_heartbeats_of_others(
     kind: str, gateway: GatewayProcess, broker: EmbeddedBroker
 ) -> None:

@@ -24,6 +24,7 @@ from tests.job.monitoring.test_metrics import port_of, scraped
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_io import produce_all, reading
+from tests.support.parameters.long_tests import mostly_long
 from tests.support.topics import create_topic, unique
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
@@ -156,7 +157,7 @@ def test_what_nobody_has_signed_and_what_another_has_signed_is_refused(tenants: 
     assert "alices-stolen" not in listed.stdout
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", mostly_long(["classic", "consumer"], ["consumer"]))
 def test_a_consumer_with_a_key_joins_reads_and_commits(tenants: Tenants, protocol: GroupProtocol) -> None:
     group = f"alices-{protocol}"
     with tenants.consumer(group, group_protocol=protocol) as consumer:
@@ -180,7 +181,7 @@ def test_a_consumer_without_the_right_is_told_so_by_its_poll(tenants: Tenants) -
     assert refused.value.error is Error.GROUP_AUTHORIZATION_FAILED
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", mostly_long(["classic", "consumer"], ["consumer"]))
 def test_clients_of_a_gateway_need_no_key_and_have_the_rights_of_their_principal(
     tenants: Tenants, protocol: str
 ) -> None:

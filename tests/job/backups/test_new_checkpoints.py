@@ -105,6 +105,7 @@ def test_a_restored_backup_reads_what_followed(life: Life) -> None:
     check_served(life, place)
 
 
+@pytest.mark.long
 def test_partitions_and_store_change_and_groups_do_not(life: Life, spark: SparkSession) -> None:
     place, expected = life.copy("changed"), groups_in(spark, life.original)
     due, since = wake_times(spark, life.original), time.time_ns() // 1_000_000

@@ -22,6 +22,7 @@ from tests.job.backups.damage import replace_in_state
 from tests.recovery.conversation import Conversation, join_request, sync_request
 from tests.support.coordinator_process import SHORT_LIVED_JVM, CoordinatorProcess
 from tests.support.kafka_io import append, reading
+from tests.support.parameters.long_tests import mostly_long
 from tests.support.request_events import commit, dumped
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
@@ -103,7 +104,7 @@ def has_moved_on(checkpoint: Path, batch: int) -> bool:
     return (newest_complete_batch(checkpoint) or 0) > batch and bool(snapshots)
 
 
-@pytest.fixture(scope="module", params=["memory", "rocksdb"])
+@pytest.fixture(scope="module", params=mostly_long(["memory", "rocksdb"], ["memory"]))
 def backed_up(
     broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[BackedUp]:

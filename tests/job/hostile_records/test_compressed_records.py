@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from streaming.job.options import load_options
 from streaming.job.topics.creation import ensure_topics
 from tests.support.coordinator_process import CoordinatorProcess
@@ -12,6 +14,7 @@ RECORDS, IN_A_GO = 50, 5
 ZEROS = bytes(30_000_000)
 
 
+@pytest.mark.long
 def test_a_job_with_the_documented_heap_reads_a_batch_of_many_compressed_records(
     new_coordinator: Callable[..., CoordinatorProcess],
 ) -> None:

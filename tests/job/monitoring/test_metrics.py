@@ -16,6 +16,7 @@ from streaming.job.monitoring.backlog import SourceProgress
 from streaming.job.monitoring.metrics import Metrics, Observed, Progress
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import append, reading
+from tests.support.parameters.long_tests import mostly_long
 from tests.support.request_events import commit, correlation_id, dumped, envelope
 from tests.support.waiting import LIMIT_SECONDS, wait_until
 
@@ -70,7 +71,7 @@ def test_a_running_job_counts_requests_rejects_and_batches(coordinator: Coordina
     assert scraped(port)["group_coordinator_backlog_requests", ()] == 0
 
 
-@pytest.mark.parametrize("worker", ["arrow", "stock"])
+@pytest.mark.parametrize("worker", mostly_long(["arrow", "stock"], ["arrow"]))
 def test_many_requests_in_several_tasks_are_counted_exactly(
     new_coordinator: Callable[..., CoordinatorProcess], worker: str
 ) -> None:

@@ -97,6 +97,7 @@ def test_keys_stay_where_they_are_when_partitions_are_added(
     assert set().union(*places(topics.directory).values()) == {0}
 
 
+@pytest.mark.long
 def test_a_new_partition_of_the_responses_topic_gets_answers_without_a_restart_of_the_job(
     running: CoordinatorProcess, admin: AdminClient
 ) -> None:
@@ -135,6 +136,7 @@ def warns_of_clocks(coordinator: CoordinatorProcess, body: dict[str, object]) ->
     return any("warning: the brokers' clocks are" in line for line in coordinator.output)
 
 
+@pytest.mark.long
 def test_after_a_change_to_create_time_a_client_with_a_slow_clock_keeps_its_membership(
     running: CoordinatorProcess, admin: AdminClient
 ) -> None:
@@ -192,6 +194,7 @@ def create_again(servers: str, admin: AdminClient, topic: str) -> None:
     create_topic(servers, topic, partitions, {"message.timestamp.type": "LogAppendTime"})
 
 
+@pytest.mark.long
 def test_a_start_after_an_outage_longer_than_retention_says_which_requests_are_lost(
     new_coordinator: NewCoordinator, admin: AdminClient
 ) -> None:

@@ -17,6 +17,7 @@ from tests.job.monitoring.test_health import status
 from tests.job.monitoring.test_metrics import port_of, scraped
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.kafka_io import TopicReader, append, reading
+from tests.support.parameters.long_tests import mostly_long
 from tests.support.request_events import dumped, envelope
 from tests.support.topics import unique
 from tests.support.waiting import wait_until
@@ -143,7 +144,7 @@ def test_a_session_ends_in_silence_with_a_few_batches(silent: CoordinatorProcess
     assert batches(silent) - before <= 10
 
 
-@pytest.mark.parametrize("how", ["kill", "stop"])
+@pytest.mark.parametrize("how", mostly_long(["kill", "stop"], ["kill"]))
 def test_after_a_restart_a_silent_groups_member_that_is_gone_is_expelled(
     silent: CoordinatorProcess, group: str, how: str
 ) -> None:

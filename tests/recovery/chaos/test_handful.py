@@ -1,6 +1,6 @@
 """A handful of chaos: a few faults of each kind in three runs, with fixed seeds. ``make chaos`` plays hundreds.
 
-The first run is short, ``make long`` has the others.
+``make test`` has none of them: tests/smokes/test_campaigns.py plays a run by the command.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import pytest
 from tests.recovery.chaos.campaign import Campaign
 from tests.recovery.chaos.plan import Plan, make_plan
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.jvm, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,7 @@ def plan_of(seed: int, faults: list[str]) -> Plan:
     return msgspec.structs.replace(plans[-1], faults=injected, transactional_members=members)
 
 
-@pytest.mark.parametrize(
-    ("seed", "faults"), [pytest.param(*run, marks=[pytest.mark.long] if run[0] > 1 else []) for run in RUNS.items()]
-)
+@pytest.mark.parametrize(("seed", "faults"), RUNS.items())
 def test_nobody_sees_what_must_not_be(campaign: Campaign, seed: int, faults: list[str]) -> None:
     verdict = campaign.play(plan_of(seed, faults))
     assert verdict.failure is None

@@ -93,6 +93,7 @@ def test_the_journal_is_explained(servers: str) -> None:
     assert [wait["what"] for wait in upgraded["now"]["waitsFor"]] == ["to reach its target"] * 2
 
 
+@pytest.mark.long
 @pytest.mark.jvm
 def test_every_group_is_rebuilt_from_the_journal(servers: str, tmp_path: Path) -> None:
     rebuilt = printed(servers, "checkpoint", "rebuild", tmp_path / "rebuilt", "--set", "driver-memory=512m")

@@ -41,6 +41,7 @@ from tests.gateway.support.timeouts import response_timeouts
 from tests.oracle.reference_broker import await_coordinators
 from tests.oracle.sides.connection import Connections
 from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.parameters.long_tests import mostly_long
 from tests.support.topics import create_topic, unique
 from tests.support.wire_types import to_wire
 
@@ -152,7 +153,10 @@ def exact(value: Any) -> Any:
 
 @pytest.mark.parametrize(
     "script",
-    [doubled_topics, empty_group_id, refused_heartbeats, joins_of_a_consumer_group],
+    mostly_long(
+        [doubled_topics, empty_group_id, refused_heartbeats, joins_of_a_consumer_group],
+        [refused_heartbeats, joins_of_a_consumer_group],
+    ),
     ids=lambda each: each.__name__,
 )
 def test_every_field_is_the_brokers(

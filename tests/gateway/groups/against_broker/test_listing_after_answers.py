@@ -13,6 +13,7 @@ from tests.gateway.support.conversations import Conversation
 from tests.gateway.support.direct_handlers import DirectHandlers, direct_handlers, wait_connected
 from tests.gateway.support.timeouts import response_timeouts
 from tests.support.coordinator_process import CoordinatorProcess
+from tests.support.parameters.long_tests import mostly_long
 from tests.support.topics import unique
 
 ROUNDS = 10
@@ -62,7 +63,7 @@ def test_both_gateways_list_what_one_has_answered(coordinator: CoordinatorProces
         assert seen == [(state, state) for state in states]
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", mostly_long(range(3), [0]))
 def test_a_client_lists_what_it_was_answered(coordinator: CoordinatorProcess, number: int) -> None:
     group_id = unique(f"listed-{number}")
     with CoordinatorClient(coordinator.bootstrap_servers, topic_prefix=coordinator.topics.prefix) as client:

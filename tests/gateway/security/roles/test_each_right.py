@@ -85,6 +85,7 @@ def test_every_right_has_its_use() -> None:
     assert {key_of(role, acl) for role, acl in ACLS} == USES.keys()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("role", "acl"), ACLS, ids=[f"{role} {acl['operation']} {acl['resource']} {acl['name']}" for role, acl in ACLS]
 )

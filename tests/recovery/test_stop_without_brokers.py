@@ -36,6 +36,7 @@ def assert_stops_soon(process: Process, limit_seconds: float = LIMIT_SECONDS) ->
     assert len(lines) < FEW_LINES, lines
 
 
+@pytest.mark.long
 def test_a_job_stops_soon_whether_or_not_it_has_noticed(own_broker: EmbeddedBroker, tmp_path: Path) -> None:
     with CoordinatorProcess(own_broker.bootstrap_servers, tmp_path) as job:
         job.start()

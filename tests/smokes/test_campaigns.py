@@ -32,6 +32,7 @@ def test_chaos_judges_a_run(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "chaos" / "summary.json").read_text())["runs"] == 1
 
 
+@pytest.mark.long
 def test_chaos_broken_finds_a_defect(tmp_path: Path) -> None:
     printed = run("tests.recovery.chaos.broken", "--only", "random-member-ids", results=tmp_path)
     assert "NOT FOUND" not in printed

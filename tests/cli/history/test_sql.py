@@ -11,6 +11,12 @@ from tests.cli.test_commands import UNREACHABLE, run_for
 from tests.support.coordinator_process import CoordinatorProcess
 
 
+@pytest.fixture(scope="module")
+def coordinator(young_coordinator: CoordinatorProcess) -> CoordinatorProcess:
+    """In place of the one that most tests share."""
+    return young_coordinator
+
+
 @pytest.mark.parametrize("query", ["selec 1", "select nosuch from groups"])
 def test_a_wrong_query_is_one_line_and_leaves_nothing_in_the_folder(
     coordinator: CoordinatorProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str

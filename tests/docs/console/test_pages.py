@@ -14,6 +14,7 @@ from tests.docs.console.pages import PAGES
 from tests.docs.console.playing import Player
 from tests.docs.console.sessions import Block, Typed, blocks
 from tests.docs.markdown import ROOT, name_of
+from tests.support.parameters.long_tests import mostly_long
 
 README = ROOT / "README.md"
 
@@ -89,7 +90,7 @@ def test_the_lines_of_readme_do_what_it_says(reader: Reader) -> None:
     assert "member joined" in (reader.folder / "billing.html").read_text()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", mostly_long(PAGES, PAGES[:1]), ids=name_of)
 def test_the_commands_of_a_page_print_what_it_shows(page: Path, reader: Reader) -> None:
     for shown, typed in reader.read(page):
         assert what_stays(typed.printed) == what_stays(shown.printed), f"{typed.terminal}$ {typed.line}"

@@ -72,6 +72,12 @@ class Place:
 
 
 @pytest.fixture(scope="module")
+def coordinator(young_coordinator: CoordinatorProcess) -> CoordinatorProcess:
+    """In place of the one that most tests share."""
+    return young_coordinator
+
+
+@pytest.fixture(scope="module")
 def place(coordinator: CoordinatorProcess, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A place with the documents' group, whose member has read and left, and the file that they import."""
     found = Place(tmp_path_factory.mktemp("lines"), coordinator)

@@ -11,6 +11,7 @@ import pytest
 from streaming.embedded.broker import EmbeddedBroker
 from tests.bench.outages.backlog import WORKED_OFF, Outage, play
 from tests.support.coordinator_process import QUICK
+from tests.support.parameters.long_tests import mostly_long
 
 PIECES = {
     **QUICK,
@@ -21,7 +22,7 @@ PIECES = {
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("state_partitions", [1, 4])
+@pytest.mark.parametrize("state_partitions", mostly_long([1, 4], [4]))
 def test_live_members_keep_their_groups_while_the_job_works_a_backlog_off(
     broker: EmbeddedBroker, tmp_path: Path, state_partitions: int
 ) -> None:

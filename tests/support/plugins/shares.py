@@ -12,13 +12,17 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 SHARED = {
-    "the young coordinator": ("tests/docs/test_notebooks.py", "tests/explain/tables/test_tables.py"),
+    "the young coordinator": (
+        "tests/cli/history/test_sql.py",
+        "tests/docs/console/test_running_lines.py",
+        "tests/docs/test_notebooks.py",
+        "tests/explain/tables/test_tables.py",
+    ),
     "the coordinator": (
         "tests/cli/history/test_publishing.py",
         "tests/cli/every_command/test_folders.py",
         "tests/cli/every_command/test_pipes.py",
         "tests/cli/history/test_replay.py",
-        "tests/cli/history/test_sql.py",
         "tests/cli/history/test_time_travel.py",
         "tests/cli/hostile_texts/test_commands.py",
         "tests/cli/test_commands.py",

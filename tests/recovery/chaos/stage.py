@@ -32,6 +32,8 @@ GATEWAY_NEEDS_BROKERS = "does not answer"
 PAUSE_SECONDS = 0.5
 
 JOB = {
+    # Batches begin when requests arrive, as they do by default.
+    "cpu-budget": 1.5,
     "group.initial.rebalance.delay.ms": 500,
     # Those of the classic members, who choose them themselves.
     "group.consumer.session.timeout.ms": SESSION_MS,

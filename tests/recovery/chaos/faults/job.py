@@ -27,6 +27,7 @@ END_LIMIT_SECONDS = 60.0
 FLOOD_GROUPS = 50
 CHANGES: dict[str, tuple[object, ...]] = {
     "trigger-interval-ms": (0, 50, 300, 1_000),
+    "cpu-budget": (0, 0.3, 8),
     "group.initial.rebalance.delay.ms": (0, 1_500, 3_000),
     "max-requests-per-batch": (200, 1_000, 50_000),
     "python-worker": (ARROW, "stock"),

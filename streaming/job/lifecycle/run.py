@@ -106,6 +106,7 @@ def run_job(
                     hand_over_if_complete(query, session)
                     if phases := session.phases.finish():
                         report(phases.line())
+                    report("stopped")
 
 
 def _tidy_up(options: JobOptions, stack: ExitStack, report: Report) -> None:
@@ -185,11 +186,9 @@ def _run_until_stopped(
         stop_query(query)
     if signals.requested.is_set() and candidate.silence() > LONGEST_ABSENCE_SECONDS:
         # Whatever has ended the query, nobody can be asked why.
-        report("stopped")
         return None
     why = _reason_to_start_again(query, session, partitions, seconds_away)
     if why is None or (query.exception() is None and signals.requested.is_set()):
-        report("stopped")
         return None
     report(f"starting the query again, because {why}")
     require_end(query)

@@ -11,12 +11,13 @@ CLIENT_ID = "group-coordinator-pace"
 
 SETTINGS: Mapping[str, Any] = {
     "auto.offset.reset": "latest",
-    # A fetch waits at the broker for the first request.
+    # A fetch waits at the broker for the first request, in any of the partitions that it names. It does not name one
+    # while so many requests are queued, and a broker gets one fetch at a time: that is how long a request of such a
+    # partition may not be seen, if nothing arrives in the others.
     "fetch.min.bytes": 1,
-    "fetch.wait.max.ms": 10_000,
-    "socket.timeout.ms": 60_000,
-    # One request is enough to know that there are some: no others are fetched until it has been looked at.
-    "queued.min.messages": 1,
+    "fetch.wait.max.ms": 100,
+    "queued.min.messages": 1_000,
+    # One request is enough to know that there are some: a fetch brings one batch of each partition.
     "fetch.message.max.bytes": 1,
     "fetch.queue.backoff.ms": 2,
     # An outage is reported by the job itself.

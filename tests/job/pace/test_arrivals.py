@@ -15,6 +15,9 @@ from tests.support.waiting import LIMIT_SECONDS
 
 MANY = 200
 
+ROUNDS = 100
+UNSEEN_SECONDS = 3.0
+
 
 @pytest.fixture
 def topic(broker: EmbeddedBroker) -> str:
@@ -61,6 +64,24 @@ def test_what_is_appended_from_now_on_is_seen(broker: EmbeddedBroker, topic: str
     for partition in (0, 1):
         append(broker.bootstrap_servers, topic, (b"group", b"%d" % partition), partition=partition)
         assert seen(arrivals) == b"%d" % partition
+
+
+def test_a_request_is_seen_while_the_other_partition_is_idle(
+    broker: EmbeddedBroker, topic: str, arrivals: Arrivals
+) -> None:
+    """A fetch that does not name the partition of a request must not wait long for one in the other partition.
+
+    With fetches that waited for 10 s, and one queued request that kept its partition out of them, the first 20 rounds
+    had one in which no request was seen.
+    """
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
+    for number in range(ROUNDS):
+        for _ in range(3):
+            producer.produce(topic, b"%d" % number, b"group", 0)
+            assert producer.flush(LIMIT_SECONDS) == 0
+        assert arrivals.next(UNSEEN_SECONDS) is not None, number
+        arrivals.skip()
+        arrivals.confirm()
 
 
 def test_the_header_of_a_request_that_can_wait_is_seen(broker: EmbeddedBroker, topic: str, arrivals: Arrivals) -> None:

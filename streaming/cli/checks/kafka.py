@@ -3,9 +3,10 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.cli.checks.finding import Finding, note, ok, problem, risk
@@ -14,6 +15,7 @@ from streaming.contract.output.broker_failures import brokers_failed
 from streaming.contract.waits import KAFKA, announcing_waits, waiting_for
 from streaming.job.options import JobOptions
 from streaming.job.topics.inspection import TopicInspection, inspect_topics
+from streaming.job.topics.partition_leaders import list_offsets, once_leaders_answer
 from streaming.job.topics.rights import missing_job_rights
 
 FRESH_MS = 10_000
@@ -83,9 +85,8 @@ def _check_clocks(admin: AdminClient, options: JobOptions, partitions: int | Non
     if partitions is None:
         return note(CLOCKS, "not known: there is no request topic yet", later)
     spec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
-    newest = {TopicPartition(options.topics.requests, index): spec for index in range(partitions)}
-    listed = admin.list_offsets(newest, request_timeout=timeout_seconds)
-    appended_ms = max(future.result(timeout_seconds).timestamp for future in listed.values())
+    newest = partial(list_offsets, admin, options.topics.requests, range(partitions), spec, timeout_seconds)
+    appended_ms = max(found.timestamp for found in once_leaders_answer(newest, timeout_seconds).values())
     now_ms = time.time_ns() // 1_000_000
     if appended_ms < 0:
         return note(CLOCKS, f"not known: {options.topics.requests} is empty", later)

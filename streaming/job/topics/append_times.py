@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streaming.job.topics.inspection import list_offsets
+from streaming.job.topics.partition_leaders import list_offsets
 
 
 class NewestAppend(NamedTuple):

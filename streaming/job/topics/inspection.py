@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
-from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec, TopicDescription
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
+from confluent_kafka.admin import AdminClient, ConfigResource, TopicDescription
 
 from streaming.contract.output.text import counted
 from streaming.contract.topics import MAX_REQUEST_BYTES, TopicNames
@@ -154,20 +154,6 @@ def partition_counts(admin: AdminClient, names: Iterable[str], limit_seconds: fl
         elif found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise KafkaException(found.error)
     return counts
-
-
-def list_offsets(
-    admin: AdminClient,
-    topic: str,
-    partitions: Iterable[int],
-    spec: OffsetSpec,
-    limit_seconds: float = ADMIN_LIMIT_SECONDS,
-    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-) -> dict[int, ListOffsetsResultInfo]:
-    """The offset that ``spec`` asks for, by partition. Raises KafkaException."""
-    asked = {TopicPartition(topic, partition): spec for partition in partitions}
-    listed = admin.list_offsets(asked, isolation_level=isolation, request_timeout=limit_seconds)
-    return {partition.partition: future.result() for partition, future in listed.items()}
 
 
 def text_of_id(topic_id: Uuid) -> str | None:

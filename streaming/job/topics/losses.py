@@ -1,24 +1,12 @@
 """What the topics no longer have: requests that were deleted before the job has read them."""
 
-import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streaming.contract.output.text import counted
-from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS, list_offsets
-
-_NOT_YET_LEADER = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        # What librdkafka makes of it if no partition has a leader.
-        KafkaError._NOENT,
-    }
-)
-_LEADER_PAUSE_SECONDS = 0.1
+from streaming.job.topics.partition_leaders import list_offsets, once_leaders_answer
 
 MEANING = (
     "their senders got no answer, and have retried or given up; every member keeps its membership, with a full session "
@@ -108,16 +96,8 @@ def has_records(admin: AdminClient, topic: str, partitions: int) -> bool:
 
 def _offsets(admin: AdminClient, topic: str, partitions: Mapping[int, int], spec: OffsetSpec) -> dict[int, int]:
     """Offsets by partition. Waits for leaders: that of a partition created a moment ago may not know that it leads."""
-    deadline = time.monotonic() + ADMIN_LIMIT_SECONDS
-    while True:
-        try:
-            listed = list_offsets(admin, topic, partitions, spec)
-        except KafkaException as failure:
-            if failure.args[0].code() not in _NOT_YET_LEADER or time.monotonic() > deadline:
-                raise
-            time.sleep(_LEADER_PAUSE_SECONDS)
-        else:
-            return {partition: found.offset for partition, found in listed.items()}
+    listed = once_leaders_answer(partial(list_offsets, admin, topic, partitions, spec))
+    return {partition: found.offset for partition, found in listed.items()}
 
 
 def requests_in(ranges: Mapping[int, tuple[int, int]]) -> str:

@@ -16,11 +16,11 @@ from streaming.job.topics.inspection import (
     TopicInspection,
     describe_topics,
     inspect_topics,
-    list_offsets,
     partition_counts,
     text_of_id,
 )
 from streaming.job.topics.layout import Partitions, TopicLayout
+from streaming.job.topics.partition_leaders import list_offsets
 
 PARTITIONS_SECONDS = 1.0
 """The interval of :meth:`CoordinatorTopicsWatch.check`: a small request for each topic, two for the offsets. A client

@@ -1,6 +1,6 @@
 """The time from the start of librdkafka's consumers until their group is Stable, through a gateway and at a broker.
 
-    python -m tests.bench.gateway.formation [--members 10] [--groups 5] [--delay-ms 3000] [--trigger-interval-ms 450]
+    python -m tests.bench.gateway.formation [--members 10] [--groups 5] [--delay-ms 3000] [--profile balanced]
 
 Broker, coordinator, gateway and consumers run on this machine. The consumers of a group start at the same time, with
 librdkafka's defaults. The group is Stable when each of them has an assignment. The protocol's part of that time is the
@@ -19,7 +19,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from streaming.embedded.broker import EmbeddedBroker
-from streaming.job.profiles import PROFILES
+from streaming.job.profiles import DEFAULT_PROFILE, PROFILES
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.gateway_process import GatewayProcess
 from tests.support.topics import create_topic
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--groups", type=int, default=5)
     parser.add_argument("--delay-ms", type=int, default=3_000)
-    parser.add_argument("--trigger-interval-ms", type=int, default=PROFILES["balanced"].trigger_interval_ms)
+    parser.add_argument("--profile", choices=sorted(PROFILES), default=DEFAULT_PROFILE)
     arguments = parser.parse_args()
     delay = {"group.initial.rebalance.delay.ms": arguments.delay_ms}
     with ExitStack() as stack:
@@ -90,11 +90,8 @@ def main() -> None:
         broker = EmbeddedBroker(properties={name: str(value) for name, value in delay.items()})
         stack.enter_context(broker)
         create_topic(broker.bootstrap_servers, TOPIC, arguments.members)
-        coordinator = CoordinatorProcess(
-            broker.bootstrap_servers,
-            folder,
-            {"trigger-interval-ms": arguments.trigger_interval_ms, "spark.driver.defaultJavaOptions": "", **delay},
-        )
+        options = {"profile": arguments.profile, **delay}
+        coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, options, defaults={})
         stack.callback(coordinator.kill)
         coordinator.start()
         gateway = GatewayProcess(broker.bootstrap_servers, coordinator.topics.prefix)

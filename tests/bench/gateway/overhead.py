@@ -236,8 +236,8 @@ def main() -> None:
 
 def _real_coordinator(broker: EmbeddedBroker, stack: ExitStack) -> TopicNames:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gateway-overhead-")))
-    options = {"trigger-interval-ms": 0, "spark.driver.defaultJavaOptions": "", "response-partitions": 8}
-    coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, options)
+    options = {"profile": "latency", "group.initial.rebalance.delay.ms": 0}
+    coordinator = CoordinatorProcess(broker.bootstrap_servers, folder, options, defaults={})
     stack.callback(coordinator.kill)
     coordinator.start()
     return coordinator.topics

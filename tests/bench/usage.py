@@ -6,8 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from streaming.job.pace.processor_time import ProcessorTime
 from tests.bench.figures import Memory
-from tests.support.processes import command_line, executable, exists, parent, process_tree, stat_fields
+from tests.support.processes import command_line, executable, exists, parent, process_tree
 
 PROC = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -39,13 +40,13 @@ def find_coordinator(ancestor: int) -> CoordinatorProcesses:
     return CoordinatorProcesses(parent(jvms[0]), jvms[0])
 
 
-def cpu_seconds(root: int) -> float:
-    """Return the CPU seconds of a process and its descendants, including those that have ended."""
-    ticks = 0
-    for pid in process_tree(root):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            ticks += sum(map(int, stat_fields(pid)[11:15]))
-    return ticks / TICKS_PER_SECOND
+def cpu_time(root: int) -> ProcessorTime:
+    """The CPU time of a process and its descendants, to be asked for at the start and the end of a measurement.
+
+    What a worker has used that ends in between is not lost: its daemon does not wait for it, so Linux adds its CPU time
+    to no other process.
+    """
+    return ProcessorTime(root, refresh_looks=1)
 
 
 def machine_cpu_seconds() -> float:

@@ -9,17 +9,21 @@ REFRESH_LOOKS = 100
 
 
 class ProcessorTime:
-    """The CPU time of a process and its descendants. Not thread-safe. On a cluster, executors are not among them."""
+    """The CPU time of a process and its descendants, which are looked up at each ``refresh_looks``-th question.
 
-    def __init__(self, process_id: int) -> None:
+    Not thread-safe. On a cluster, executors are not among them.
+    """
+
+    def __init__(self, process_id: int, refresh_looks: int = REFRESH_LOOKS) -> None:
         self._root = psutil.Process(process_id)
+        self._refresh_looks = refresh_looks
         self._processes = [self._root]
         self._used: dict[int, float] = {}
         self._looks = 0
 
     def used(self) -> float:
         """What they have used until now (s); of one that has ended, what is known."""
-        if self._looks % REFRESH_LOOKS == 0:
+        if self._looks % self._refresh_looks == 0:
             self._processes = [self._root, *self._root.children(recursive=True)]
         self._looks += 1
         for process in self._processes:

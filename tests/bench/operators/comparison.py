@@ -17,7 +17,7 @@ from tests.bench.operators import transform_with_state
 from tests.bench.scenarios.job import LATENCY_PROFILE
 from tests.bench.scenarios.loads import Bench, Load, group_names
 from tests.bench.systems.coordinators import SHIPPED_MODULE, BenchFailed, running
-from tests.bench.usage import cpu_seconds
+from tests.bench.usage import cpu_time
 
 GROUPS = 200
 RATES = (20, 200)
@@ -114,11 +114,11 @@ def idle(extent: Extent) -> Measure:
     """Silence."""
 
     def measure(side: Side) -> dict[str, float]:
-        driver = side.coordinator.processes.driver
+        coordinator = cpu_time(side.coordinator.processes.driver)
         time.sleep(extent.idle_seconds / 4)
-        before = cpu_seconds(driver)
+        before = coordinator.used()
         time.sleep(extent.idle_seconds)
-        return {"idle, CPU of the coordinator, cores": (cpu_seconds(driver) - before) / extent.idle_seconds}
+        return {"idle, CPU of the coordinator, cores": (coordinator.used() - before) / extent.idle_seconds}
 
     return measure
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from rich.console import Console
 
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.pace.processor_time import ProcessorTime
 from tests.bench.events import Events, PreparedRequest
 from tests.bench.figures import Heartbeats, Scale, Window
 from tests.bench.latency import Timings, percentile, schedule, summary
 from tests.bench.systems.coordinators import Coordinator
-from tests.bench.usage import cpu_seconds, machine_cpu_seconds
+from tests.bench.usage import cpu_time, machine_cpu_seconds
 
 STEADY_RATE = 1_000
 STEADY_GROUPS = 1_000
@@ -64,8 +65,8 @@ class _CpuSeconds(NamedTuple):
     machine: float
 
     @classmethod
-    def now(cls, coordinator_pid: int) -> "_CpuSeconds":
-        return cls(time.process_time(), cpu_seconds(coordinator_pid), machine_cpu_seconds())
+    def now(cls, coordinator: ProcessorTime) -> "_CpuSeconds":
+        return cls(time.process_time(), coordinator.used(), machine_cpu_seconds())
 
 
 class Load(NamedTuple):
@@ -92,11 +93,12 @@ class Load(NamedTuple):
         """
         send(schedule(self.rate, self.warm_up_seconds, seed=1))
         times = schedule(self.rate, self.seconds, seed=2)
-        began, before = time.time(), _CpuSeconds.now(coordinator_pid)
+        coordinator = cpu_time(coordinator_pid)
+        began, before = time.time(), _CpuSeconds.now(coordinator)
         timings = send(times)
         if interval is not None:
             interval += [began, time.time()]
-        return self._figures(timings, before, _CpuSeconds.now(coordinator_pid), times)
+        return self._figures(timings, before, _CpuSeconds.now(coordinator), times)
 
     def _figures(self, timings: Timings, before: _CpuSeconds, after: _CpuSeconds, times: Sequence[float]) -> Heartbeats:
         seconds = times[-1]

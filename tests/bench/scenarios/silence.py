@@ -7,7 +7,7 @@ from pathlib import Path
 from streaming.job.group_batch.steps import DEADLINE_CHECK
 from tests.bench.figures import Idle, Scale
 from tests.bench.systems.coordinators import Coordinator
-from tests.bench.usage import cpu_seconds
+from tests.bench.usage import cpu_time
 from tests.support.kafka_io import append
 from tests.support.waiting import wait_until
 
@@ -18,9 +18,10 @@ def idle(coordinator: Coordinator, scale: Scale, groups: int) -> Idle:
     """Send nothing, and measure the CPU time, the batches and the files of the checkpoint."""
     time.sleep(scale.settling_seconds)
     files, batches = _files(coordinator.checkpoint), _newest(coordinator, "offsets")
-    used = cpu_seconds(coordinator.processes.driver)
+    cpu = cpu_time(coordinator.processes.driver)
+    used = cpu.used()
     time.sleep(scale.idle_seconds)
-    cores = (cpu_seconds(coordinator.processes.driver) - used) / scale.idle_seconds
+    cores = (cpu.used() - used) / scale.idle_seconds
     return Idle(
         groups=groups,
         seconds=scale.idle_seconds,

@@ -80,7 +80,7 @@ lint: $(STAMP) $(TYPES) ## Check style, formatting, types and the directions of 
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 
-bench: archive ## Measure this machine's figures, and those of Spark's defaults and a broker: under 15 minutes
+bench: archive ## Measure this machine's figures, and those of Spark's defaults and a broker: about 25 minutes
 	$(PYTHON) -m tests.bench
 
 bench-quick: archive ## Measure with less load and without warm-up: under 5 minutes

@@ -49,7 +49,7 @@ def bench(
     smallest: Annotated[bool, typer.Option("--smallest", help="Measure a moment of everything: a smoke test.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Measure the job beside Spark's default settings and a broker's own coordinator, in about 20 minutes."""
+    """Measure the job beside Spark's default settings and a broker's own coordinator, in about 25 minutes."""
     out, err = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL), Console(stderr=True)
     # SIGTERM must end the broker and the coordinators, too: as an exception it runs their exit handlers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -16,7 +16,7 @@ SETTINGS: Mapping[str, Any] = {
     # partition may not be seen, if nothing arrives in the others.
     "fetch.min.bytes": 1,
     "fetch.wait.max.ms": 100,
-    "queued.min.messages": 1_000,
+    "queued.min.messages": 500,
     # One request is enough to know that there are some: a fetch brings one batch of each partition.
     "fetch.message.max.bytes": 1,
     "fetch.queue.backoff.ms": 2,

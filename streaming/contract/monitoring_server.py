@@ -1,4 +1,4 @@
-"""Serves metrics and health over HTTP: ``/metrics``, ``/health/live`` and ``/health/ready``.
+"""Serves metrics and health over HTTP: ``/metrics``, ``/health/live``, ``/health/ready`` and a job's ``/health/warm``.
 
 A health page is JSON with every check, and has the status 200 if all hold, else 503. Any other path is not found (404).
 """
@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from streaming.contract.http_server import Application, serving_http
 from streaming.contract.ports import cannot_listen
 
-METRICS_PATH, LIVE_PATH, READY_PATH = "/metrics", "/health/live", "/health/ready"
+METRICS_PATH, LIVE_PATH, READY_PATH, WARM_PATH = "/metrics", "/health/live", "/health/ready", "/health/warm"
 
 
 class Check(NamedTuple):
@@ -27,11 +27,13 @@ class Check(NamedTuple):
 class Health(NamedTuple):
     """The checks of a process. They run on the threads of the server, and must not block.
 
-    ``live``: the process works, or should be restarted. ``ready``: it serves requests now.
+    ``live``: the process works, or should be restarted. ``ready``: it serves requests now. ``warm``: it serves them
+    about as fast as later; None for a process that does so from its start.
     """
 
     live: Callable[[], Sequence[Check]]
     ready: Callable[[], Sequence[Check]]
+    warm: Callable[[], Sequence[Check]] | None = None
 
 
 @contextmanager
@@ -51,6 +53,10 @@ def serving_monitoring(host: str, port: int, registry: CollectorRegistry, health
 def _app(registry: CollectorRegistry, health: Health) -> Application:
     metrics: Callable[..., list[bytes]] = make_wsgi_app(registry)
     pages = {LIVE_PATH: health.live, READY_PATH: health.ready}
+    if health.warm is not None:
+        pages[WARM_PATH] = health.warm
+    *others, last = (METRICS_PATH, *pages)
+    served = f"{', '.join(others)} and {last}"
 
     def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         path = environ["PATH_INFO"]
@@ -59,7 +65,7 @@ def _app(registry: CollectorRegistry, health: Health) -> Application:
         checks = pages.get(path)
         if checks is None:
             start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
-            return [f"not found; served are {METRICS_PATH}, {LIVE_PATH} and {READY_PATH}\n".encode()]
+            return [f"not found; served are {served}\n".encode()]
         found = checks()
         ok = all(check.ok for check in found)
         start_response("200 OK" if ok else "503 Service Unavailable", [("Content-Type", "application/json")])

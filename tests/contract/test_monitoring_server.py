@@ -23,12 +23,14 @@ class Checked:
 
     def __init__(self) -> None:
         self.works = self.serves = True
+        self.becomes_warm = False
 
     @property
     def health(self) -> Health:
         return Health(
             lambda: [Check("works", self.works, "as the test says")],
             lambda: [Check("works", self.works, ""), Check("serves", self.serves, "")],
+            (lambda: [Check("is fast", False, "not yet")]) if self.becomes_warm else None,
         )
 
 
@@ -88,6 +90,15 @@ def test_a_registry_has_the_versions_and_no_creation_times() -> None:
         "prometheus_client": version("prometheus-client"),
         "not_installed": "unknown",
     }
+
+
+def test_a_process_that_becomes_warm_has_a_page_that_says_when(checked: Checked) -> None:
+    checked.becomes_warm = True
+    with serving_monitoring(LOOPBACK, 0, CollectorRegistry(), checked.health) as port:
+        status, found = health(port, "/health/warm")
+        assert (status, [check["detail"] for check in found["checks"]]) == (503, ["not yet"])
+        message = b"not found; served are /metrics, /health/live, /health/ready and /health/warm\n"
+        assert page(port, "/healthz") == (404, message)
 
 
 def test_a_check_that_fails_turns_its_page_to_503(port: int, checked: Checked) -> None:

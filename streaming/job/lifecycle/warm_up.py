@@ -37,6 +37,7 @@ class WarmUp:
         partitions = session.watch.found.partition_counts(session.options.topics)
         settings = group_settings(session.options, ANYONE, partitions, ())
         self._spark = session.spark
+        self._metrics = session.metrics
         checkpoint = Path(tempfile.mkdtemp(prefix="warm-up-", dir=session.temporary))
         self._writer = warm_up_query(
             session.spark, session.options, settings, state_partitions, session.parts, checkpoint
@@ -48,6 +49,7 @@ class WarmUp:
         """Let the query be idle while no requests come, if it has run for long enough. Call it often."""
         if self._warm_at is not None and time.monotonic() >= self._warm_at:
             self._warm_at = None
+            self._metrics.note_warm_up()
             self._query.stop()
             self._query = self._start(no_data_batches=False)
 

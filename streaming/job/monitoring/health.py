@@ -1,4 +1,4 @@
-"""The job's liveness and readiness.
+"""The job's liveness and readiness, and whether it is warm.
 
 The checks read what the readers of :mod:`streaming.job.monitoring.readers` have noted, and call neither Spark nor
 Kafka: a call into a JVM that hangs would hang, too.
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from streaming.contract.monitoring_server import Check, Health
 from streaming.job.monitoring.clock_skew import LARGEST_SKEW_SECONDS
-from streaming.job.monitoring.metrics import Metrics
+from streaming.job.monitoring.metrics import WARM_BATCHES, Metrics
 
 
 class HealthLimits(NamedTuple):
@@ -65,4 +65,8 @@ def job_health(metrics: Metrics, limits: HealthLimits, clock: Callable[[], float
         yield Check("clocks", abs(skew) <= LARGEST_SKEW_SECONDS, f"the brokers' are {skew:+.1f} s off the driver's")
         yield Check("backlog", metrics.backlog.requests <= limits.backlog, str(metrics.backlog))
 
-    return Health(lambda: list(live()), lambda: list(ready()))
+    def warm() -> list[Check]:
+        ran = "has run while it stood by" if metrics.has_warmed_up else f"{metrics.batches} of {WARM_BATCHES} have run"
+        return [Check("batches", metrics.is_warm, ran)]
+
+    return Health(lambda: list(live()), lambda: list(ready()), warm)

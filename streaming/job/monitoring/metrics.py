@@ -38,6 +38,10 @@ COUNTERS = {
     "offsets_expired": "Partitions whose offset was not committed again within the retention time.",
 }
 
+WARM_BATCHES = 60
+"""After so many batches of a new JVM, answers take at most about twice as long as later: Java has compiled what each
+batch runs. A job that stands by for a minute runs more of them."""
+
 PHASES_UNTIL_ANSWERED = ("walCommit", "getBatch", "queryPlanning", "addBatch")
 """Spark's phases between a batch's time and the end of its sink's work."""
 
@@ -140,6 +144,7 @@ class Metrics:
         self.groups = GroupGauges(self.registry)
         gauge("active", "1 while the query of this job runs.").set_function(lambda: self.is_active)
         gauge("standby", "1 while this job stands by for another one.").set_function(lambda: self.stands_by)
+        gauge("warm", "1 when answers are about as fast as later.").set_function(lambda: self.is_warm)
         self._counters = {name: counter(name, text) for name, text in COUNTERS.items()}
         moved_back = counter("offsets_moved_back", "Partitions whose committed offset became lower.", ["cause"])
         # A series that is there from the start shows its first increase.
@@ -151,6 +156,10 @@ class Metrics:
         )
         show_skipped_records(self.registry, PREFIX)
         self.last_counted_batch = -1
+        self.batches = 0
+        """How many batches this process has counted."""
+        self.has_warmed_up = False
+        """Whether the job has run batches for long enough while it stood by."""
         self.stands_by = False
         self.active_since: float | None = None
         self.brokers_away = False
@@ -169,6 +178,11 @@ class Metrics:
         """Whether the query has started, and neither another job nor the brokers keep it waiting."""
         return self.query_started_at is not None and not self.stands_by and not self.brokers_away
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether answers are about as fast as they will be later."""
+        return self.has_warmed_up or self.batches >= WARM_BATCHES
+
     def add_reader(self, reader: str, is_alive: Callable[[], bool]) -> None:
         """Show whether a reader's thread runs, from now on."""
         self.readers[reader] = is_alive
@@ -184,6 +198,7 @@ class Metrics:
         if progress.batch_id <= self.last_counted_batch:
             return
         self.last_counted_batch = progress.batch_id
+        self.batches += 1
         self.last_batch_at = time.monotonic()
         self._read_until = progress.read_until
         self._last_batch.set(progress.batch_id)
@@ -212,6 +227,10 @@ class Metrics:
         """Note that the job waits while another one is active, or that its wait has ended."""
         self.stands_by = stands_by
         self.active_since = time.monotonic()
+
+    def note_warm_up(self) -> None:
+        """Note that the job has run batches for long enough while it stood by."""
+        self.has_warmed_up = True
 
     def note_brokers_away(self) -> None:
         """Note that no broker answers: the query is stopped, and starts again when they do."""

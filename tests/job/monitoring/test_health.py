@@ -13,7 +13,7 @@ from streaming.contract.monitoring_server import Health, serving_monitoring
 from streaming.embedded.broker import EmbeddedBroker
 from streaming.job.monitoring.backlog import Backlog, SourceProgress
 from streaming.job.monitoring.health import HealthLimits, job_health
-from streaming.job.monitoring.metrics import Metrics, Progress
+from streaming.job.monitoring.metrics import WARM_BATCHES, Metrics, Progress
 from streaming.job.options import load_options
 from tests.job.monitoring.test_metrics import port_of, scraped
 from tests.support.coordinator_process import CoordinatorProcess
@@ -54,6 +54,25 @@ def test_a_job_whose_batches_end_is_ready(job: Health, metrics: Metrics, clock: 
     metrics.last_batch_at = clock.now
     clock.now += 119
     assert failing(job.ready) == []
+
+
+def warm(job: Health) -> list[str]:
+    assert job.warm is not None
+    return [check.detail for check in job.warm() if not check.ok]
+
+
+def test_a_job_is_warm_when_java_has_compiled_what_each_batch_runs(job: Health, metrics: Metrics) -> None:
+    for number in range(WARM_BATCHES):
+        assert warm(job) == [f"{number} of {WARM_BATCHES} have run"]
+        metrics.count_batch(Progress(batch_id=7 + number, duration_ms={}, sources=[]))
+        metrics.count_batch(Progress(batch_id=7 + number, duration_ms={}, sources=[]))
+    assert warm(job) == []
+    assert metrics.registry.get_sample_value("group_coordinator_warm") == 1
+
+
+def test_a_job_that_has_stood_by_for_long_enough_is_warm(job: Health, metrics: Metrics) -> None:
+    metrics.note_warm_up()
+    assert warm(job) == []
 
 
 @pytest.mark.parametrize("has_begun", [False, True])

@@ -5,12 +5,14 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streaming.contract.monitoring_server import Health, serving_monitoring
 from streaming.embedded.broker import EmbeddedBroker
+from streaming.job.lifecycle.warm_up import WARM_UP_SECONDS
 from streaming.job.monitoring.backlog import Backlog, SourceProgress
 from streaming.job.monitoring.health import HealthLimits, job_health
 from streaming.job.monitoring.metrics import WARM_BATCHES, Metrics, Progress
@@ -22,6 +24,8 @@ from tests.support.processes import descendants, paused
 from tests.support.request_events import commit, dumped
 from tests.support.virtual_time import Clock
 from tests.support.waiting import LIMIT_SECONDS, wait_until
+
+STANDBY_LIMIT_SECONDS = 150.0
 
 LIMITS = HealthLimits(batch_seconds=120, backlog=1_000)
 
@@ -236,3 +240,19 @@ def status(port: int, page: str) -> int:
     except urllib.error.HTTPError as refused:
         with refused:
             return refused.code
+
+
+@pytest.mark.long
+def test_a_standby_says_when_it_is_warm(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    shared = {"metrics-port": 0, "standby": True, "checkpoint": str(tmp_path / "checkpoint"), "topic-prefix": "warm-"}
+    with (
+        CoordinatorProcess(broker.bootstrap_servers, tmp_path / "active", shared) as active,
+        CoordinatorProcess(broker.bootstrap_servers, tmp_path / "standby", shared) as standby,
+    ):
+        active.start()
+        standby.launch()
+        standby.await_line("that it stands by", lambda line: "standby: the job on" in line, STANDBY_LIMIT_SECONDS)
+        port = port_of(standby)
+        assert status(port, "warm") == 503
+        wait_until(lambda: status(port, "warm") == 200, "the standby is warm", pause=1.0, limit=3 * WARM_UP_SECONDS)
+        assert scraped(port)["group_coordinator_standby", ()] == 1

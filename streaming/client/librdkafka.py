@@ -23,7 +23,22 @@ from streaming.contract.waits import KAFKA, waiting_for
 
 LibrdkafkaConfig = Mapping[str, str | int | float | bool]
 
-_NO_LEADER_YET = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})
+NO_LEADER_YET = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.LISTENER_NOT_FOUND,
+        # The client's metadata is older than the broker's, or newer: brokers learn of a leader one after the other.
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        # The leader does not know yet how far the other replicas are.
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+"""Errors of a partition that exists, and whose leader changes: they end by themselves. Kafka's admin client asks for
+offsets again after each of them."""
 """The errors of a partition just after its topic was created, or while its leadership moves."""
 _NO_LEADER_PAUSE_SECONDS = 0.1
 
@@ -141,7 +156,7 @@ def required_partition_count(
 
     def query(remaining: float) -> int:
         metadata = consumer.list_topics(topic, timeout=remaining).topics[topic]
-        if metadata.error is not None and metadata.error.code() in _NO_LEADER_YET:
+        if metadata.error is not None and metadata.error.code() in NO_LEADER_YET:
             raise KafkaException(metadata.error)
         if is_refusal(metadata.error):
             raise NotAuthorized(not_allowed(operation, topic))
@@ -183,7 +198,7 @@ def _query_with_retries(what: str, query: Callable[[float], T], timeout: float) 
             return query(max(0.0, remaining))
         except KafkaException as failure:
             error: KafkaError = failure.args[0]
-            if error.code() not in _NO_LEADER_YET or remaining <= _NO_LEADER_PAUSE_SECONDS:
+            if error.code() not in NO_LEADER_YET or remaining <= _NO_LEADER_PAUSE_SECONDS:
                 raise _query_failure(what, error, timeout) from failure
         time.sleep(_NO_LEADER_PAUSE_SECONDS)
 

@@ -7,28 +7,14 @@ from typing import TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
+from streaming.client.librdkafka import NO_LEADER_YET
 from streaming.job.topics.inspection import ADMIN_LIMIT_SECONDS
 
 AnswerT = TypeVar("AnswerT")
 
-NOT_YET_LEADER = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.KAFKA_STORAGE_ERROR,
-        KafkaError.LISTENER_NOT_FOUND,
-        # The client's metadata is older than the broker's, or newer: brokers learn of a leader one after the other.
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        # The leader does not know yet how far the other replicas are.
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        # What librdkafka makes of it if no partition has a leader.
-        KafkaError._NOENT,
-    }
-)
-"""Errors of ListOffsets that end by themselves; Kafka's own admin client retries after those that brokers send."""
+# The last one is what librdkafka makes of it if no partition has a leader.
+NOT_YET_LEADER = NO_LEADER_YET | {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._NOENT}
+"""Errors of ListOffsets for a topic that exists, although a broker may not know that yet."""
 
 _PAUSE_SECONDS = 0.1
 

@@ -25,7 +25,7 @@ def test_a_leader_that_does_not_lead_yet_is_asked_again(code: int) -> None:
 
 
 # These are the errors after which Kafka's own admin client asks again: InvalidMetadataException's, and
-# OFFSET_NOT_AVAILABLE (ListOffsetsHandler, Kafka 4.1).
+# OFFSET_NOT_AVAILABLE (ListOffsetsHandler).
 @pytest.mark.parametrize("name", ["FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE"])
 def test_epochs_and_offsets_that_brokers_do_not_know_yet_are_among_them(name: str) -> None:
     assert getattr(KafkaError, name) in NOT_YET_LEADER
